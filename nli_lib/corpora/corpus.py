@@ -1,0 +1,210 @@
+"""Corpus: a table of premise-hypothesis pairs with gold labels, and what is repeated inside it or shared with another.
+
+An example's position is its identity: scores are (N,), selections boolean (N,), a subset is ``corpus[keep]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.labels import LABELS
+
+COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
+VIEWS = ("pair", "hypothesis", "premise")
+
+
+class CorpusError(ValueError):
+    """A corpus that cannot be read or used; the message names the file, the row, the field and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """N examples, their classes, and how they came here.
+
+    table    `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds
+    name     the corpus's name ("snli"), or a user's file's stem
+    split    the split that was asked for
+    classes  `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
+    skipped  rows of the source that are not in the table, counted by reason
+    source   the file or hub revision that was read, and whether it is a sample
+    """
+
+    table: pd.DataFrame
+    name: str
+    split: str
+    classes: tuple[str, ...] = LABELS
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        missing = [column for column in COLUMNS if column not in self.table.columns]
+        if missing:
+            raise CorpusError(f"{self._where()}: columns {missing} are missing; found {list(self.table.columns)}")
+        extras = [column for column in self.table.columns if column not in COLUMNS]
+        object.__setattr__(self, "table", self.table[[*COLUMNS, *extras]].reset_index(drop=True))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        repeated = self.table["uid"].duplicated()
+        if repeated.any():
+            raise CorpusError(f"{self._where()}: uid {self.table['uid'][repeated].iloc[0]!r} names more than one row")
+        outside = (self.labels < 0) | (self.labels >= len(self.classes))
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            label = self.labels[row]
+            raise CorpusError(f"{self._where()}: row {row} has label {label}, outside the classes {self.classes}")
+
+    def _where(self) -> str:
+        return f"corpus {self.name}/{self.split}" + (f" from {self.source}" if self.source else "")
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, keep: np.ndarray | Sequence[int] | slice) -> Corpus:
+        """The examples named by a boolean mask (N,), integer positions, or a slice, as a Corpus."""
+        keep = keep if isinstance(keep, slice) else np.asarray(keep)
+        if not isinstance(keep, slice):
+            if keep.dtype == bool and keep.shape != (len(self),):
+                raise ValueError(f"a mask over {self._where()} needs shape ({len(self)},), not {keep.shape}")
+            if keep.dtype != bool and keep.size and not np.issubdtype(keep.dtype, np.integer):
+                raise TypeError(f"a corpus is indexed by a boolean mask or integer positions, not {keep.dtype}")
+            keep = keep.astype(np.int64) if keep.dtype != bool else keep
+        return replace(self, table=self.table.iloc[keep])
+
+    def __repr__(self) -> str:
+        classes = "/".join(self.classes)
+        return f"Corpus({self.name}/{self.split}, {len(self):,} examples, classes={classes}, source={self.source!r})"
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """(N,) int64 gold labels, indices into `classes`."""
+        return self.table["label"].to_numpy(dtype=np.int64)
+
+    @cached_property
+    def premise(self) -> np.ndarray:
+        """(N,) premises, an object array of str."""
+        return self.table["premise"].to_numpy(dtype=object)
+
+    @cached_property
+    def hypothesis(self) -> np.ndarray:
+        """(N,) hypotheses, an object array of str."""
+        return self.table["hypothesis"].to_numpy(dtype=object)
+
+    @cached_property
+    def uid(self) -> np.ndarray:
+        """(N,) unique names, an object array of str."""
+        return self.table["uid"].to_numpy(dtype=object)
+
+    def texts(self, view: str = "pair") -> tuple[list[str], list[str] | None]:
+        """The texts of a view: "pair" gives (premises, hypotheses), "hypothesis" and "premise" give (that side, None)."""
+        if view not in VIEWS:
+            raise ValueError(f'view="{view}" is not one of {", ".join(VIEWS)}')
+        if view == "pair":
+            return self.premise.tolist(), self.hypothesis.tolist()
+        return getattr(self, view).tolist(), None
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 (hex) over uid, premise, hypothesis and label: equal digests are equal examples in equal order."""
+        total = hashlib.sha256(len(self).to_bytes(8, "little"))
+        for column in (self.uid, self.premise, self.hypothesis):
+            # The lengths keep ("ab", "c") apart from ("a", "bc").
+            total.update(np.fromiter(map(len, column), dtype="<i8", count=len(column)).tobytes())
+            total.update("".join(column).encode("utf-8"))
+        total.update(self.labels.astype("<i8").tobytes())
+        return total.hexdigest()
+
+    def report(self) -> pd.DataFrame:
+        """What is here and what was left out: one row per count, with columns corpus, split, source, kind,
+        what, count; kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
+        """
+        counts = np.bincount(self.labels, minlength=len(self.classes))
+        rows = [("rows", "kept", len(self))]
+        rows += [("label", name, int(count)) for name, count in zip(self.classes, counts, strict=True)]
+        rows += [("skipped", reason, int(count)) for reason, count in self.skipped.items()]
+        rows += [("repeated", what, count) for what, count in duplicates(self).counts.items()]
+        report = pd.DataFrame(rows, columns=["kind", "what", "count"])
+        report.insert(0, "corpus", self.name)
+        report.insert(1, "split", self.split)
+        report.insert(2, "source", self.source)
+        return report
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Repetition inside one corpus.
+
+    pairs        (N,) bool: the same premise and hypothesis stand in an earlier row
+    conflicting  (N,) bool: the pair stands in several rows that do not all carry the same label
+    premises     (N,) bool: the premise stands in an earlier row (usual: SNLI writes three hypotheses for each)
+    hypotheses   (N,) bool: the hypothesis stands in an earlier row
+    """
+
+    pairs: np.ndarray
+    conflicting: np.ndarray
+    premises: np.ndarray
+    hypotheses: np.ndarray
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each mask marks, by the mask's name."""
+        return {name: int(getattr(self, name).sum()) for name in ("pairs", "conflicting", "premises", "hypotheses")}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What the rows of one corpus share with another: masks (N,) over the first corpus's rows."""
+
+    pairs: np.ndarray
+    premises: np.ndarray
+    hypotheses: np.ndarray
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each mask marks, by the mask's name."""
+        return {name: int(getattr(self, name).sum()) for name in ("pairs", "premises", "hypotheses")}
+
+
+def duplicates(corpus: Corpus, *, fold: bool = False) -> Duplicates:
+    """Which rows repeat an earlier row of the same corpus; with `fold`, letter case and runs of blanks do not count."""
+    premise, hypothesis = _codes([corpus.premise], fold)[0], _codes([corpus.hypothesis], fold)[0]
+    pair = pd.Series(_pair_codes(premise, hypothesis))
+    labels_of_pair = pd.Series(corpus.labels).groupby(pair).transform("nunique")
+    return Duplicates(
+        pairs=pair.duplicated().to_numpy(),
+        conflicting=(labels_of_pair > 1).to_numpy(),
+        premises=pd.Series(premise).duplicated().to_numpy(),
+        hypotheses=pd.Series(hypothesis).duplicated().to_numpy(),
+    )
+
+
+def overlap(a: Corpus, b: Corpus, *, fold: bool = False) -> Overlap:
+    """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; train-test overlap: a = test, b = train.
+
+    fold  with True, letter case and runs of blanks do not count
+    """
+    premise_a, premise_b = _codes([a.premise, b.premise], fold)
+    hypothesis_a, hypothesis_b = _codes([a.hypothesis, b.hypothesis], fold)
+    return Overlap(
+        pairs=np.isin(_pair_codes(premise_a, hypothesis_a), _pair_codes(premise_b, hypothesis_b)),
+        premises=np.isin(premise_a, premise_b),
+        hypotheses=np.isin(hypothesis_a, hypothesis_b),
+    )
+
+
+def _codes(columns: list[np.ndarray], fold: bool) -> list[np.ndarray]:
+    """One integer per text, equal for equal texts across all the columns."""
+    texts = pd.Series(np.concatenate(columns))
+    if fold:
+        texts = texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()
+    codes = pd.factorize(texts)[0]
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _pair_codes(premise: np.ndarray, hypothesis: np.ndarray) -> np.ndarray:
+    """One integer per pair of codes; exact, since 2^31 texts fit on either side."""
+    return (premise.astype(np.int64) << 31) | hypothesis.astype(np.int64)

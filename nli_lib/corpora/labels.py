@@ -1,0 +1,156 @@
+"""Labels: the one order, the names every source uses, and the rules that carry three classes to two.
+
+Entailment is 0, neutral 1 and contradiction 2 everywhere in this library. At least six orders are in use elsewhere
+(WANLI's repository is alphabetical, GLUE's WNLI is the reverse of its QNLI, many checkpoints count from contradiction),
+so a label or a model's output is only ever mapped by its *name*, never by its number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+LABELS = ("entailment", "neutral", "contradiction")
+E, N, C = 0, 1, 2
+
+TWO_WAY = ("entailment", "not_entailment")
+SUPPORTED_OR_REFUTED = ("entailment", "contradiction")
+CONTRADICTION_OR_NOT = ("non_contradiction", "contradiction")
+
+NO_GOLD, UNKNOWN = -1, -2
+
+# Every spelling met in the sources, lower case; the dictionary's values are the names used in this library.
+_SPELLINGS = {
+    "entailment": ("entailment", "entail", "entails", "entailed", "e", "supports", "supported"),
+    "neutral": ("neutral", "n", "not enough info", "not_enough_info", "nei"),
+    "contradiction": ("contradiction", "contradict", "contradicts", "contradictory", "c", "refutes", "refuted"),
+    "not_entailment": ("not_entailment", "not-entailment", "not entailment", "non-entailment", "non_entailment"),
+    "non_contradiction": ("non_contradiction", "non-contradiction", "not_contradiction", "not-contradiction"),
+}
+NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
+_NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
+_NUMBERED = re.compile(r"label[_ -]?\d+", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?\d+(\.0+)?")
+
+# For each set of classes: the class of a three-way entailment, neutral and contradiction; -1 is no class of the set.
+_GROUPS = {
+    LABELS: (0, 1, 2),
+    TWO_WAY: (0, 1, 1),
+    SUPPORTED_OR_REFUTED: (0, -1, 1),
+    CONTRADICTION_OR_NOT: (0, 0, 1),
+}
+
+
+class LabelError(ValueError):
+    """Labels or label names that cannot be mapped by name."""
+
+
+def canonical(name: object) -> str | None:
+    """The library's name for one spelling of a label (case and outer blanks ignored), or None when it is not known."""
+    return NAMES.get(str(name).strip().lower())
+
+
+def is_numbered(name: object) -> bool:
+    """Whether a label is a placeholder such as ``LABEL_0`` or ``label 2``, which says nothing about its meaning."""
+    return _NUMBERED.fullmatch(str(name).strip()) is not None
+
+
+def is_integer(name: object) -> bool:
+    """Whether a label is a bare number, whose meaning depends on an order that the file does not state."""
+    return _INTEGER.fullmatch(str(name).strip()) is not None
+
+
+def to_index(
+    values: Iterable[object], classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None
+) -> np.ndarray:
+    """Index of each label name in `classes`; `NO_GOLD` (-1) for no gold label, `UNKNOWN` (-2) for a name without a place.
+
+    values   (N,) label names as a source spells them; None, NaN, "", "-" and -1 are rows without a gold label
+    classes  the corpus's classes, for instance `LABELS` or `TWO_WAY`
+    names    further spellings of this source alone, lower case: ``{"0": "not_entailment", ...}`` for WNLI's files
+
+    Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
+    """
+    raw = pd.Series(list(values), dtype=object)
+    codes, unique = pd.factorize(raw.where(raw.notna(), ""))
+    table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
+    return table[codes] if len(table) else np.zeros(0, dtype=np.int64)
+
+
+def _one_index(value: object, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
+    spelled = str(value).strip().lower()
+    name = names.get(spelled) or NAMES.get(spelled)
+    if name in classes:
+        return classes.index(name)
+    if name in LABELS and classes in _GROUPS:
+        group = _GROUPS[classes][LABELS.index(name)]
+        return group if group >= 0 else UNKNOWN
+    return NO_GOLD if name is None and spelled in _NO_GOLD_NAMES else UNKNOWN
+
+
+def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -> np.ndarray:
+    """Columns of a pretrained head in the library's order: ``logits[:, head_columns(config.label2id)]`` follows `classes`.
+
+    label2id  the model configuration's own table, name -> output number
+
+    Returns (C,) int64. Raises `LabelError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
+    """
+    shown = dict(label2id)
+    numbered = [name for name in shown if is_numbered(name) or is_integer(name)]
+    if numbered:
+        raise LabelError(
+            f"the model's label names are {sorted(map(str, shown))}: they do not say which output is entailment. "
+            "Set config.label2id to real names (see the model's card), or use the encoder without its head."
+        )
+    found = {canonical(name): int(column) for name, column in shown.items()}
+    if None in found or set(found) != set(classes) or sorted(found.values()) != list(range(len(classes))):
+        raise LabelError(f"the model's head has label2id={shown}; by name it is not the classes {tuple(classes)}.")
+    return np.array([found[name] for name in classes], dtype=np.int64)
+
+
+def rules(classes: Sequence[str]) -> tuple[str, ...]:
+    """The collapse rules to report for a set of classes: ("argmax",) for three classes, ("argmax", "sum") for two."""
+    return ("argmax",) if tuple(classes) == LABELS else ("argmax", "sum")
+
+
+def collapse(
+    scores: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax", *, probabilities: bool = False
+) -> np.ndarray:
+    """Predicted class of each example from three-way scores: an index into `classes`, or -1 for a prediction outside them.
+
+    scores         (N, 3) logits in the order of `LABELS`; probabilities when `probabilities` is true
+    classes        `LABELS`, `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED), `SUPPORTED_OR_REFUTED` (two-way FEVER) or
+                   `CONTRADICTION_OR_NOT`
+    rule           "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up,
+                   then the argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
+    probabilities  whether each row of `scores` already sums to one
+
+    Two-way FEVER has no neutral: "argmax" counts a neutral prediction as wrong (-1), "sum" leaves neutral out.
+    Returns (N,) int64.
+
+    Source: both rules are in use for the same HANS sentences (hans ``evaluate_heur_output.py`` and robust-nli collapse
+    the argmax; gen-debiased-nli sums). *Departures*: "argmax" is the rule of every table here, "sum" stands beside it.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape[1] != len(LABELS):
+        raise ValueError(f"collapse needs scores of shape (N, {len(LABELS)}), not {scores.shape}")
+    if tuple(classes) not in _GROUPS:
+        raise ValueError(f"no rule carries {LABELS} to the classes {tuple(classes)}; known: {list(_GROUPS)}")
+    group = np.array(_GROUPS[tuple(classes)])
+    if rule == "argmax":
+        return group[scores.argmax(axis=1)] if len(scores) else np.zeros(0, dtype=np.int64)
+    if rule != "sum":
+        raise ValueError(f'rule="{rule}" is not one of "argmax", "sum"')
+    if not probabilities and len(scores) and (scores >= 0).all() and np.allclose(scores.sum(axis=1), 1, atol=1e-3):
+        raise ValueError('rule="sum" was given rows that sum to one: say probabilities=True if they are probabilities')
+    mass = scores if probabilities else _softmax(scores)
+    membership = (group[:, None] == np.arange(len(classes))).astype(np.float64)
+    return (mass @ membership).argmax(axis=1)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+    return shifted / shifted.sum(axis=1, keepdims=True)
