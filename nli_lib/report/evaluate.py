@@ -1,0 +1,142 @@
+"""Predictions in, tidy tables of accuracy out: over suites, slices and seeds, always with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.labels import LABELS, collapse
+from nli_lib.report.inference import t_interval, wilson
+
+RULES = ("argmax", "sum")
+NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
+
+
+class Accuracy(NamedTuple):
+    """n examples, correct of them, their share and its Wilson interval."""
+
+    n: int
+    correct: int
+    accuracy: float
+    low: float
+    high: float
+
+
+def correctness(
+    logits: np.ndarray, labels: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax"
+) -> np.ndarray:
+    """Which predictions are right, (N,) bool. logits (N, 3) in the order of LABELS, labels (N,) indices into ``classes``.
+
+    A test set with fewer classes states its ``rule``: "argmax" takes the most probable of the three, then maps it;
+    "sum" adds the probabilities that fall together, then takes the larger.
+    """
+    logits, labels = np.asarray(logits), np.asarray(labels)
+    if logits.ndim != 2 or len(logits) != len(labels):
+        raise ValueError(f"logits have shape {logits.shape}, labels {labels.shape}: give (N, C) and (N,)")
+    if not np.isfinite(logits).all():
+        raise ValueError(f"logits of {int((~np.isfinite(logits)).any(axis=1).sum())} examples are not finite")
+    return np.asarray(collapse(logits, tuple(classes), rule)) == labels
+
+
+def accuracy(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    classes: Sequence[str] = LABELS,
+    rule: str = "argmax",
+    *,
+    level: float = 0.95,
+) -> Accuracy:
+    """Share of right predictions in [0, 1] with its Wilson interval. Arguments as `correctness`."""
+    return share_correct(correctness(logits, labels, classes, rule), level=level)
+
+
+def share_correct(correct: np.ndarray, *, level: float = 0.95) -> Accuracy:
+    """Accuracy of a boolean array ``correct`` (N,)."""
+    n, right = len(correct), int(np.sum(correct))
+    if n == 0:
+        raise ValueError("no example to evaluate")
+    return Accuracy(n, right, right / n, *wilson(right, n, level=level))
+
+
+def suite_table(
+    predictions: Mapping[str, np.ndarray], suite: Mapping[str, Corpus], *, seed: int | None = None
+) -> pd.DataFrame:
+    """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
+
+    ``predictions`` maps a title to logits (N, 3). Three-class sets have one row (rule argmax); the others have two, one
+    for each rule of `correctness`. A title that has predictions and no corpus, or the reverse, is an error.
+    """
+    if set(predictions) != set(suite):
+        missing, extra = sorted(set(suite) - set(predictions)), sorted(set(predictions) - set(suite))
+        raise ValueError(f"predictions and suite differ: without predictions {missing}, without corpus {extra}")
+    rows = [
+        {"title": title, **accuracy(predictions[title], c.labels, c.classes, rule)._asdict(), "rule": rule}
+        for title, c in suite.items()
+        for rule in _rules(c.classes)
+    ]
+    return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
+
+
+def slices(
+    logits: np.ndarray, corpus: Corpus, column: str, *, title: str | None = None, seed: int | None = None
+) -> pd.DataFrame:
+    """Accuracy by the values of a column (HANS heuristic, ANLI round, genre): as `suite_table`, and a column ``slice``.
+
+    Rows come in the order of the values; examples without a value stand in the slice "(none)".
+    """
+    if column not in corpus.table.columns:
+        raise ValueError(f"{corpus.name} has no column {column!r}; it has {', '.join(map(str, corpus.table.columns))}")
+    values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
+    rows = []
+    for rule in _rules(corpus.classes):
+        correct = correctness(logits, corpus.labels, corpus.classes, rule)
+        for value in np.unique(values):
+            share = share_correct(correct[values == value])
+            rows.append({"title": title or corpus.name, "slice": value, **share._asdict(), "rule": rule})
+    return pd.DataFrame(rows).assign(seed=seed)
+
+
+def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
+    """The zero point: the accuracy of always giving a test set's own most frequent label. Columns title, n, label,
+    correct, accuracy, low, high."""
+    rows = []
+    for title, corpus in suite.items():
+        counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
+        share = share_correct(corpus.labels == counts.argmax())
+        rows.append({"title": title, "label": corpus.classes[int(counts.argmax())], **share._asdict()})
+    return pd.DataFrame(rows)
+
+
+def across_seeds(table: pd.DataFrame, *, value: str = "accuracy", level: float = 0.95) -> pd.DataFrame:
+    """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, low, high, seeds, spread.
+
+    Settings are the columns that are no measured number: title, rule, and whatever else the table carries (model,
+    view). low and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN and
+    ``spread`` says "one seed" instead of "t interval".
+    """
+    for column in ("seed", value):
+        if column not in table.columns:
+            raise ValueError(f"the table has no column {column!r}; it has {', '.join(map(str, table.columns))}")
+    keys = [c for c in table.columns if c not in {*NUMBERS, value}]
+    repeated = table.duplicated([*keys, "seed"])
+    if repeated.any():
+        raise ValueError(f"seed {table.loc[repeated, 'seed'].iloc[0]} appears twice in one setting of {keys}")
+    rows = []
+    for setting, part in table.groupby(keys, sort=False, dropna=False):
+        values = part[value].to_numpy(dtype=float)
+        interval = t_interval(values, level=level)
+        rows.append(
+            dict(zip(keys, setting, strict=True))
+            | {"mean": interval.value, "std": values.std(ddof=1) if len(values) > 1 else np.nan}
+            | {"min": values.min(), "max": values.max(), "low": interval.low, "high": interval.high}
+            | {"seeds": len(values), "spread": "t interval" if len(values) > 1 else "one seed"}
+        )
+    return pd.DataFrame(rows)
+
+
+def _rules(classes: Sequence[str]) -> tuple[str, ...]:
+    return ("argmax",) if tuple(classes) == LABELS else RULES

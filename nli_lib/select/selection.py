@@ -1,0 +1,152 @@
+"""What a selection step answers: which examples are kept, and for each one why.
+
+A selection stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
+``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step threw away. Every
+selection has a control one call away: ``random_twin``, of the same size and label balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+KEPT = "kept"
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """keep (N,) bool, True for a kept example; reason (N,) str, why it was kept or dropped."""
+
+    keep: np.ndarray
+    reason: np.ndarray
+
+    def __post_init__(self) -> None:
+        keep, reason = np.asarray(self.keep), np.asarray(self.reason)
+        if keep.dtype != bool or keep.ndim != 1:
+            raise ValueError(f"keep must be a boolean array (N,), not {keep.dtype} of shape {keep.shape}")
+        if reason.shape != keep.shape:
+            raise ValueError(f"reason has shape {reason.shape}, keep {keep.shape}: give one reason an example")
+        object.__setattr__(self, "keep", keep)
+        object.__setattr__(self, "reason", reason.astype(object))
+
+    def __len__(self) -> int:
+        return len(self.keep)
+
+    @property
+    def size(self) -> int:
+        """Number of examples kept."""
+        return int(self.keep.sum())
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Positions of the kept examples, ascending (size,)."""
+        return np.flatnonzero(self.keep)
+
+    @classmethod
+    def all(cls, n: int) -> Selection:
+        """Keep all ``n`` examples: the zero point of every comparison."""
+        return cls(np.ones(n, dtype=bool), np.full(n, KEPT, dtype=object))
+
+    @classmethod
+    def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> Selection:
+        """Keep where ``keep`` (N,) is True, with one reason for the kept and one for the dropped."""
+        keep = np.asarray(keep)
+        return cls(keep, np.where(keep, kept, dropped).astype(object))
+
+    def counts(self) -> pd.DataFrame:
+        """Rows reason, kept, n: the kept first, then by falling count, ties by reason."""
+        table = pd.DataFrame({"reason": self.reason.astype(str), "kept": self.keep})
+        table = table.value_counts(["reason", "kept"]).rename("n").reset_index()
+        return table.sort_values(["kept", "n", "reason"], ascending=[False, False, True], ignore_index=True)
+
+    def __and__(self, other: Selection) -> Selection:
+        """Keep what both keep. A dropped example carries the reason of the first step that dropped it."""
+        if len(self) != len(other):
+            raise ValueError(f"selections of {len(self)} and {len(other)} examples do not belong to one corpus")
+        return Selection(self.keep & other.keep, np.where(self.keep, other.reason, self.reason))
+
+    def random_twin(self, labels: np.ndarray, seed: int = 0) -> Selection:
+        """The control: a uniform random selection that keeps as many examples of every label as this one.
+
+        labels (N,). Depends on the labels, the number kept of each and the seed, on nothing else.
+        """
+        labels = np.asarray(labels)
+        if labels.shape != self.keep.shape:
+            raise ValueError(f"labels have shape {labels.shape}, the selection {self.keep.shape}")
+        generator = np.random.default_rng(seed)
+        keep = np.zeros(len(self), dtype=bool)
+        for label in np.unique(labels):
+            members = np.flatnonzero(labels == label)
+            wanted = int(self.keep[members].sum())
+            keep[generator.choice(members, size=wanted, replace=False)] = True
+        return Selection.where(keep, dropped="not drawn", kept="drawn")
+
+
+def top(
+    scores: np.ndarray,
+    *,
+    fraction: float | None = None,
+    count: int | None = None,
+    per_label: np.ndarray | None = None,
+) -> Selection:
+    """Keep the examples with the highest scores; equal scores go to the earlier position.
+
+    scores (N,), no NaN. Give either ``fraction`` (0-1, of N) or ``count``. With ``per_label`` (N,) the fraction is
+    taken of each label's examples, and the count is shared out equally, so it must divide by the number of labels.
+
+    *Departures*: int(fraction * n) examples, as cartography's log says; its code takes one more.
+    """
+    return _extreme(-_checked(scores), "top", fraction, count, per_label)
+
+
+def bottom(
+    scores: np.ndarray,
+    *,
+    fraction: float | None = None,
+    count: int | None = None,
+    per_label: np.ndarray | None = None,
+) -> Selection:
+    """Keep the examples with the lowest scores; equal scores go to the earlier position. See `top`."""
+    return _extreme(_checked(scores), "bottom", fraction, count, per_label)
+
+
+def _checked(scores: Sequence[float] | np.ndarray) -> np.ndarray:
+    scores = np.asarray(scores, dtype=float)
+    if scores.ndim != 1:
+        raise ValueError(f"scores must have shape (N,), not {scores.shape}")
+    if np.isnan(scores).any():
+        position = int(np.flatnonzero(np.isnan(scores))[0])
+        raise ValueError(f"{np.isnan(scores).sum()} scores are NaN, the first at position {position}: they have no rank")
+    return scores
+
+
+def _extreme(
+    ascending: np.ndarray, which: str, fraction: float | None, count: int | None, per_label: np.ndarray | None
+) -> Selection:
+    """Keep the first of ``ascending`` (N,), whole or in each label."""
+    if (fraction is None) == (count is None):
+        raise ValueError("give either fraction or count, and only one of them")
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
+    groups = [np.arange(len(ascending))]
+    if per_label is not None:
+        per_label = np.asarray(per_label)
+        if per_label.shape != ascending.shape:
+            raise ValueError(f"per_label has shape {per_label.shape}, the scores {ascending.shape}")
+        groups = [np.flatnonzero(per_label == label) for label in np.unique(per_label)]
+    keep = np.zeros(len(ascending), dtype=bool)
+    for members in groups:
+        wanted = int(fraction * len(members)) if fraction is not None else _share(count, len(groups))
+        if not 0 <= wanted <= len(members):
+            raise ValueError(f"count asks for {wanted} examples where there are {len(members)}")
+        keep[members[np.argsort(ascending[members], kind="stable")[:wanted]]] = True
+    return Selection.where(keep, dropped=f"not in the {which}", kept=which)
+
+
+def _share(count: int, n_groups: int) -> int:
+    if count % n_groups:
+        raise ValueError(f"count {count} cannot be shared equally among {n_groups} labels")
+    return count // n_groups
