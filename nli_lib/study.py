@@ -1,0 +1,302 @@
+"""What a notebook uses to take part in the study: checked parameters, tidy tables, numbers in prose, an honest record.
+
+    # cell 1, tagged `parameters`
+    SCALE, CORPUS, SEEDS, DATA_DIR, SHOW_ONLY = "smoke", None, None, None, False      # one literal a line
+
+    # cell 2
+    from nli_lib.study import begin
+    study = begin("10_data_map", globals())
+
+    # the measuring half fills tables; with SHOW_ONLY it is skipped
+    if not SHOW_ONLY:
+        study.save(scores, "scores")
+        study.claim("wanli-1", value, low, high, n=len(scores), seeds=len(study.seeds))
+
+    # the showing half draws everything from the tables
+    scores = study.table("scores")
+    study.say("{share:.1%} of the {n:,} pairs are ambiguous.", share=..., n=len(scores))
+    study.finish()
+
+Importing this module takes well under a second and needs no torch; pandas and the corpora are imported when first used.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import numbers
+import os
+import platform
+import string
+import sys
+import time
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nli_lib import record as records
+from nli_lib import spec as project
+from nli_lib.parameters import ParameterError, Rule, check, literals
+from nli_lib.spec import SCALES, RunSpec, Scale
+from nli_lib.store import environment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nli_lib.corpora.corpus import Corpus
+
+__all__ = ["ParameterError", "Study", "StudyError", "begin"]
+
+SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
+TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
+RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
+NOTEBOOK_FILE = "NLI_NOTEBOOK"
+SEEN = "_nli_names_at_begin"
+_SCALE_LIMIT = object()
+
+
+class StudyError(RuntimeError):
+    """A notebook asked for something that is not there; the message says what to run. Shown without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"StudyError: {self}"]
+
+
+def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, Rule] | None = None) -> Study:
+    """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
+
+    `extra` declares the notebook's own parameters, each by a range, its allowed values or a type, as in
+    {"K": (1, 100), "MODE": ["settled", "passing"], "LONG": bool}. Every public plain value in the namespace counts as a parameter, so a misspelt one is
+    found. Run the cell again as often as you like: names that the notebook itself made since are left alone.
+
+    Raises `ParameterError` naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
+    """
+    known = namespace.get(SEEN)
+    given = {name: value for name, value in literals(namespace).items() if known is None or name in known}
+    parameters = check(given, extra)
+    namespace[SEEN] = frozenset(given)
+    study = Study(notebook, parameters)
+    study._open()
+    return study
+
+
+class Study:
+    """One notebook's part in a study.
+
+    Attributes: `params` (dict), `scale` (the `Scale` row of the dial), `study` (name of the results folder),
+    `corpus_name`, `train_split`, `test_split`, `seeds` (tuple of ints), `show_only`, `data_dir`.
+    """
+
+    def __init__(self, notebook: str, params: dict[str, object]):
+        self.notebook = notebook
+        self.params = params
+        self.scale: Scale = SCALES[params["SCALE"]]
+        self.study = records.study_name(params["SCALE"], params["CORPUS"])
+        self.corpus_name: str = params["CORPUS"] or self.scale.corpus
+        own = self.corpus_name == self.scale.corpus
+        self.train_split = self.scale.train_split if own else "train"
+        self.test_split = self.scale.test_split if own else "test"
+        self.seeds = tuple(range(params["SEEDS"] or self.scale.seeds))
+        self.show_only: bool = params["SHOW_ONLY"]
+        self.data_dir: str | None = params["DATA_DIR"]
+        self.folder = project.RESULTS / self.study
+        self._record: dict = {}
+        self._claims: dict[str, dict] = {}
+        self._clock = time.monotonic()
+
+    # ------------------------------------------------------------ corpora and runs
+
+    def corpus(self, split: str | None = None, *, name: str | None = None, limit: object = _SCALE_LIMIT) -> Corpus:
+        """A corpus at this scale: the study's own training split by default.
+
+        `limit` defaults to the scale's: `scale.limit` for the training split, `scale.suite_limit` for every other one;
+        None takes all rows. What was read is written into the record by its digest.
+        """
+        from nli_lib.corpora import sources
+
+        name, split = name or self.corpus_name, split or self.train_split
+        if limit is _SCALE_LIMIT:
+            training = name == self.corpus_name and split == self.train_split
+            limit = self.scale.limit if training else self.scale.suite_limit
+        corpus = sources.load(name, split, data_dir=self.data_dir, limit=limit)
+        self.used(corpus)
+        return corpus
+
+    def used(self, corpus: Corpus) -> None:
+        """Write a corpus that was loaded by other means (a suite's member) into the record."""
+        if self._record:
+            entry = {"digest": corpus.digest, "rows": len(corpus), **records.data_file(corpus.source, self.data_dir)}
+            self._record["corpora"][f"{corpus.name} {corpus.split}"] = entry
+
+    def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
+        """The `RunSpec` of a training run on the study's corpus at this scale; `changes` replace any of its fields."""
+        fields = {
+            "corpus": self.corpus_name,
+            "split": self.train_split,
+            "limit": self.scale.limit,
+            "model": self.scale.model,
+            "epochs": self.scale.epochs,
+            "learning_rate": self.scale.learning_rate,
+        }
+        return RunSpec(**{**fields, "view": view, "seed": seed, **changes})
+
+    # ------------------------------------------------------------ tables
+
+    def save(self, table: pd.DataFrame, part: str) -> Path:
+        """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB.
+
+        Raises `StudyError` in the showing half: tables are filled under `if not SHOW_ONLY`.
+        """
+        from nli_lib.tables import write_table
+
+        if self.show_only:
+            raise StudyError(f"table {part!r} is written while SHOW_ONLY is set: put it under `if not SHOW_ONLY:`")
+        path = write_table(table, self.folder / f"{self.notebook}.{part}")
+        self._note("outputs", path)
+        return path
+
+    def table(self, part: str, *, notebook: str | None = None) -> pd.DataFrame:
+        """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
+        from nli_lib.tables import find_table, read_table
+
+        notebook = notebook or self.notebook
+        path = find_table(self.folder / f"{notebook}.{part}")
+        if path is None:
+            raise StudyError(
+                f"there is no table {notebook}.{part} in {self.folder}: the measuring half was not run at this scale.\n"
+                f"Make it with: {self.command(notebook)}"
+            )
+        if notebook != self.notebook:
+            self._note("inputs", path)
+        return read_table(path)
+
+    def gather(self, part: str) -> pd.DataFrame:
+        """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
+        import pandas as pd
+
+        found = sorted({path.name.split(".")[0] for path in self.folder.glob(f"*.{part}.*") if path.name[0] != "."})
+        tables = [self.table(part, notebook=name).assign(notebook=name) for name in found]
+        if not tables:
+            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}. Run the study: {self.command('')}")
+        stacked = pd.concat(tables, ignore_index=True)
+        return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
+
+    def command(self, notebook: str) -> str:
+        """The shell command that runs a notebook of this study."""
+        words = ["nli-study run", notebook, f"--scale {self.params['SCALE']}"]
+        if self.params["CORPUS"]:
+            words.append(f"--corpus {self.params['CORPUS']}")
+        return " ".join(word for word in words if word)
+
+    # ------------------------------------------------------------ words and claims
+
+    def say(self, template: str, **values: object) -> None:
+        """Show Markdown prose with numbers in it: `study.say("{share:.1%} of {n:,}", share=.25, n=9842)`.
+
+        A name without a value, and a number that is not one (NaN), are errors: prose never shows a gap. Text among the
+        values is shown as text, never as HTML.
+        """
+        from IPython.display import Markdown, display
+
+        display(Markdown(fill(template, values)))
+
+    def claim(
+        self, id: str, value: float, low: float | None = None, high: float | None = None, *, n: int, seeds: int = 1
+    ) -> None:
+        """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it."""
+        import pandas as pd
+
+        if low is not None and high is not None and low > high:
+            raise StudyError(f"claim {id}: the interval runs from {low} down to {high}")
+        self._claims[id] = {"id": id, "value": value, "low": low, "high": high, "n": n, "seeds": seeds}
+        self.save(pd.DataFrame(self._claims.values()), "claims")
+
+    # ------------------------------------------------------------ the record
+
+    def _open(self) -> None:
+        seeds = ", ".join(map(str, self.seeds))
+        print(f"{self.notebook}: study {self.study}, corpus {self.corpus_name}, seeds {seeds}")
+        if self.params["SCALE"] == "smoke":
+            print(SMOKE_LABEL)
+        if self.show_only:
+            return
+        token = os.environ.get(TOKEN)
+        old = records.read(self.notebook, self.study)
+        busy = old.get("state") == records.RUNNING and old.get("pid") != os.getpid() and records.alive(old.get("pid"))
+        if busy and old.get("token") != token:
+            raise StudyError(
+                f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
+                f"delete {records.record_path(self.notebook, self.study)}"
+            )
+        source = Path(os.environ.get(NOTEBOOK_FILE) or project.NOTEBOOKS / f"{self.notebook}.ipynb")
+        self._record = {
+            "notebook": self.notebook,
+            "study": self.study,
+            "state": records.RUNNING,
+            "token": token,
+            "pid": int(os.environ.get(RUN_PID) or os.getpid()),
+            "started": now(),
+            # where the corpora lie on this machine is nobody else's business
+            "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
+            "seeds": list(self.seeds),
+            "cells": records.digest_cells(source) if source.is_file() else None,
+            "environment": environment(),
+            "corpora": {},
+            "inputs": {},
+            "outputs": {},
+        }
+        records.write(self._record)
+
+    def _note(self, kind: str, path: Path) -> None:
+        if self._record:
+            self._record[kind][path.relative_to(project.RESULTS).as_posix()] = records.digest_file(path)
+
+    def finish(self) -> None:
+        """The last line of a notebook: write what was done into the record and say it."""
+        if self._record:
+            self._record.update(
+                # under the runner the last word is the runner's, once it has seen every cell counted
+                state=records.CLOSING if self._record["token"] else records.FINISHED,
+                ended=now(),
+                seconds=round(time.monotonic() - self._clock, 1),
+                device=device(),
+                modules=records.measuring_modules(),
+            )
+            records.write(self._record)
+        done = self._record or records.read(self.notebook, self.study)
+        if "ended" in done:
+            print(
+                f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}; "
+                f"seeds {', '.join(map(str, done['seeds']))}; revision {done['environment'].get('revision')}."
+            )
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def device() -> str:
+    """What computed: the CUDA device's name where torch uses one, else the CPU and how many of its cores."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{platform.machine()} CPU, {cores} cores"
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """`template.format(**values)` that refuses gaps: unknown names, NaN, infinities; text values lose their HTML."""
+    fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
+    names = {field.split(".")[0].split("[")[0] for field in fields}
+    if missing := sorted(names - values.keys()):
+        raise StudyError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
+    for name in sorted(names):
+        value = values[name]
+        if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
+            raise StudyError(f"say: {name} is {value}: the tables hold no such number")
+    safe = {k: html.escape(value, quote=False) if isinstance(value, str) else value for k, value in values.items()}
+    try:
+        return template.format(**safe)
+    except (ValueError, AttributeError, LookupError, TypeError) as error:
+        raise StudyError(f"say: {template!r} cannot be filled: {error}") from error

@@ -1,0 +1,69 @@
+"""Tidy tables on disk: what a notebook's measuring half leaves behind and its showing half draws from.
+
+Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows, so that a change can be read in a
+diff, and parquet beyond.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+
+from nli_lib.store import atomic
+
+MOST_BYTES = 1_000_000
+CSV_ROWS = 20_000
+SUFFIXES = (".csv", ".parquet")
+
+
+class TableError(ValueError):
+    """A table cannot be kept; the message says why and what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"TableError: {self}"]
+
+
+def _encode(table: pd.DataFrame, suffix: str) -> bytes:
+    if suffix == ".csv":
+        return table.to_csv(index=False, lineterminator="\n").encode()
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False, compression="zstd")
+    return buffer.getvalue()
+
+
+def write_table(table: pd.DataFrame, stem: Path) -> Path:
+    """Write `stem`.csv, or `stem`.parquet when the table is long or too large as text; the path that was written.
+
+    A meaningful index (any but 0, 1, 2, ...) becomes columns. Raises `TableError` when even parquet is over 1 MB.
+    """
+    if not isinstance(table.index, pd.RangeIndex):
+        table = table.reset_index()
+    wanted = SUFFIXES if len(table) <= CSV_ROWS else SUFFIXES[1:]
+    encoded = {suffix: data for suffix in wanted if len(data := _encode(table, suffix)) <= MOST_BYTES}
+    if not encoded:
+        raise TableError(
+            f"table {stem.name} ({len(table):,} rows, {table.shape[1]} columns) is over {MOST_BYTES:,} bytes even as "
+            "parquet: keep fewer rows, fewer columns, or float32"
+        )
+    suffix, data = next(iter(encoded.items()))
+    path = stem.with_name(stem.name + suffix)
+    with atomic(path) as draft:
+        draft.write_bytes(data)
+    for other in set(SUFFIXES) - {suffix}:
+        stem.with_name(stem.name + other).unlink(missing_ok=True)
+    return path
+
+
+def find_table(stem: Path) -> Path | None:
+    """The file of a recorded table, csv or parquet, or None."""
+    paths = (stem.with_name(stem.name + suffix) for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A recorded table. Only an empty field is missing: "NA", "null" and "None" are words that may stand in it."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
