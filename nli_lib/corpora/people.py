@@ -1,0 +1,68 @@
+"""What people say of an example: a hundred labels each, where somebody has asked for them.
+
+ChaosNLI (Nie et al., 2020) collected 100 labels for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev matched. They
+are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the majority's?).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import Corpus, CorpusError
+
+CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
+COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
+
+
+def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """The examples of `corpus` that many people have labelled, one row each, in the corpus's order.
+
+    position    place of the example in `corpus`
+    uid         its name
+    entropy     of the people's label distribution, in bits: 0 when all agree, log2(3) = 1.585 when split evenly
+    share_gold  share of the people who gave the corpus's own gold label, 0 to 1
+    majority    index of the label that most gave; of equals, the first in the order of labels
+
+    Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
+    answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
+    """
+    if corpus.name == "planted":
+        return _planted(corpus)
+    split = CHAOS.get((corpus.name, corpus.split))
+    try:
+        asked = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
+    except CorpusError:
+        asked = None
+    if asked is None:
+        return pd.DataFrame(columns=list(COLUMNS))
+    own = pd.DataFrame({"uid": corpus.uid, "position": np.arange(len(corpus)), "gold": corpus.labels})
+    both = own.merge(asked, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)
+    votes = both[["n_entailment", "n_neutral", "n_contradiction"]].to_numpy(dtype=float)  # (M, C)
+    shares = votes / votes.sum(axis=1, keepdims=True)
+    surprise = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
+    return pd.DataFrame(
+        {
+            "position": both["position"],
+            "uid": both["uid"],
+            "entropy": -(shares * surprise).sum(axis=1),
+            "share_gold": shares[np.arange(len(both)), both["gold"]],
+            "majority": votes.argmax(axis=1),
+        }
+    )
+
+
+def _planted(corpus: Corpus) -> pd.DataFrame:
+    ambiguous = corpus.table["ambiguous"].to_numpy(dtype=bool)
+    true = corpus.table["true_label"].to_numpy(dtype=int)
+    share = np.where(ambiguous, 0.5, (true == corpus.labels).astype(float))
+    return pd.DataFrame(
+        {
+            "position": np.arange(len(corpus)),
+            "uid": corpus.uid,
+            "entropy": ambiguous.astype(float),
+            "share_gold": share,
+            "majority": true,
+        }
+    )
