@@ -39,8 +39,8 @@ class RunSpec(BaseModel):
 
     The defaults are the recipe of paper 000 (its Tables 4 and 5): RoBERTa-large, 5 epochs, learning rate 1e-5, batch
     32, weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6 % of the steps, gradients
-    clipped at norm 1, at most 128 word pieces. `capture` says when the logits of an epoch are recorded: "settled", in an
-    evaluation pass after the epoch (papers 000 and 004), or "passing", in the training pass itself with dropout on
+    clipped at norm 1, at most 128 word pieces. `capture` says when the logits of an epoch are recorded: "settled", in
+    an evaluation pass after the epoch (papers 000 and 004), or "passing", in the training pass itself with dropout on
     (cartography).
     """
 
