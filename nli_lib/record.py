@@ -30,8 +30,14 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", "transformers", "sentence-transformers")
 
 # Rooms whose code draws or manages and changes no recorded number.
-SHOWING = ("nli_lib.report.plot", "nli_lib.report.claims", "nli_lib.study", "nli_lib.record", "nli_lib.parameters",
-           "nli_lib.tables", "nli_lib.runner", "nli_lib.book", "nli_lib.cli")  # fmt: skip
+SHOWING = {
+    "nli_lib",
+    *(f"nli_lib.report.{name}" for name in ("plot", "claims")),
+    *(f"nli_lib.{name}" for name in ("study", "record", "parameters", "tables", "runner", "worker", "book", "doctor")),
+    "nli_lib.cli",
+}
+
+LIBRARY = Path(__file__).resolve().parent
 
 # Parameters that change no number: where the corpora lie, and which half is asked for.
 NEUTRAL = {"DATA_DIR", "SHOW_ONLY"}
@@ -133,7 +139,7 @@ def _digest_code(path: Path, modified: int) -> str:
 
 def digest_module(name: str) -> str:
     """Digest of a module's code, comments and docstrings left out: a better explanation makes no result stale."""
-    stem = project.HOME.joinpath(*name.split("."))
+    stem = LIBRARY.parent.joinpath(*name.split("."))
     path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     return _digest_code(path, path.stat().st_mtime_ns) if path.is_file() else "missing"
 
@@ -167,30 +173,18 @@ def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
     return reasons
 
 
-def _data_folder(data_dir: str | None) -> Path | None:
+def short_source(source: str, data_dir: str | None) -> str:
+    """What a corpus was read from, without this machine's folders: paths count from the data folder."""
     folder = data_dir or os.environ.get("NLI_DATA")
-    return Path(folder).expanduser().resolve() if folder else None
+    for root in filter(None, (folder, folder and str(Path(folder).expanduser().resolve()), str(Path.home()))):
+        source = source.replace(root.rstrip("/") + "/", "")
+    return source
 
 
-def data_file(source: str, data_dir: str | None) -> dict:
-    """How a corpus file stands in a record: its name within the data folder (never this machine's path), its size."""
-    path, folder = Path(source or "").expanduser().resolve(), _data_folder(data_dir)
-    if not source or not path.is_file():
-        return {"source": source or ""}
-    inside = folder is not None and path.is_relative_to(folder)
-    return {"source": (path.relative_to(folder) if inside else Path(path.name)).as_posix(), "size": path.stat().st_size}
-
-
-def changed_data(record: Mapping, data_dir: str | None = None) -> list[str]:
-    """Corpus files in the data folder whose size is not what it was; files that are not here cannot be compared."""
-    folder = _data_folder(data_dir)
-    read = record.get("corpora", {}).values() if folder else ()
-    files = {corpus["source"]: corpus["size"] for corpus in read if corpus.get("size")}
-    return [
-        f"corpus file {name} changed"
-        for name, size in files.items()
-        if (folder / name).is_file() and (folder / name).stat().st_size != size
-    ]
+def corpus_file(corpus: str | None) -> str | None:
+    """Digest of a user's own corpus file; None for the published corpora, which do not change."""
+    path = Path(corpus or "").expanduser()
+    return digest_file(path) if corpus and path.is_file() else None
 
 
 def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None) -> list[str]:
@@ -208,7 +202,10 @@ def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None
     modules = record.get("modules", {})
     reasons += _changes("module", modules, {name: digest_module(name) for name in modules})
     reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
-    return reasons + changed_data(record, (parameters or {}).get("DATA_DIR"))
+    own = corpus_file(record.get("parameters", {}).get("CORPUS"))
+    if own and own != record.get("corpus_file"):
+        reasons.append(f"the corpus file {record['parameters']['CORPUS']} changed")
+    return reasons
 
 
 def pins() -> dict[str, str]:

@@ -67,8 +67,9 @@ def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mappi
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
     `extra` declares the notebook's own parameters, each by a range, its allowed values or a type, as in
-    {"K": (1, 100), "MODE": ["settled", "passing"], "LONG": bool}. Every public plain value in the namespace counts as a parameter, so a misspelt one is
-    found. Run the cell again as often as you like: names that the notebook itself made since are left alone.
+    {"K": (1, 100), "MODE": ["settled", "passing"], "LONG": bool}. Every public plain value in the namespace counts as
+    a parameter, so a misspelt one is found. Run the cell again as often as you like: names that the notebook itself
+    made since are left alone.
 
     Raises `ParameterError` naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
     """
@@ -126,7 +127,8 @@ class Study:
     def used(self, corpus: Corpus) -> None:
         """Write a corpus that was loaded by other means (a suite's member) into the record."""
         if self._record:
-            entry = {"digest": corpus.digest, "rows": len(corpus), **records.data_file(corpus.source, self.data_dir)}
+            source = records.short_source(corpus.source, self.data_dir)
+            entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": source}
             self._record["corpora"][f"{corpus.name} {corpus.split}"] = entry
 
     def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
@@ -241,6 +243,7 @@ class Study:
             "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
             "seeds": list(self.seeds),
             "cells": records.digest_cells(source) if source.is_file() else None,
+            "corpus_file": records.corpus_file(self.params["CORPUS"]),
             "environment": environment(),
             "corpora": {},
             "inputs": {},

@@ -1,0 +1,27 @@
+"""Tiny notebooks for tests of the machinery: written in a line each, in a project home of their own."""
+
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+PARAMETERS = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None\nSHOW_ONLY = False'
+
+
+def write_notebook(folder: Path, name: str, *cells: str, parameters: str = PARAMETERS, finish: bool = True) -> Path:
+    """A notebook that begins, holds `cells`, and finishes."""
+    begin = f'from nli_lib.study import begin\nstudy = begin("{name}", globals())'
+    sources = [begin, *cells, *(["study.finish()"] if finish else [])]
+    notebook = new_notebook(cells=[new_markdown_cell(f"# {name}"), new_code_cell(parameters)])
+    notebook.cells[1].metadata["tags"] = ["parameters"]
+    notebook.cells += [new_code_cell(source) for source in sources]
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path = folder / f"{name}.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
+SAVE = """if not SHOW_ONLY:
+    import pandas as pd
+    study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
+SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'
