@@ -100,7 +100,7 @@ class Corpus:
         return self.table["uid"].to_numpy(dtype=object)
 
     def texts(self, view: str = "pair") -> tuple[list[str], list[str] | None]:
-        """The texts of a view: "pair" gives (premises, hypotheses), "hypothesis" and "premise" give (that side, None)."""
+        """The texts of a view: (premises, hypotheses) for "pair", (that side, None) for "hypothesis" and "premise"."""
         if view not in VIEWS:
             raise ValueError(f'view="{view}" is not one of {", ".join(VIEWS)}')
         if view == "pair":
@@ -119,8 +119,9 @@ class Corpus:
         return total.hexdigest()
 
     def report(self) -> pd.DataFrame:
-        """What is here and what was left out: one row per count, with columns corpus, split, source, kind,
-        what, count; kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
+        """What is here and what was left out: one row per count; columns corpus, split, source, kind, what, count.
+
+        kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
         """
         counts = np.bincount(self.labels, minlength=len(self.classes))
         rows = [("rows", "kept", len(self))]
@@ -183,7 +184,7 @@ def duplicates(corpus: Corpus, *, fold: bool = False) -> Duplicates:
 
 
 def overlap(a: Corpus, b: Corpus, *, fold: bool = False) -> Overlap:
-    """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; train-test overlap: a = test, b = train.
+    """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; for leakage, a = test and b = train.
 
     fold  with True, letter case and runs of blanks do not count
     """

@@ -66,7 +66,7 @@ def is_integer(name: object) -> bool:
 def to_index(
     values: Iterable[object], classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None
 ) -> np.ndarray:
-    """Index of each label name in `classes`; `NO_GOLD` (-1) for no gold label, `UNKNOWN` (-2) for a name without a place.
+    """Index of each label name in `classes`; `NO_GOLD` (-1) without a gold label, `UNKNOWN` (-2) for any other name.
 
     values   (N,) label names as a source spells them; None, NaN, "", "-" and -1 are rows without a gold label
     classes  the corpus's classes, for instance `LABELS` or `TWO_WAY`
@@ -92,7 +92,7 @@ def _one_index(value: object, classes: tuple[str, ...], names: Mapping[str, str]
 
 
 def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -> np.ndarray:
-    """Columns of a pretrained head in the library's order: ``logits[:, head_columns(config.label2id)]`` follows `classes`.
+    """Columns of a pretrained head in the library's order: ``logits[:, head_columns(config.label2id)]``.
 
     label2id  the model configuration's own table, name -> output number
 
@@ -119,7 +119,7 @@ def rules(classes: Sequence[str]) -> tuple[str, ...]:
 def collapse(
     scores: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax", *, probabilities: bool = False
 ) -> np.ndarray:
-    """Predicted class of each example from three-way scores: an index into `classes`, or -1 for a prediction outside them.
+    """Predicted class of each example from three-way scores: an index into `classes`, or -1 for none of them.
 
     scores         (N, 3) logits in the order of `LABELS`; probabilities when `probabilities` is true
     classes        `LABELS`, `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED), `SUPPORTED_OR_REFUTED` (two-way FEVER) or
