@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS, collapse
+from nli_lib.corpora.labels import LABELS, collapse, rules
 from nli_lib.report.inference import t_interval, wilson
 
-RULES = ("argmax", "sum")
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
 
@@ -29,7 +28,7 @@ class Accuracy(NamedTuple):
 def correctness(
     logits: np.ndarray, labels: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax"
 ) -> np.ndarray:
-    """Which predictions are right, (N,) bool. logits (N, 3) in the order of LABELS, labels (N,) indices into ``classes``.
+    """Which predictions are right, (N,) bool. logits (N, 3) ordered as LABELS, labels (N,) indices into ``classes``.
 
     A test set with fewer classes states its ``rule``: "argmax" takes the most probable of the three, then maps it;
     "sum" adds the probabilities that fall together, then takes the larger.
@@ -76,7 +75,7 @@ def suite_table(
     rows = [
         {"title": title, **accuracy(predictions[title], c.labels, c.classes, rule)._asdict(), "rule": rule}
         for title, c in suite.items()
-        for rule in _rules(c.classes)
+        for rule in rules(c.classes)
     ]
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
@@ -92,7 +91,7 @@ def slices(
         raise ValueError(f"{corpus.name} has no column {column!r}; it has {', '.join(map(str, corpus.table.columns))}")
     values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
     rows = []
-    for rule in _rules(corpus.classes):
+    for rule in rules(corpus.classes):
         correct = correctness(logits, corpus.labels, corpus.classes, rule)
         for value in np.unique(values):
             share = share_correct(correct[values == value])
@@ -136,7 +135,3 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy", level: float =
             | {"seeds": len(values), "spread": "t interval" if len(values) > 1 else "one seed"}
         )
     return pd.DataFrame(rows)
-
-
-def _rules(classes: Sequence[str]) -> tuple[str, ...]:
-    return ("argmax",) if tuple(classes) == LABELS else RULES

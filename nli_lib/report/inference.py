@@ -138,9 +138,9 @@ def t_interval(values: np.ndarray, *, level: float = 0.95) -> Interval:
 def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitney:
     """Two-sided Mann-Whitney U test, with ties and continuity corrected, and the rank-biserial effect size.
 
-    a (n_a,), b (n_b,). effect = 2 U_a / (n_a n_b) - 1: the probability that a random value of ``a`` exceeds one of ``b``
-    minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger. ``family`` is the
-    number of tests that share the Bonferroni correction.
+    a (n_a,), b (n_b,). effect = 2 U_a / (n_a n_b) - 1: the probability that a random value of ``a`` exceeds one of
+    ``b`` minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger.
+    ``family`` is the number of tests that share the Bonferroni correction.
 
     *Departures*: paper 004 does not state its family (9 a panel is the likely one) and gives no effect size.
     """

@@ -1,7 +1,6 @@
 """The papers' numbers, read from book/papers.yaml. Nothing else in the project types one of them.
 
-    paper_value("000-table3-multinli-hans")     78.08
-    paper_table("001", "Table 2")               rows x columns, as printed
+`paper_value("000-table3-multinli-hans")` is 78.08; `paper_table("001", "Table 2")` is that table, rows by columns.
 """
 
 from __future__ import annotations

@@ -119,7 +119,9 @@ def _checked(scores: Sequence[float] | np.ndarray) -> np.ndarray:
         raise ValueError(f"scores must have shape (N,), not {scores.shape}")
     if np.isnan(scores).any():
         position = int(np.flatnonzero(np.isnan(scores))[0])
-        raise ValueError(f"{np.isnan(scores).sum()} scores are NaN, the first at position {position}: they have no rank")
+        raise ValueError(
+            f"{np.isnan(scores).sum()} scores are NaN, the first at position {position}: they have no rank"
+        )
     return scores
 
 

@@ -1,0 +1,226 @@
+"""The figures of the book: arrays or tidy tables in, a matplotlib Figure out.
+
+The style is a dictionary (``STYLE``, in ``nli_lib.report.style``); figures made of dots with intervals are in
+``nli_lib.report.dots``. All of them can be taken from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from nli_lib.corpora.labels import LABELS
+from nli_lib.report.dots import ledger_figure, partial_input, suite_accuracy
+from nli_lib.report.style import COLOURS, GREY, INK, PALE, SERIES, STYLE, WIDTH, label_points, styled
+
+__all__ = [
+    "COLOURS",
+    "STYLE",
+    "competency",
+    "correlation_plot",
+    "data_map",
+    "ledger_figure",
+    "partial_input",
+    "similarity_densities",
+    "suite_accuracy",
+]
+
+
+@styled
+def data_map(
+    variability: np.ndarray,
+    confidence: np.ndarray,
+    correctness: np.ndarray,
+    *,
+    epochs: int,
+    overlay: np.ndarray | None = None,
+    overlay_name: str = "random twin",
+    title: str = "",
+    dense: int = 50_000,
+) -> Figure:
+    """The data map of cartography: variability across, confidence up, correctness as colour, and three histograms.
+
+    variability, confidence (N,); correctness (N,) as a count of epochs, 0 to ``epochs``. ``overlay`` (N,) bool rings
+    some examples, such as planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons
+    coloured by their mean correctness.
+
+    *Departures*: the colour is correctness / epochs; cartography divides by the largest count that occurs.
+    """
+    v, c = np.asarray(variability, dtype=float), np.asarray(confidence, dtype=float)
+    fraction = np.asarray(correctness, dtype=float) / epochs
+    if not len(v) == len(c) == len(fraction):
+        raise ValueError(f"arrays of unequal length: {len(v)}, {len(c)}, {len(fraction)}")
+    if len(fraction) and (fraction.max() > 1 or not np.allclose(fraction * epochs, np.round(fraction * epochs))):
+        raise ValueError(f"correctness must be counts from 0 to epochs={epochs}, not shares")
+    figure = plt.figure(figsize=(WIDTH, 5.4))
+    grid = figure.add_gridspec(3, 2, width_ratios=(2.6, 1))
+    axes = figure.add_subplot(grid[:, 0])
+    colours = mpl.colors.LinearSegmentedColormap.from_list("ink", plt.get_cmap("cividis")(np.linspace(0, 0.93, 256)))
+    if len(v) > dense:
+        points = axes.hexbin(v, c, C=fraction, gridsize=70, cmap=colours, vmin=0, vmax=1, extent=(0, 0.5, 0, 1))
+    else:
+        points = axes.scatter(
+            v, c, c=fraction, s=max(3, min(14, 2e4 / len(v))), cmap=colours, vmin=0, vmax=1, lw=0, alpha=0.75
+        )
+    points.set_rasterized(True)
+    if overlay is not None:
+        ring = np.asarray(overlay, dtype=bool)
+        axes.scatter(v[ring], c[ring], s=26, facecolor="none", edgecolor="#d1231a", lw=0.9, label=overlay_name)
+        axes.legend(loc="lower left")
+    axes.set(xlabel="variability", ylabel="confidence", xlim=(-0.01, 0.51), ylim=(-0.02, 1.04))
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": PALE, "alpha": 0.9}
+    for x, y, name in ((0.93, 0.5, "ambiguous"), (0.45, 0.95, "easy to learn"), (0.3, 0.14, "hard to learn")):
+        axes.text(x, y, name, transform=axes.transAxes, ha="right" if x > 0.5 else "center", va="center", bbox=box)
+    figure.colorbar(points, ax=axes, location="top", shrink=0.75, pad=0.01, aspect=34).set_label(
+        f"correctness: share of {epochs} epochs", fontsize=9
+    )
+    levels = (np.arange(epochs + 2) - 0.5) / epochs
+    for row, (values, name, bins) in enumerate(
+        (
+            (v, "variability", np.linspace(0, 0.5, 26)),
+            (c, "confidence", np.linspace(0, 1, 26)),
+            (fraction, "correctness", levels),
+        )
+    ):
+        side = figure.add_subplot(grid[row, 1])
+        side.hist(values, bins=bins, color=SERIES[0], edgecolor="white", lw=0.4)
+        side.set(xlabel=name, ylabel="pairs")
+        side.yaxis.set_major_locator(mpl.ticker.MaxNLocator(3, integer=True))
+        side.yaxis.set_major_formatter(mpl.ticker.EngFormatter(sep=""))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
+    return figure
+
+
+@styled
+def competency(
+    table: pd.DataFrame,
+    *,
+    alpha: float = 0.01,
+    tests: int | None = None,
+    iso: Sequence[float] = (10, 20, 40),
+    named: int = 4,
+    p0: float = 1 / 3,
+    title: str = "",
+) -> Figure:
+    """Competency plot (Gardner et al. 2021): p(label | feature) against how often the feature occurs.
+
+    ``table``: feature, label (a name), n, p; a column ``panel`` draws one panel a value, all on one axis of n. Curves:
+    p = p0 + z sqrt(p0 (1 - p0) / n): dotted at ``iso``, dashed at the one-sided ``alpha``, solid at alpha divided by
+    ``tests`` (default: the rows of the panel). The ``named`` features of highest z of each label are ringed and carry
+    their names where there is room.
+    """
+    panels = table["panel"].unique() if "panel" in table.columns else [None]
+    figure, rows = plt.subplots(len(panels), 1, figsize=(WIDTH, 4.1 * len(panels)), squeeze=False, sharex=True)
+    reach = (max(1, table["n"].min()) * 0.85, table["n"].max() * 2.4)
+    for axes, panel in zip(rows[:, 0], panels, strict=True):
+        part = table if panel is None else table[table["panel"] == panel]
+        part = part.sample(frac=1, random_state=0)  # so that no label lies on top of the others
+        axes.scatter(
+            part["n"], part["p"], s=11, c=part["label"].map(COLOURS), alpha=0.65, lw=0, rasterized=True
+        )  # fmt: skip
+        axes.set(xscale="log", xlim=reach, ylim=(-0.03, 1.12), ylabel="p(label | feature)")
+        axes.set_title(str(panel) if panel is not None else title)
+        lines = _curves(axes, reach, p0, iso, alpha, tests if tests is not None else len(part))
+        z = (part["p"] - p0) / np.sqrt(p0 * (1 - p0) / part["n"])
+        order = z.sort_values(ascending=False, kind="stable").index
+        top = part.loc[part.loc[order].groupby("label", sort=False).head(named).index]
+        axes.scatter(top["n"], top["p"], s=24, facecolor="none", edgecolor=INK, lw=0.8)
+        figure.draw_without_rendering()
+        label_points(axes, top["n"], top["p"], top["feature"])
+    rows[-1, 0].set_xlabel("n(feature): pairs that contain it")
+    dots = [plt.Line2D([], [], marker="o", ls="", color=COLOURS[name], label=name) for name in LABELS]
+    figure.legend(handles=[*dots, *lines], loc="outside lower center", ncols=3)
+    return figure
+
+
+def _curves(
+    axes: Axes, reach: tuple[float, float], p0: float, iso: Sequence[float], alpha: float, tests: int
+) -> list[plt.Line2D]:
+    """The null share, the iso-z curves, each named where it enters, and the two lines of significance (returned)."""
+    across = np.geomspace(*reach, 400)
+    spread = np.sqrt(p0 * (1 - p0) / across)
+    axes.axhline(p0, color=GREY, lw=0.8)
+    for z in iso:
+        p = p0 + z * spread
+        axes.plot(across[p <= 1], p[p <= 1], color="#666666", ls=":", lw=1)
+        start = int(np.argmax(p <= 1))
+        if p[start] <= 1 and across[start] < reach[1] / 1.5:
+            axes.text(across[start], 1.03, f"z = {z:g}", fontsize=9, color="#444444", ha="center", va="bottom")
+    lines = []
+    for level, dash, name in (
+        (alpha, "--", f"α = {alpha:g}"),
+        (alpha / max(1, tests), "-", f"α = {alpha:g}, Bonferroni"),
+    ):
+        p = p0 + stats.norm.isf(level) * spread
+        lines += axes.plot(across[p <= 1], p[p <= 1], color=INK, ls=dash, lw=1.2, label=name)
+    return lines
+
+
+@styled
+def similarity_densities(table: pd.DataFrame, *, points: int = 256) -> Figure:
+    """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (paper 000, Figure 4).
+
+    ``table``: corpus, label (a name), similarity (cosine, -1 to 1). Gaussian kernel, Scott's bandwidth; a tick at the
+    foot of each curve marks its median.
+    """
+    corpora = list(table["corpus"].unique())
+    figure, rows = plt.subplots(1, len(corpora), figsize=(WIDTH, 3.4), sharex=True, sharey=True, squeeze=False)
+    across = np.linspace(table["similarity"].min(), table["similarity"].max(), points)
+    for axes, corpus in zip(rows[0], corpora, strict=True):
+        part = table[table["corpus"] == corpus]
+        for label, dash in zip(LABELS, ("-", "--", "-."), strict=True):
+            values = part.loc[part["label"] == label, "similarity"].to_numpy()
+            if len(values) < 2 or np.ptp(values) == 0:
+                continue
+            density = stats.gaussian_kde(values)(across)
+            axes.plot(across, density, color=COLOURS[label], ls=dash, label=label)
+            axes.fill_between(across, density, color=COLOURS[label], alpha=0.07, lw=0)
+            axes.plot([np.median(values)] * 2, [0, 0.06 * density.max()], color=COLOURS[label], lw=2.6)
+        axes.set(title=corpus, xlabel="cosine similarity")
+        axes.set_ylim(bottom=0)
+    rows[0, 0].set_ylabel("density")
+    handles, names = rows[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def correlation_plot(
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    xlabel: str,
+    ylabel: str,
+    bins: int = 10,
+    note: str = "",
+    title: str = "",
+) -> Figure:
+    """Scatter of two scores with the mean of y in ``bins`` groups of equal size along x (two standard errors as bars).
+
+    x, y (N,). ``note`` is written in the corner, for example the correlation with its interval.
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"x {x.shape} and y {y.shape} must be (N,) both")
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.0))
+    axes.scatter(x, y, s=max(4, min(18, 2e4 / max(1, len(x)))), color=SERIES[4], alpha=0.5, lw=0, rasterized=True)
+    groups = [part for part in np.array_split(np.argsort(x, kind="stable"), bins) if len(part) > 1]
+    means = np.array([[x[g].mean(), y[g].mean(), 2 * y[g].std(ddof=1) / np.sqrt(len(g))] for g in groups])
+    if len(means):
+        axes.errorbar(
+            means[:, 0], means[:, 1], yerr=means[:, 2], fmt="o-", color=SERIES[0], ms=6, capsize=3,
+            label=f"mean of each {100 / bins:.0f} %",
+        )  # fmt: skip
+        axes.legend(loc="upper right")
+    axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    axes.margins(y=0.14)
+    if note:
+        axes.text(0.02, 0.98, note, transform=axes.transAxes, va="top")
+    return figure

@@ -1,0 +1,111 @@
+"""The house style as a dictionary, what colours mean, and the small helpers that every figure shares.
+
+    with plt.rc_context(STYLE): ...        the style, for drawings made elsewhere
+
+No global state: every figure is drawn inside its own ``rc_context``. Colours keep their meaning in all figures and
+differ in lightness as well as in hue, so they can be told apart in greyscale and with colour vision deficiency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+WIDTH = 7.0  # inches; with no text under 9 points a figure is still legible on a phone
+INK, GREY, PALE = "#222222", "#8c8c8c", "#d9d9d9"
+COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48", "random twin": GREY}
+HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
+SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#7b1e48", "#8fb9dd", "#6b6b6b")
+STYLE = {
+    "figure.figsize": (WIDTH, 4.2),
+    "figure.dpi": 120,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 160,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.labelsize": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": mpl.cycler(color=SERIES),
+    "axes.axisbelow": True,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "text.color": INK,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 1.8,
+    "svg.fonttype": "none",
+}
+
+
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Run a drawing function in the house style and take its figure out of pyplot, so that none is shown twice."""
+
+    @wraps(draw)
+    def inner(*args, **kwargs) -> Figure:
+        with plt.rc_context(STYLE):
+            figure = draw(*args, **kwargs)
+            figure.draw_without_rendering()  # the layout is computed here, while the style holds
+        plt.close(figure)
+        return figure
+
+    return inner
+
+
+def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str], *, size: float = 9) -> list:
+    """Write names beside points, first come first served; a name without room is left out.
+
+    Returns the annotations that found room. The axes must have their limits and size already.
+    """
+    renderer = axes.figure.canvas.get_renderer()
+    frame, placed = axes.get_window_extent(renderer), []
+    taken = [text.get_window_extent(renderer) for text in axes.texts]
+    offsets = [(7, 0, "left"), (-7, 0, "right")]
+    offsets += [
+        (sign * 5, height, side) for height in (10, -10, 20, -20) for sign, side in ((1, "left"), (-1, "right"))
+    ]
+    for px, py, name in zip(x, y, names, strict=True):
+        for dx, dy, side in offsets:
+            text = axes.annotate(
+                name,
+                (px, py),
+                xytext=(dx, dy),
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=size,
+                path_effects=HALO,
+            )
+            box = text.get_window_extent(renderer).expanded(1.03, 1.1)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if inside and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                placed.append(text)
+                break
+            text.remove()
+    return placed
+
+
+def paper_marks(axes: Axes, values: Mapping[float, float], *, upright: bool = False) -> None:
+    """Open diamonds where the paper's values stand: position on the category axis -> value."""
+    at, value = list(values), list(values.values())
+    axes.scatter(
+        at if upright else value, value if upright else at,
+        marker="D", s=44, facecolor="white", edgecolor=INK, lw=1.2, zorder=5, label="the paper",
+    )  # fmt: skip
