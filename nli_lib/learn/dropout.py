@@ -1,0 +1,99 @@
+"""Dropout from fast random bits: the same distribution as the model's own, at a tenth of its cost on a CPU.
+
+PyTorch draws a CPU's dropout mask with a sequential Mersenne twister, one number an element; in a small encoder that
+is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element.
+
+Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006) and the kept ones
+are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16 % too low at p = 0.1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+WIDTH = {torch.bfloat16: (16, torch.int16, 0x7F80), torch.float32: (32, torch.int32, 0x7F800000)}
+LARGEST_RATE = 0.49  # above it there are not enough negative bit patterns, see `cut`
+
+
+class RandomBits:
+    """A seeded stream of raw random bits, viewed as floats."""
+
+    def __init__(self, seed: int = 0):
+        self.reseed(seed)
+
+    def reseed(self, *seed: int) -> None:
+        """Start again at the stream named by `seed`; what was drawn before leaves no trace."""
+        self._random = np.random.Generator(np.random.SFC64(seed))
+
+    def draw(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        """Uniform bit patterns of `dtype`: every pattern, infinities and NaN too, is equally likely."""
+        count = shape.numel()
+        words = -(-count * WIDTH[dtype][0] // 64)
+        bits = self._random.integers(0, 2**64 - 1, words, dtype=np.uint64, endpoint=True)
+        return torch.from_numpy(bits.view(np.uint8)).view(dtype)[:count].view(shape)
+
+
+def cut(rate: float, dtype: torch.dtype) -> tuple[float, float]:
+    """The float `c` such that a uniform bit pattern is <= c with probability `rate`, and that probability exactly.
+
+    Negative floats grow in magnitude with their bit pattern up to minus infinity, so counting patterns down from minus
+    infinity gives the cut. NaN compares false and counts as kept.
+    """
+    width, integer, infinity = WIDTH[dtype]
+    count = round(rate * 2**width)
+    pattern = infinity + 1 - count - 2 ** (width - 1)  # sign bit set, as a signed integer
+    return float(torch.tensor([pattern], dtype=integer).view(dtype)), count / 2**width
+
+
+class _Drop(torch.autograd.Function):
+    """values * keep / (1 - rate), with keep drawn from `bits`; the backward pass reuses the bits."""
+
+    @staticmethod
+    def forward(ctx, values: torch.Tensor, bits: torch.Tensor, threshold: float, scale: float) -> torch.Tensor:
+        ctx.save_for_backward(bits)
+        ctx.threshold, ctx.scale = threshold, scale
+        # One vectorised kernel: `values` where bits > threshold, else 0.
+        return torch.ops.aten.threshold_backward(values, bits, threshold).mul_(scale)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor):
+        (bits,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradient, bits, ctx.threshold).mul_(ctx.scale), None, None, None
+
+
+def drop(values: torch.Tensor, rate: float, source: RandomBits) -> torch.Tensor:
+    """Zero each element of `values` with probability `rate` and scale the others by 1 / (1 - rate)."""
+    if rate == 0 or values.numel() == 0:
+        return values
+    threshold, exact = cut(rate, values.dtype)
+    return _Drop.apply(values, source.draw(values.shape, values.dtype), threshold, 1 / (1 - exact))
+
+
+class FastDropout(nn.Dropout):
+    """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
+
+    def __init__(self, rate: float, source: RandomBits):
+        super().__init__(rate)
+        self.source = source
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        if not self.training or self.p == 0:
+            return values
+        if values.device.type != "cpu" or values.dtype not in WIDTH or self.p > LARGEST_RATE:
+            return super().forward(values)
+        return drop(values, self.p, self.source)
+
+
+def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
+    """Replace every `nn.Dropout` of `model` by `FastDropout`; returns in words what else drops and stays as it is."""
+    kept = set()
+    for parent in list(model.modules()):
+        for name, child in parent.named_children():
+            if type(child) is nn.Dropout:
+                setattr(parent, name, FastDropout(child.p, source).train(child.training))
+            elif "dropout" in type(child).__name__.lower() and not isinstance(child, FastDropout):
+                kept.add(f"{type(child).__name__} stays as it is")
+    return sorted(kept)

@@ -1,0 +1,132 @@
+"""Tokens: a corpus as word pieces, tokenised once, and the batches that a pass over it takes.
+
+tokens = encode(*corpus.texts("pair"), tokenizer, max_length=128)
+for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
+    inputs = tokens.batch(rows)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+CHUNK = 10_000  # texts given to the tokenizer at a time; bounds the memory of its Python lists
+MEGABATCH = 50  # batches that are sorted by length together, as in Hugging Face's length-grouped sampler
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """N encoded examples laid end to end.
+
+    ids       (T,) word-piece ids of all examples
+    segments  (T,) 0 for the first text and 1 for the second, or None where the model takes no segments
+    offsets   (N+1,) example i is ids[offsets[i]:offsets[i+1]]
+    pad       the id that fills a short row of a batch
+    """
+
+    ids: torch.Tensor
+    segments: torch.Tensor | None
+    offsets: torch.Tensor
+    pad: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) word pieces of each example."""
+        return self.offsets.diff().cpu().numpy()
+
+    @property
+    def vocabulary(self) -> torch.Tensor:
+        """(V,) the ids that occur, ascending, the padding id among them."""
+        return torch.unique(torch.cat([self.ids, self.ids.new_tensor([self.pad])]))
+
+    def to(self, device: torch.device) -> Tokens:
+        """The same tokens with ids and segments on `device`; offsets stay where batches are planned, on the CPU."""
+        segments = None if self.segments is None else self.segments.to(device)
+        return Tokens(self.ids.to(device), segments, self.offsets, self.pad)
+
+    def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """The model's inputs for `rows` (B,), padded on the right to the longest of them (B, L).
+
+        A batch without padding carries no attention mask: the model then skips every masking operation, with the
+        same result.
+        """
+        rows = torch.from_numpy(rows)
+        start, end = self.offsets[rows, None], self.offsets[rows + 1, None]
+        longest, shortest = int((end - start).max()), int((end - start).min())
+        place = start + torch.arange(longest)  # (B, L)
+        device, padded = self.ids.device, shortest < longest
+        fill = (place >= end).to(device, non_blocking=True) if padded else None
+        place = place.clamp_(max=len(self.ids) - 1).to(device, non_blocking=True)
+        inputs = {"input_ids": self.ids[place]}
+        if self.segments is not None:
+            inputs["token_type_ids"] = self.segments[place]
+        if padded:
+            inputs["input_ids"].masked_fill_(fill, self.pad)
+            if self.segments is not None:
+                inputs["token_type_ids"].masked_fill_(fill, 0)
+            inputs["attention_mask"] = (~fill).long()
+        return inputs
+
+
+def encode(
+    texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> Tokens:
+    """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
+    pieces, kinds, lengths = [], [], []
+    with_segments = "token_type_ids" in tokenizer.model_input_names
+    for start in range(0, len(texts), CHUNK):
+        chunk = slice(start, start + CHUNK)
+        encoded = tokenizer(
+            list(texts[chunk]),
+            None if others is None else list(others[chunk]),
+            truncation="longest_first",
+            max_length=max_length,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=with_segments,
+        )
+        lengths += map(len, encoded["input_ids"])
+        pieces.append(np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int64))
+        if with_segments:
+            kinds.append(np.fromiter(chain.from_iterable(encoded["token_type_ids"]), np.int64))
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+    def joined(parts: list[np.ndarray]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *parts]))
+
+    segments = joined(kinds) if with_segments else None
+    return Tokens(joined(pieces), segments, torch.from_numpy(offsets), tokenizer.pad_token_id or 0)
+
+
+def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """One epoch's batches of rows (B,), every row once, rows of one batch of nearly equal length.
+
+    The rows are shuffled, cut into groups of `MEGABATCH` batches, sorted by length inside a group and cut into batches.
+    The same (lengths, batch_size, seed, epoch) gives the same batches, whatever ran before.
+
+    Departures: Hugging Face's length-grouped sampler composes its batches the same way but then runs through a group
+    from long to short; here the order of the batches is shuffled too, so that length does not drift during training.
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    group = batch_size * MEGABATCH
+    batches = []
+    for start in range(0, len(order), group):
+        rows = order[start : start + group]
+        rows = rows[np.argsort(lengths[rows], kind="stable")]
+        batches += [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
+    return [batches[at] for at in random.permutation(len(batches))]
+
+
+def sorted_batches(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Batches of rows (B,) from long to short: a full memory shows at once, and padding is all but gone."""
+    order = np.argsort(-lengths, kind="stable")
+    return [order[at : at + batch_size] for at in range(0, len(order), batch_size)]

@@ -1,0 +1,217 @@
+"""fit: one training run, its training dynamics recorded, resumable after a kill at any moment.
+
+run = fit(spec, corpus)          # trains, or returns at once when the run is there
+run.logits                       # (E, N, C), memory-mapped
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.loop import Loop
+from nli_lib.learn.model import quiet
+from nli_lib.spec import RunSpec
+from nli_lib.store import RunFolder, StoreError, atomic, open_run
+
+CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
+
+
+class TrainingError(RuntimeError):
+    """The training cannot go on; the message names the examples of the batch and what is kept."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: N examples trained on, E epochs, C classes.
+
+    logits  (E, N, C) float32, row i belongs to labels[i] and uid[i]; taken as `spec.capture` says
+    labels  (N,) int64 gold labels the model was trained on
+    log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
+    model   folder of the trained model and tokenizer, in transformers' format
+    """
+
+    spec: RunSpec
+    folder: Path
+
+    @property
+    def store(self) -> RunFolder:
+        return RunFolder(self.folder)
+
+    @property
+    def logits(self) -> np.ndarray:
+        return self.store.array("logits")
+
+    @property
+    def labels(self) -> np.ndarray:
+        return np.asarray(self.store.array("labels"))
+
+    @property
+    def uid(self) -> np.ndarray:
+        return pd.read_csv(self.folder / "rows.csv", dtype={"uid": str}, keep_default_na=False)["uid"].to_numpy(object)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self.store.about["classes"])
+
+    @property
+    def log(self) -> pd.DataFrame:
+        return pd.DataFrame(self.store.log)
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+
+def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None) -> Run:
+    """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
+
+    `keep` is a boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
+    selection in `spec.subset`, which is part of the run's identity. The run lives in `spec.folder`: an unfinished one
+    continues at its first epoch that is not done and ends, on one CPU, with the same bits as an uninterrupted one; a
+    finished one is returned at once; one made from other settings or other rows is a `StoreError` naming the field.
+
+    Recipe (paper 000, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
+    normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
+    `capture="settled"` records an evaluation pass after each epoch (papers 000 and 004), `"passing"` the logits of the
+    training pass itself, each before its own batch's update and with dropout on (cartography).
+
+    Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
+    themselves are computed in fp32; see also `dropout`, `vocabulary` and `optimizer`.
+    """
+    corpus = corpus if keep is None else corpus[keep]
+    if len(corpus) == 0:
+        raise ValueError(f"no rows of {corpus.name}/{corpus.split} to train on: the selection keeps none")
+    shape = (spec.epochs, len(corpus), len(corpus.classes))
+    arrays = {"logits": (shape, "float32"), "labels": (shape[1:2], "int64")}
+    settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest}
+    with open_run(spec.folder, settings, arrays, steps=spec.epochs) as folder:
+        if not folder.done.all():
+            _train(spec, corpus, folder)
+    return Run(spec, spec.folder)
+
+
+def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder) -> None:
+    _describe_rows(corpus, folder)
+    loop = Loop(spec, corpus)
+    first = _resume(loop, folder)
+    if first == 0:
+        print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")
+        print(f"{'epoch':>5} {'loss':>8} {'accuracy':>9} {'seconds':>8} {'tokens/s':>9}")
+    for epoch in range(first, spec.epochs):
+        row, passing = _epoch(loop, corpus, epoch)
+        logits = folder.array("logits", "r+")
+        logits[epoch] = passing if spec.capture == "passing" else loop.evaluate().numpy()
+        logits.flush()
+        folder.add_log(row)
+        print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))
+        last = epoch + 1 == spec.epochs
+        if last:
+            seconds = sum(each["seconds"] for each in folder.log)
+            folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
+            _save_model(loop, folder.path / "model")
+        else:
+            with atomic(folder.checkpoint) as draft:
+                torch.save({"epoch": epoch + 1, **loop.state_dict()}, draft)
+        # The bit comes last: an epoch is done only when everything needed to go on from it is on disk.
+        folder.mark(epoch + 1)
+    folder.checkpoint.unlink(missing_ok=True)
+
+
+def _describe_rows(corpus: Corpus, folder: RunFolder) -> None:
+    labels = folder.array("labels", "r+")
+    labels[:] = corpus.labels
+    labels.flush()
+    with atomic(folder.path / "rows.csv") as draft:
+        pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}).to_csv(draft, index=False)
+
+
+def _resume(loop: Loop, folder: RunFolder) -> int:
+    """Load the last checkpoint; returns the first epoch to train."""
+    if not folder.checkpoint.exists():
+        if folder.done.any():
+            raise StoreError(f"{folder.path}: epochs are done, but {folder.checkpoint.name} is missing; delete it all")
+        return 0
+    state = torch.load(folder.checkpoint, map_location=loop.device, weights_only=True)
+    loop.load_state_dict(state)
+    print(f"{folder.path.name}: continues after epoch {state['epoch'] - 1}")
+    return state["epoch"]
+
+
+def _epoch(loop: Loop, corpus: Corpus, epoch: int) -> tuple[dict, np.ndarray]:
+    """Train one epoch; returns its log row and the logits (N, C) of the training pass, in the corpus's order."""
+    batches = loop.start_epoch(epoch)
+    losses = torch.empty(len(batches), device=loop.device)
+    passing = torch.empty(len(corpus), len(corpus.classes), device=loop.device)
+    started = time.perf_counter()
+    bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not _watched())
+    for number, rows in enumerate(bar):
+        losses[number], passing[rows] = loop.step(rows)
+        if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
+            _check(losses[: number + 1], batches, corpus, epoch)
+    seconds = time.perf_counter() - started
+    passing = passing.cpu().numpy()
+    row = {
+        "epoch": epoch,
+        "loss": round(float(losses.mean()), 6),
+        "accuracy": round(float((passing.argmax(1) == corpus.labels).mean()), 6),
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(float(loop.lengths.sum() / seconds), 1),
+    }
+    return row, passing
+
+
+def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoch: int) -> None:
+    if math.isfinite(float(losses.sum())):
+        return
+    step = int(torch.nonzero(~torch.isfinite(losses))[0])
+    names = ", ".join(map(str, corpus.uid[batches[step]]))
+    raise TrainingError(
+        f"the loss is {float(losses[step])} at epoch {epoch}, step {step}, on the examples {names}. The epochs before "
+        "are kept. Try a smaller learning_rate, precision='fp32', or look at these examples."
+    )
+
+
+def _watched() -> bool:
+    """Whether somebody sees a progress bar: a terminal, or a notebook that is not executed by a runner."""
+    if os.environ.get("NLI_PROGRESS") == "0":
+        return False
+    return sys.stderr.isatty() or "JPY_SESSION_NAME" in os.environ
+
+
+def _facts(loop: Loop, corpus: Corpus) -> dict:
+    name = torch.cuda.get_device_name() if loop.device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    return {
+        "corpus": {"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
+        "classes": list(corpus.classes),
+        "device": name,
+        "tokens": int(loop.lengths.sum()),
+        "new_parameters": loop.new,
+        "notes": loop.notes,
+    }
+
+
+def _save_model(loop: Loop, target: Path) -> None:
+    """Write model and tokenizer beside `target` and rename, so that `target` is whole or absent."""
+    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=".model."))
+    try:
+        with quiet():
+            loop.finish().save_pretrained(draft)
+            loop.tokenizer.save_pretrained(draft)
+        draft.chmod(0o755)
+        shutil.rmtree(target, ignore_errors=True)
+        draft.replace(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

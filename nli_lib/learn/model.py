@@ -1,0 +1,92 @@
+"""Encoders with a classification head: loaded from a local folder, a hub id or an offline name, always in fp32."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from nli_lib.spec import resolve_model
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and load reports of transformers; what they would say is in the run's about.json."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    with quiet():
+        return AutoTokenizer.from_pretrained(resolve_model(name))
+
+
+def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
+    """The encoder `name` with a head for `classes`, and the names of the parameters that are new.
+
+    What the checkpoint lacks (the head, as a rule) is initialised from `seed`. A checkpoint that brings a head for the
+    same class names in the same order keeps it, so a run can continue from another run's model; for any other head the
+    call fails, since its outputs would silently change their meaning.
+    """
+    path = resolve_model(name)
+    named = {"num_labels": len(classes), "id2label": dict(enumerate(classes))}
+    torch.manual_seed(seed)
+    with quiet():
+        own = AutoConfig.from_pretrained(path)
+        model, loading = AutoModelForSequenceClassification.from_pretrained(
+            path,
+            **named,
+            label2id={label: index for index, label in enumerate(classes)},
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    new = sorted(set(loading["missing_keys"]) | {key for key, *_ in loading["mismatched_keys"]})
+    head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
+    if head and head.isdisjoint(new) and own.id2label != named["id2label"]:
+        raise ValueError(
+            f"model {name!r} has a head for {list(own.id2label.values())}, this corpus has {list(classes)}; "
+            "give the encoder without that head"
+        )
+    return model, new
+
+
+class ExactLinear(nn.Linear):
+    """A linear layer that is computed in fp32 under autocast too."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(values.device.type, enabled=False):
+            return super().forward(values.float())
+
+
+def exact_output(model: PreTrainedModel) -> list[str]:
+    """Let the layer that puts out the logits compute in fp32; returns its name, or nothing where none is found.
+
+    In bf16 a logit of 3 is only known to 0.016; confidence, variability and margins deserve better, and the layer costs
+    nothing.
+    """
+    encoder = set(model.base_model.modules())
+    found = []
+    for path, module in model.named_modules():
+        last = type(module) is nn.Linear and module.out_features == model.config.num_labels
+        if last and module not in encoder:
+            module.__class__ = ExactLinear
+            found.append(path)
+    return found
