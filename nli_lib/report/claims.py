@@ -175,7 +175,8 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     repeated = records.loc[records["id"].duplicated(), "id"]
     if len(repeated):
         raise ClaimError(f"claim {repeated.iloc[0]!r} was recorded twice")
-    recorded = records.set_index("id").to_dict("index")
+    numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an end that was not recorded becomes NaN
+    recorded = records.assign(**numbers).set_index("id").to_dict("index")
     return pd.DataFrame([_entry(claim, recorded.get(claim.id), scale) for claim in claims])
 
 

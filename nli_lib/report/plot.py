@@ -47,27 +47,27 @@ def data_map(
 ) -> Figure:
     """The data map of cartography: variability across, confidence up, correctness as colour, and three histograms.
 
-    variability, confidence (N,); correctness (N,) as a count of epochs, 0 to ``epochs``. ``overlay`` (N,) bool rings
-    some examples, such as planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons
-    coloured by their mean correctness.
+    variability, confidence (N,); correctness (N,) as a share of the ``epochs``, 0 to 1, as
+    `nli_lib.measure.dynamics.correctness` gives it (or its mean over seeds). ``overlay`` (N,) bool rings some examples,
+    such as planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons coloured by their mean
+    correctness.
 
-    *Departures*: the colour is correctness / epochs; cartography divides by the largest count that occurs.
+    *Departures*: cartography divides counts by the largest count that occurs; here 1 always means every epoch.
     """
-    v, c = np.asarray(variability, dtype=float), np.asarray(confidence, dtype=float)
-    fraction = np.asarray(correctness, dtype=float) / epochs
-    if not len(v) == len(c) == len(fraction):
-        raise ValueError(f"arrays of unequal length: {len(v)}, {len(c)}, {len(fraction)}")
-    if len(fraction) and (fraction.max() > 1 or not np.allclose(fraction * epochs, np.round(fraction * epochs))):
-        raise ValueError(f"correctness must be counts from 0 to epochs={epochs}, not shares")
+    v, c, share = (np.asarray(values, dtype=float) for values in (variability, confidence, correctness))
+    if not len(v) == len(c) == len(share):
+        raise ValueError(f"arrays of unequal length: {len(v)}, {len(c)}, {len(share)}")
+    if len(share) and not 0 <= share.min() <= share.max() <= 1:
+        raise ValueError(f"correctness must be a share from 0 to 1, not {share.min():g} to {share.max():g}")
     figure = plt.figure(figsize=(WIDTH, 5.4))
     grid = figure.add_gridspec(3, 2, width_ratios=(2.6, 1))
     axes = figure.add_subplot(grid[:, 0])
     colours = mpl.colors.LinearSegmentedColormap.from_list("ink", plt.get_cmap("cividis")(np.linspace(0, 0.93, 256)))
     if len(v) > dense:
-        points = axes.hexbin(v, c, C=fraction, gridsize=70, cmap=colours, vmin=0, vmax=1, extent=(0, 0.5, 0, 1))
+        points = axes.hexbin(v, c, C=share, gridsize=70, cmap=colours, vmin=0, vmax=1, extent=(0, 0.5, 0, 1))
     else:
         points = axes.scatter(
-            v, c, c=fraction, s=max(3, min(14, 2e4 / len(v))), cmap=colours, vmin=0, vmax=1, lw=0, alpha=0.75
+            v, c, c=share, s=max(3, min(14, 2e4 / len(v))), cmap=colours, vmin=0, vmax=1, lw=0, alpha=0.75
         )
     points.set_rasterized(True)
     if overlay is not None:
@@ -86,7 +86,7 @@ def data_map(
         (
             (v, "variability", np.linspace(0, 0.5, 26)),
             (c, "confidence", np.linspace(0, 1, 26)),
-            (fraction, "correctness", levels),
+            (share, "correctness", levels),
         )
     ):
         side = figure.add_subplot(grid[row, 1])
@@ -121,7 +121,7 @@ def competency(
     reach = (max(1, table["n"].min()) * 0.85, table["n"].max() * 2.4)
     for axes, panel in zip(rows[:, 0], panels, strict=True):
         part = table if panel is None else table[table["panel"] == panel]
-        part = part.sample(frac=1, random_state=0)  # so that no label lies on top of the others
+        part = part.sample(frac=1, random_state=0, ignore_index=True)  # so that no label lies on top of the others
         axes.scatter(
             part["n"], part["p"], s=11, c=part["label"].map(COLOURS), alpha=0.65, lw=0, rasterized=True
         )  # fmt: skip

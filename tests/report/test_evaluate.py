@@ -1,0 +1,94 @@
+"""Fast, any machine: pytest tests/report/test_evaluate.py"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.report.evaluate import accuracy, across_seeds, correctness, majority_table, slices, suite_table
+
+TWO = ("entailment", "not_entailment")
+
+
+def corpus(labels, *, classes=("entailment", "neutral", "contradiction"), name="toy", **extra):
+    n = len(labels)
+    table = {"uid": [f"{name}-{i}" for i in range(n)], "premise": "A cat sits.", "hypothesis": "It sits."}
+    return Corpus(
+        pd.DataFrame({**table, "label": labels, "corpus": name, "split": "test", **extra}), name, "test", classes
+    )
+
+
+def test_accuracy_of_three_classes():
+    logits = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [3, 0, 0.0]])
+    result = accuracy(logits, np.array([0, 1, 2, 1]))
+    assert result[:3] == (4, 3, 0.75)
+    assert 0 < result.low < 0.75 < result.high < 1
+
+
+def test_the_two_rules_differ_where_entailment_leads_without_half_the_mass():
+    logits = np.log([[0.4, 0.3, 0.3], [0.6, 0.2, 0.2]])
+    assert correctness(logits, np.array([0, 0]), TWO, "argmax").tolist() == [True, True]
+    assert correctness(logits, np.array([0, 0]), TWO, "sum").tolist() == [False, True]
+
+
+def test_bad_predictions_are_refused():
+    with pytest.raises(ValueError, match="1 examples are not finite"):
+        accuracy(np.array([[np.nan, 0, 0], [1, 0, 0]]), np.array([0, 0]))
+    with pytest.raises(ValueError, match="give"):
+        accuracy(np.zeros((3, 3)), np.array([0, 0]))
+    with pytest.raises(ValueError, match="no example"):
+        accuracy(np.zeros((0, 3)), np.zeros(0, dtype=int))
+
+
+def test_suite_table_reports_both_rules_of_two_class_sets():
+    suite = {"three": corpus([0, 1, 2]), "two": corpus([0, 1], classes=TWO, name="pair")}
+    predictions = {"three": np.eye(3) * 4, "two": np.log([[0.4, 0.3, 0.3], [0.1, 0.1, 0.8]])}
+    table = suite_table(predictions, suite, seed=7)
+    assert table[["title", "rule", "accuracy", "n", "seed"]].values.tolist() == [
+        ["three", "argmax", 1.0, 3, 7],
+        ["two", "argmax", 1.0, 2, 7],
+        ["two", "sum", 0.5, 2, 7],
+    ]
+    with pytest.raises(ValueError, match=r"without predictions \['two'\]"):
+        suite_table({"three": np.eye(3)}, suite)
+
+
+def test_slices_add_up_to_the_whole():
+    c = corpus([0, 1, 2, 0], genre=["fiction", "travel", "fiction", None])
+    logits = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0.0]])
+    table = slices(logits, c, "genre", seed=1)
+    assert table[["slice", "n", "correct"]].values.tolist() == [["(none)", 1, 1], ["fiction", 2, 2], ["travel", 1, 0]]
+    assert table["correct"].sum() == accuracy(logits, c.labels).correct
+    with pytest.raises(ValueError, match="no column 'heuristic'"):
+        slices(logits, c, "heuristic")
+
+
+def test_majority_is_the_best_constant_answer():
+    table = majority_table({"toy": corpus([1, 1, 2]), "pair": corpus([0, 1, 1, 1], classes=TWO, name="pair")})
+    assert table[["title", "label", "accuracy"]].values.tolist() == [
+        ["toy", "neutral", pytest.approx(2 / 3)],
+        ["pair", "not_entailment", 0.75],
+    ]
+
+
+def test_across_seeds_by_hand():
+    rows = [("a", "pair", "argmax", 10, s, v) for s, v in ((0, 0.7), (1, 0.8), (2, 0.9))]
+    rows.append(("b", "pair", "argmax", 10, 0, 0.5))
+    table = pd.DataFrame(rows, columns=["title", "view", "rule", "n", "seed", "accuracy"])
+    wide = across_seeds(table)
+    assert wide.loc[0, ["title", "view", "mean", "std", "min", "max", "seeds", "spread"]].tolist() == [
+        "a", "pair", pytest.approx(0.8), pytest.approx(0.1), 0.7, 0.9, 3, "t interval",
+    ]  # fmt: skip
+    assert wide.loc[0, "low"] < 0.8 < wide.loc[0, "high"]
+    assert wide.loc[1, "spread"] == "one seed"
+    assert wide.loc[1, ["std", "low", "high"]].isna().all()
+    shuffled = across_seeds(table.sample(frac=1, random_state=3)).sort_values("title", ignore_index=True)
+    pd.testing.assert_frame_equal(shuffled, wide)
+
+
+def test_across_seeds_refuses_doubles_and_missing_columns():
+    table = pd.DataFrame({"title": ["a", "a"], "seed": [0, 0], "accuracy": [0.1, 0.2]})
+    with pytest.raises(ValueError, match="seed 0 appears twice"):
+        across_seeds(table)
+    with pytest.raises(ValueError, match="no column 'seed'"):
+        across_seeds(table.drop(columns="seed"))

@@ -1,0 +1,93 @@
+"""Fast, any machine: pytest tests/report/test_papers.py"""
+
+import pytest
+
+from nli_lib.report.papers import PAPERS, PaperError, paper_table, paper_value, paper_values
+
+
+def test_values_are_unique_and_within_their_units():
+    values = paper_values()
+    assert values["key"].is_unique
+    shares, percents = values[values["unit"] == "accuracy"], values[values["unit"] == "accuracy (%)"]
+    shares = shares[~shares["column"].isin(["examples"])]
+    percents = percents[percents["row"] != "size"]
+    assert shares["value"].between(0, 1).all()
+    assert percents["value"].between(0, 100).all()
+
+
+def test_sums_that_the_papers_imply():
+    sizes = paper_table("000", "Table 2")
+    assert (sizes[["entailment", "neutral", "contradiction"]].sum(axis=1) == sizes["size"]).all()
+    assert sizes["size"].sum() == paper_value("000-sec2.4-labeled")
+    benchmark = paper_table("001", "Table 5").loc["baseline"]
+    assert benchmark.drop("average").mean() == pytest.approx(benchmark["average"], abs=0.05)
+    levels = paper_table("004", "Table 3")["examples"]
+    for corpus, total in (("snli", 9824), ("multinli", 9815), ("fever", 19998)):
+        assert levels[levels.index.str.startswith(corpus)].sum() == total
+    hans = paper_table("001", "Table 4")["hans"]
+    assert hans["bert-base-mnli-seq-z"] - hans["bert-base-mnli"] == pytest.approx(13.33)
+    wanli = paper_table("000", "Table 3")
+    rounds = [f"anli-r{i}" for i in (1, 2, 3)]
+    assert (wanli.loc["wanli", rounds] - wanli.loc["multinli", rounds]).mean() == pytest.approx(9.1, abs=0.05)
+
+
+def test_table_4_recomposes_table_1_for_multinli():
+    levels, accuracy = paper_table("004", "Table 3")["examples"], paper_table("004", "Table 4")["roberta-levels"]
+    weights = [levels[f"multinli-{level}"] for level in ("easy", "ambiguous", "hard")]
+    parts = [accuracy[f"{level}-multinli-roberta"] for level in ("easy", "ambiguous", "hard")]
+    whole = sum(w * a for w, a in zip(weights, parts, strict=True)) / sum(weights)
+    assert whole == pytest.approx(paper_value("004-table1-multinli-pair"), abs=5e-5)
+
+
+def test_unknown_places_are_errors_that_help():
+    with pytest.raises(PaperError, match=r"no number '000-table3-multinli-hanz'.*000-table3-multinli-hans"):
+        paper_value("000-table3-multinli-hanz")
+    with pytest.raises(PaperError, match=r"no 'Table 9' of paper '001'.*Table 12"):
+        paper_table("001", "Table 9")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("paper: x", "must be a list"),
+        ("- {paper: '000', where: T, unit: u, columns: [a], rows: {r: [1, 2]}}", "2 values for 1 columns"),
+        ("- {paper: '000', where: T, unit: u, columns: [a], rows: {r: [x]}}", "table 1: field rows.r.0"),
+        ("- {paper: '000', where: T, unit: u, columns: [a, a], rows: {r: [1, 2]}}", "appears twice"),
+    ],
+)
+def test_a_malformed_file_is_one_error(tmp_path, text, message):
+    path = tmp_path / "papers.yaml"
+    path.write_text(text)
+    with pytest.raises(PaperError, match=message):
+        paper_values(path)
+
+
+def test_every_cited_work_has_an_entry():
+    text = (PAPERS.parent / "references.bib").read_text()
+    for key in [
+        "wanli",
+        "zfilter",
+        "consensus",
+        "disco",
+        "difficulty",
+        "cartography",
+        "aum",
+        "snli",
+        "multinli",
+        "anli",
+        "hans",
+        "sick",
+        "chaosnli",
+        "gururangan",
+        "competency",
+        "poliak",
+        "minilm",
+        "sbert",
+        "breakingnli",
+        "cad",
+        "med",
+        "fever",
+        "glue",
+    ]:
+        assert text.count(f"{{{key},\n") == 1
+    assert text.count("{") == text.count("}")

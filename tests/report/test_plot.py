@@ -1,0 +1,185 @@
+"""Figures hold the numbers they were given. Fast, any machine: pytest tests/report/test_plot.py"""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from nli_lib.corpora.labels import LABELS
+from nli_lib.report import plot
+from nli_lib.report.claims import RECORD, ledger, read_claims
+from nli_lib.report.plot import COLOURS, STYLE
+
+mpl.use("Agg")
+
+
+def drawn_texts(figure):
+    return [text for text in figure.findobj(mpl.text.Text) if text.get_text() and text.get_visible()]
+
+
+def written(figure):
+    return " ".join(text.get_text().replace("\n", " ") for text in drawn_texts(figure))
+
+
+def offsets(axes):
+    return [np.asarray(c.get_offsets()) for c in axes.collections if isinstance(c, mpl.collections.PathCollection)]
+
+
+@pytest.mark.parametrize("key", STYLE)
+def test_every_style_key_is_accepted_by_matplotlib(key):
+    with plt.rc_context({key: STYLE[key]}):
+        assert key in mpl.rcParams
+
+
+def test_colours_differ_in_greyscale():
+    grey = sorted(np.dot(mpl.colors.to_rgb(COLOURS[label]), (0.2126, 0.7152, 0.0722)) for label in LABELS)
+    assert min(np.diff(grey)) > 0.12
+
+
+@pytest.fixture(scope="module")
+def words():
+    n = np.array([10, 200, 3000])
+    rows = [
+        (f"{name} {i}", label, n[i], 0.2 + 0.1 * i) for i in range(3) for name, label in zip("abc", LABELS, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["feature", "label", "n", "p"])
+
+
+@pytest.fixture(scope="module")
+def figures(words):
+    generator = np.random.default_rng(0)
+    share = generator.integers(0, 5, 60) / 4
+    similar = pd.DataFrame(
+        {
+            "corpus": np.repeat(["MultiNLI", "WANLI"], 90),
+            "label": list(LABELS) * 60,
+            "similarity": generator.random(180),
+        }
+    )
+    suite = pd.DataFrame(
+        [(t, c, 0.6, 0.55, 0.65) for t in ("SNLI test", "HANS") for c in ("pair", "random twin")],
+        columns=["title", "condition", "accuracy", "low", "high"],
+    )
+    partial = pd.DataFrame(
+        [("WANLI", "hypothesis", 0.42, 0.4, 0.44)], columns=["corpus", "view", "accuracy", "low", "high"]
+    )
+    return {
+        "data_map": plot.data_map(share / 2, 1 - share / 3, share, epochs=4, overlay=share == 0, title="A map"),
+        "competency": plot.competency(words, title="words"),
+        "similarity": plot.similarity_densities(similar),
+        "correlation": plot.correlation_plot(share, share**2, xlabel="x", ylabel="y", note="rho"),
+        "suite": plot.suite_accuracy(suite, majority={"HANS": 0.5}, paper={"SNLI test": 0.9}),
+        "partial": plot.partial_input(partial, paper={("WANLI", "hypothesis"): 0.416}),
+    }
+
+
+def test_no_text_is_smaller_than_nine_points_at_seven_inches(figures):
+    for name, figure in figures.items():
+        assert figure.get_size_inches()[0] == 7, name
+        assert min(text.get_fontsize() for text in drawn_texts(figure)) >= 9, name
+
+
+def test_drawing_changes_no_global_state_and_leaves_no_open_figure(words):
+    before = dict(mpl.rcParams)
+    plot.competency(words)
+    assert dict(mpl.rcParams) == before
+    assert not plt.get_fignums()
+
+
+def test_data_map_draws_every_pair_and_three_histograms():
+    v, c, share = np.array([0.1, 0.4, 0.2]), np.array([0.9, 0.5, 0.1]), np.array([1, 0.5, 0])
+    figure = plot.data_map(v, c, share, epochs=4, overlay=np.array([False, True, False]))
+    points, ring = offsets(figure.axes[0])
+    assert np.allclose(points, np.column_stack([v, c]))
+    assert np.allclose(ring, [[0.4, 0.5]])
+    assert np.allclose(figure.axes[0].collections[0].get_array(), share)
+    assert [sum(bar.get_height() for bar in axes.patches) for axes in figure.axes[-3:]] == [3, 3, 3]
+    assert all(word in written(figure) for word in ("easy to learn", "ambiguous", "hard to learn"))
+    assert figure.axes[0].collections[0].get_rasterized()
+
+
+def test_data_map_turns_to_hexagons_when_dense():
+    values = np.linspace(0, 0.5, 50)
+    figure = plot.data_map(values, values, values, epochs=5, dense=10)
+    assert isinstance(figure.axes[0].collections[0], mpl.collections.PolyCollection)
+
+
+def test_data_map_refuses_counts_and_unequal_lengths():
+    with pytest.raises(ValueError, match="share from 0 to 1, not 0 to 4"):
+        plot.data_map([0.1, 0.2], [0.1, 0.2], [0, 4], epochs=4)
+    with pytest.raises(ValueError, match="unequal length"):
+        plot.data_map([0.1], [0.1, 0.2], [0, 1], epochs=4)
+
+
+def test_competency_draws_every_feature_and_the_lines_of_significance(words):
+    figure = plot.competency(words, named=1, tests=9)
+    everything, ringed = offsets(figure.axes[0])
+    assert sorted(map(tuple, everything)) == sorted(zip(words["n"], words["p"], strict=True))
+    assert len(ringed) == 3
+    lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].get_lines()}
+    for label, z in (("α = 0.01", 2.326348), ("α = 0.01, Bonferroni", norm.isf(0.01 / 9))):
+        n, p = lines[label][200]
+        assert (p - 1 / 3) / np.sqrt(2 / 9 / n) == pytest.approx(z, rel=1e-5)
+
+
+def test_competency_names_do_not_overlap():
+    generator = np.random.default_rng(0)
+    rows = [(f"word number {i}", LABELS[i % 3], 500 + i, 0.7 + 0.01 * generator.random()) for i in range(30)]
+    figure = plot.competency(pd.DataFrame(rows, columns=["feature", "label", "n", "p"]), named=10)
+    axes = figure.axes[0]
+    with plt.rc_context(STYLE):
+        boxes = [t.get_window_extent() for t in axes.texts if t.get_text().startswith("word")]
+    assert 2 <= len(boxes) < 30
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_competency_panels_share_their_axes(words):
+    figure = plot.competency(pd.concat([words.assign(panel="one"), words[words["n"] < 100].assign(panel="two")]))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["one", "two"]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+
+
+def test_similarity_curves_are_densities_with_medians(figures):
+    for axes in figures["similarity"].axes:
+        curves = {line.get_label(): line.get_xydata() for line in axes.get_lines() if line.get_label() in LABELS}
+        assert set(curves) == set(LABELS)
+        for across in curves.values():
+            assert 0.75 < np.trapezoid(across[:, 1], across[:, 0]) <= 1.01
+
+
+def test_suite_marks(figures):
+    axes = figures["suite"].axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["SNLI test", "HANS"]
+    assert np.allclose(offsets(axes)[-1], [[0.9, 0]])
+    twin = next(c for c in axes.containers if c.get_label() == "random twin")
+    assert mpl.colors.to_hex(twin.lines[0].get_color()) == COLOURS["random twin"]
+    assert np.allclose(twin.lines[0].get_xdata(), 0.6)
+    assert {"majority label", "the paper", "pair", "random twin"} <= {
+        t.get_text() for t in drawn_texts(figures["suite"])
+    }
+
+
+def test_partial_input_writes_its_numbers(figures):
+    assert "0.420" in written(figures["partial"])
+    assert "chance 0.333" in written(figures["partial"])
+
+
+def test_correlation_means_are_those_of_the_groups():
+    x = np.arange(40.0)
+    figure = plot.correlation_plot(x, 2 * x, xlabel="x", ylabel="y", bins=4, note="a note")
+    means = figure.axes[0].containers[0].lines[0].get_xydata()
+    assert np.allclose(means, [[4.5, 9], [14.5, 29], [24.5, 49], [34.5, 69]])
+    assert "a note" in written(figure)
+
+
+def test_ledger_figure_shows_the_tested_claims_only():
+    claims = read_claims()
+    rows = [(c.id, 0.5, 0.4, 0.6, 10**6, 5, ";".join(c.evidence)) for c in claims[:6]]
+    table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "small")
+    figure = plot.ledger_figure(table)
+    tested = table[table["verdict"] != "not testable at this scale"]
+    assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
+    assert written(figure).count("0.5 [0.4, 0.6]") == 6
+    assert "can be tested" in written(plot.ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
