@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.labels import SUPPORTED_OR_REFUTED, TWO_WAY
+from nli_lib.corpora.labels import SUPPORTED_OR_REFUTED, TWO_WAY, canonical
 from nli_lib.corpora.reading import Raw
 from nli_lib.corpora.records import Records
 
@@ -152,19 +152,18 @@ def chaosnli(raw: Raw, split: str) -> Records:
         row = int(raw.row[wrong[0]]) + 1
         raise CorpusError(f"{raw.where}: row {row}, field 'label_count': not three counts but {counts[wrong[0]]!r}.")
     three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, 3)
-    letters = {"e": "entailment", "n": "neutral", "c": "contradiction"}
     out = table[["uid", "label"]].assign(
         premise=[example.get("premise") for example in inner],
         hypothesis=[example.get("hypothesis") for example in inner],
         n_e=three[:, 0],
         n_n=three[:, 1],
         n_c=three[:, 2],
-        majority=table["label"].map(lambda letter: letters.get(letter, letter)),
+        majority=[canonical(letter) for letter in table["label"]],
         source=[example.get("source") for example in inner],
     )
     kept = pick(raw, {}, ("entropy", "old_label", "old_labels")).rename(columns={"old_labels": "annotator_labels"})
     if "old_label" in kept:
-        kept["old_label"] = kept["old_label"].map(lambda letter: letters.get(letter, letter))
+        kept["old_label"] = [canonical(letter) for letter in kept["old_label"]]
     return Records(pd.concat([out, kept], axis=1))
 
 

@@ -122,7 +122,7 @@ def _jsonl(text: str, where: str) -> Raw:
     row = np.array([i for i, record in enumerate(records) if record is not None], dtype=np.int64)
     good = records if whole else [records[i] for i in row]
     columns = dict.fromkeys(key for record in good for key in record)
-    table = pd.DataFrame({key: _objects([record.get(key) for record in good]) for key in columns})
+    table = _frame({key: [record.get(key) for record in good] for key in columns})
     bad = len(lines) - len(good)
     return Raw(table, row, {BAD_JSON: bad} if bad else {}, where)
 
@@ -182,7 +182,7 @@ def _table(rows: list[list[str]], where: str) -> Raw:
     row = np.flatnonzero(lengths == len(names))
     good = body if len(row) == len(body) else [body[i] for i in row]
     columns = zip(*good, strict=True) if good else [()] * len(names)
-    table = pd.DataFrame({name: _objects(list(column)) for name, column in zip(names, columns, strict=True)})
+    table = _frame({name: list(column) for name, column in zip(names, columns, strict=True)})
     bad = len(body) - len(good)
     return Raw(table, row, {BAD_FIELDS: bad} if bad else {}, where)
 
@@ -204,8 +204,8 @@ def from_arrow(arrow: pa.Table, where: str, names: dict[str, list[str]] | None =
             values = arrow.column(name).to_pylist()
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
-        columns[name] = _objects([_class_name(value, stated[name]) for value in values] if name in stated else values)
-    return Raw(pd.DataFrame(columns), np.arange(arrow.num_rows), {}, where)
+        columns[name] = [_class_name(value, stated[name]) for value in values] if name in stated else values
+    return Raw(_frame(columns), np.arange(arrow.num_rows), {}, where)
 
 
 def _stated_names(arrow: pa.Table) -> dict[str, list[str]]:
@@ -227,8 +227,11 @@ def _class_name(value: object, names: list[str]) -> object:
     return names[value] if 0 <= value < len(names) else None
 
 
-def _objects(values: list) -> np.ndarray:
-    """A column that keeps its values as they are: no inference of dates, numbers or missing values."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+def _frame(columns: dict[str, list]) -> pd.DataFrame:
+    """A table that keeps its values as they are: no inference of dates, numbers, strings or missing values."""
+    held = {}
+    for name, values in columns.items():
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        held[name.encode("utf-8", "replace").decode()] = column
+    return pd.DataFrame(held, dtype=object)

@@ -23,6 +23,8 @@ NO_LABEL, UNKNOWN_LABEL = "no gold label", "unknown label"
 NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
 TOO_LONG, REPEATED = f"longer than {LONGEST:,} characters", "duplicate row"
 
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -130,12 +132,15 @@ def _is_utf8(text: str) -> bool:
 
 def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
     """(N,) the source's own id as a string; prefix and row number (from 0) where it has none."""
-    made = prefix + "-" + pd.Series(row).astype(str)
+    made = (prefix + "-" + pd.Series(row).astype(str)).to_numpy(dtype=object)
     if "uid" not in table.columns:
-        return made.to_numpy(dtype=object)
-    given = table["uid"].reset_index(drop=True)
-    text = given.where(given.notna(), "").map(str).str.strip()
-    return text.where((text != "") & text.map(_is_utf8), made).to_numpy(dtype=object)
+        return made
+    given = table["uid"].to_numpy()
+    text = np.array(["" if value is None else str(value).strip() for value in given], dtype=object)
+    usable = (text != "") & ~pd.isna(given)
+    if not _is_utf8("".join(text)):
+        usable &= np.fromiter(map(_is_utf8, text), dtype=bool, count=len(text))
+    return np.where(usable, text, made)
 
 
 def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
@@ -158,9 +163,9 @@ def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple
 def _plain(values: np.ndarray) -> pd.Series:
     """An extra column as strings or numbers; lists and dictionaries become JSON text."""
     if any(isinstance(value, (list, dict)) for value in values):
-        values = [json.dumps(v, ensure_ascii=False, default=str) if isinstance(v, (list, dict)) else v for v in values]
+        values = [_JSON.encode(value) if isinstance(value, (list, dict)) else value for value in values]
     column = pd.Series(values, dtype=object)
-    if not all(_is_utf8(value) for value in column if isinstance(value, str)):
+    if not _is_utf8("".join(value for value in values if isinstance(value, str))):
         column = column.map(lambda v: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v)
     if column.map(type).nunique() > 1:
         present = column.dropna()

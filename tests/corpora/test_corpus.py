@@ -1,0 +1,121 @@
+"""A corpus is one checked table; its digest, subsets, duplicates and overlap."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora import Corpus, CorpusError, duplicates, overlap
+
+PAIRS = [
+    ("a", "A cat sleeps.", "An animal rests.", 0),
+    ("b", "A cat sleeps.", "The cat is grey.", 1),
+    ("c", "A dog runs.", "A dog sits.", 2),
+    ("d", "A dog runs.", "A dog sits.", 1),
+]
+
+
+def corpus(pairs=PAIRS, **kwargs) -> Corpus:
+    table = pd.DataFrame(pairs, columns=["uid", "premise", "hypothesis", "label"]).assign(corpus="tiny", split="train")
+    return Corpus(table, "tiny", "train", **kwargs)
+
+
+def test_columns_and_arrays():
+    tiny = corpus()
+    assert len(tiny) == 4
+    assert tiny.labels.dtype == np.int64
+    assert tiny.labels.tolist() == [0, 1, 2, 1]
+    assert tiny.premise.dtype == object
+    assert tiny.hypothesis[2] == "A dog sits."
+    assert tiny.uid.tolist() == ["a", "b", "c", "d"]
+    assert "tiny/train" in repr(tiny)
+
+
+def test_views():
+    tiny = corpus()
+    assert tiny.texts("pair") == (tiny.premise.tolist(), tiny.hypothesis.tolist())
+    assert tiny.texts("hypothesis") == (tiny.hypothesis.tolist(), None)
+    assert tiny.texts("premise") == (tiny.premise.tolist(), None)
+    with pytest.raises(ValueError, match=r"pair, hypothesis, premise"):
+        tiny.texts("both")
+
+
+@pytest.mark.parametrize(
+    ("keep", "uids"),
+    [
+        (np.array([True, False, False, True]), ["a", "d"]),
+        (np.array([2, 0]), ["c", "a"]),
+        ([1], ["b"]),
+        ([], []),
+        (slice(2), ["a", "b"]),
+    ],
+)
+def test_subsets(keep, uids):
+    subset = corpus(skipped={"empty text": 3}, source="somewhere")[keep]
+    assert subset.uid.tolist() == uids
+    assert subset.table.index.tolist() == list(range(len(uids)))
+    assert subset.source == "somewhere"
+    assert subset.skipped == {"empty text": 3}
+
+
+def test_a_mask_of_another_length_is_refused():
+    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+        corpus()[np.array([True, False])]
+    with pytest.raises(TypeError, match="boolean mask"):
+        corpus()[np.array([0.5])]
+
+
+def test_the_digest_is_of_content_and_order():
+    tiny = corpus()
+    assert tiny.digest == corpus(source="elsewhere").digest
+    assert len(tiny.digest) == 64
+    assert tiny.digest != tiny[[3, 2, 1, 0]].digest
+    assert tiny.digest != corpus([(*PAIRS[0][:3], 1), *PAIRS[1:]]).digest
+    moved = corpus([("a", "xy", "z", 0)]), corpus([("a", "x", "yz", 0)])
+    assert moved[0].digest != moved[1].digest
+
+
+def test_faults_of_the_table_are_named():
+    with pytest.raises(CorpusError, match="'a' names more than one row"):
+        corpus([PAIRS[0], PAIRS[0]])
+    with pytest.raises(CorpusError, match="label 3"):
+        corpus([("a", "p", "h", 3)])
+    with pytest.raises(CorpusError, match="hypothesis"):
+        Corpus(pd.DataFrame({"uid": ["a"]}), "tiny", "train")
+
+
+def test_duplicates():
+    found = duplicates(corpus())
+    assert found.pairs.tolist() == [False, False, False, True]
+    assert found.conflicting.tolist() == [False, False, True, True]
+    assert found.counts == {"pairs": 1, "conflicting": 2, "premises": 2, "hypotheses": 1}
+
+
+def test_folding_finds_more_duplicates():
+    pairs = [("a", "A cat.", "It  sleeps.", 0), ("b", "a CAT.", "it sleeps.", 0)]
+    assert duplicates(corpus(pairs)).counts["pairs"] == 0
+    assert duplicates(corpus(pairs), fold=True).counts["pairs"] == 1
+
+
+def test_overlap_of_test_with_train():
+    train, test = corpus(), corpus([("x", "A cat sleeps.", "It snores.", 1), ("y", "A dog runs.", "A dog sits.", 2)])
+    shared = overlap(test, train)
+    assert shared.pairs.tolist() == [False, True]
+    assert shared.counts == {"pairs": 1, "premises": 2, "hypotheses": 1}
+    assert overlap(train, test[[0]]).premises.tolist() == [True, True, False, False]
+
+
+def test_the_report_counts_everything():
+    report = corpus(skipped={"no gold label": 2}, source="tiny.jsonl").report()
+    assert report["source"].unique().tolist() == ["tiny.jsonl"]
+    count = report.set_index(["kind", "what"])["count"]
+    assert count["rows", "kept"] == 4
+    assert count["label", "neutral"] == 2
+    assert count["skipped", "no gold label"] == 2
+    assert count["repeated", "pairs"] == 1
+
+
+def test_an_empty_subset_is_still_a_corpus():
+    empty = corpus()[[]]
+    assert len(empty.digest) == 64
+    assert duplicates(empty).counts["pairs"] == 0
+    assert overlap(empty, corpus()).counts["pairs"] == 0
