@@ -103,7 +103,7 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     tested = ledger[ledger["verdict"] != VERDICTS[3]].reset_index(drop=True)
     if tested.empty:
         return _nothing(len(ledger), title)
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.3 + 0.62 * len(tested)))
+    figure, axes = plt.subplots(figsize=(WIDTH, 1.3 + 0.54 * len(tested)))
     for row, claim in tested.iterrows():
         scale = _row_scale(claim)
         start, stop = np.clip(scale([claim["region_low"], claim["region_high"]]), 0, 1)

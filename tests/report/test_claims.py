@@ -175,12 +175,17 @@ def test_each_declared_claim_would_be_confirmed_by_the_papers_own_value(claim):
 @pytest.mark.parametrize(
     ("claim_id", "first", "second", "unit"),
     [
-        ("000-sec4.1-hypothesis-only-lower", "000-sec4.1-hypothesis-only-wanli", "000-sec4.1-hypothesis-only-multinli", 100),
+        (
+            "000-sec4.1-hypothesis-only-lower",
+            "000-sec4.1-hypothesis-only-wanli",
+            "000-sec4.1-hypothesis-only-multinli",
+            100,
+        ),
         ("001-table2-hard-below-test", "001-table2-baseline-snli-hard", "001-table2-baseline-snli", 100),
         ("004-table1-premise-adds", "004-table1-snli-pair", "004-table1-snli-hypothesis", 1),
         ("004-table1-snli-gives-away-more", "004-table1-snli-hypothesis", "004-table1-multinli-hypothesis", 1),
     ],
-)  # fmt: skip
+)
 def test_differences_stated_as_the_papers_value_follow_from_its_numbers(claim_id, first, second, unit):
     difference = (paper_value(first) - paper_value(second)) / unit
     assert find_claim(DECLARED, claim_id).paper_value == pytest.approx(difference, abs=1e-9)

@@ -4,6 +4,32 @@ import pytest
 
 from nli_lib.report.papers import PAPERS, PaperError, paper_table, paper_value, paper_values
 
+CITED = (
+    "wanli",
+    "zfilter",
+    "consensus",
+    "disco",
+    "difficulty",
+    "cartography",
+    "aum",
+    "snli",
+    "multinli",
+    "anli",
+    "hans",
+    "sick",
+    "chaosnli",
+    "gururangan",
+    "competency",
+    "poliak",
+    "minilm",
+    "sbert",
+    "breakingnli",
+    "cad",
+    "med",
+    "fever",
+    "glue",
+)
+
 
 def test_values_are_unique_and_within_their_units():
     values = paper_values()
@@ -64,30 +90,6 @@ def test_a_malformed_file_is_one_error(tmp_path, text, message):
 
 def test_every_cited_work_has_an_entry():
     text = (PAPERS.parent / "references.bib").read_text()
-    for key in [
-        "wanli",
-        "zfilter",
-        "consensus",
-        "disco",
-        "difficulty",
-        "cartography",
-        "aum",
-        "snli",
-        "multinli",
-        "anli",
-        "hans",
-        "sick",
-        "chaosnli",
-        "gururangan",
-        "competency",
-        "poliak",
-        "minilm",
-        "sbert",
-        "breakingnli",
-        "cad",
-        "med",
-        "fever",
-        "glue",
-    ]:
+    for key in CITED:
         assert text.count(f"{{{key},\n") == 1
     assert text.count("{") == text.count("}")
