@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -92,13 +93,14 @@ def _problem(name: str, rule: Rule, value: object) -> str | None:
     return None
 
 
-def check_corpus(corpus: str | None) -> str | None:
-    """What is wrong with CORPUS, or None: it is a known name, or the path of a file that exists."""
+def check_corpus(corpus: str | None, data_dir: str | None = None) -> str | None:
+    """What is wrong with CORPUS, or None: it is a known name, or a file here or in the data folder."""
     if corpus is None or corpus in CORPORA:
         return None
     if corpus.endswith(SUFFIXES):
-        path = Path(corpus).expanduser()
-        return None if path.is_file() else f"CORPUS: no such file: {path} (looked from {Path.cwd()})"
+        path, folder = Path(corpus).expanduser(), data_dir or os.environ.get("NLI_DATA")
+        there = path.is_file() or (folder and Path(folder, path).is_file())
+        return None if there else f"CORPUS: no such file: {path} (looked from {Path.cwd()})"
     return (
         f"CORPUS: {_shown(corpus)} is neither a known corpus ({', '.join(CORPORA)}) "
         f"nor a path ending in {', '.join(SUFFIXES)}{_close(corpus, CORPORA)}"
@@ -121,7 +123,9 @@ def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None)
     filled = {**DEFAULTS, **{name: value for name, value in values.items() if name in rules}}
     found = {name: _problem(name, rules[name], value) for name, value in filled.items()}
     problems += [problem for problem in found.values() if problem]
-    if not found["CORPUS"] and (wrong := check_corpus(filled["CORPUS"])):
+    if not found["CORPUS"] and (
+        wrong := check_corpus(filled["CORPUS"], filled["DATA_DIR"] if not found["DATA_DIR"] else None)
+    ):
         problems.append(wrong)
     if problems:
         raise ParameterError("\n".join(problems))

@@ -173,14 +173,6 @@ def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
     return reasons
 
 
-def short_source(source: str, data_dir: str | None) -> str:
-    """What a corpus was read from, without this machine's folders: paths count from the data folder."""
-    folder = data_dir or os.environ.get("NLI_DATA")
-    for root in filter(None, (folder, folder and str(Path(folder).expanduser().resolve()), str(Path.home()))):
-        source = source.replace(root.rstrip("/") + "/", "")
-    return source
-
-
 def corpus_file(corpus: str | None) -> str | None:
     """Digest of a user's own corpus file; None for the published corpora, which do not change."""
     path = Path(corpus or "").expanduser()

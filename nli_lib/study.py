@@ -30,7 +30,7 @@ import platform
 import string
 import sys
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,8 +127,7 @@ class Study:
     def used(self, corpus: Corpus) -> None:
         """Write a corpus that was loaded by other means (a suite's member) into the record."""
         if self._record:
-            source = records.short_source(corpus.source, self.data_dir)
-            entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": source}
+            entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
             self._record["corpora"][f"{corpus.name} {corpus.split}"] = entry
 
     def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
@@ -204,14 +203,27 @@ class Study:
         display(Markdown(fill(template, values)))
 
     def claim(
-        self, id: str, value: float, low: float | None = None, high: float | None = None, *, n: int, seeds: int = 1
+        self,
+        id: str,
+        value: float,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        n: int,
+        seeds: int = 1,
+        corpora: Sequence[str] | None = None,
     ) -> None:
-        """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it."""
+        """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
+
+        n: examples it rests on; `corpora`: names of the corpora it was computed from, the study's own by default.
+        """
         import pandas as pd
 
         if low is not None and high is not None and low > high:
             raise StudyError(f"claim {id}: the interval runs from {low} down to {high}")
-        self._claims[id] = {"id": id, "value": value, "low": low, "high": high, "n": n, "seeds": seeds}
+        names = ";".join(corpora or (Path(self.corpus_name).name.split(".")[0],))
+        row = {"id": id, "value": value, "low": low, "high": high, "n": n, "seeds": seeds, "corpora": names}
+        self._claims[id] = row
         self.save(pd.DataFrame(self._claims.values()), "claims")
 
     # ------------------------------------------------------------ the record

@@ -46,6 +46,7 @@ class Job:
     token: str
     parameters: dict = field(default_factory=dict)
     limit: float | None = None
+    show: bool = False  # only the showing half is drawn, for the book: the record is left alone
 
 
 class Stopped(BaseException):
@@ -117,7 +118,7 @@ def uncounted(path: Path) -> list[int]:
 def verdict_on_end(job: Job) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
     stored = records.read(job.notebook, job.study)
-    if stored.get("token") != job.token or stored.get("state") != records.CLOSING:
+    if not job.show and (stored.get("token") != job.token or stored.get("state") != records.CLOSING):
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
     if missing := uncounted(Path(job.output)):
         return "incomplete", f"code cells {missing} were never executed"
@@ -223,21 +224,24 @@ def run(job: Job) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run the job given as JSON, leave the record with the true end state, exit 0 only when it finished."""
+    """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
     Path(job.output).parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
-    records.write(first)
+    if not job.show:
+        records.write(first)
     clock = time.monotonic()
     _on_signals(job.limit)
     state, reason = run(job)
-    stored = records.read(job.notebook, job.study)
-    mine = stored if stored.get("token") == job.token else first
-    seconds = round(time.monotonic() - clock, 1)
-    last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
-    records.write({**mine, **last})
+    if not job.show:
+        stored = records.read(job.notebook, job.study)
+        mine = stored if stored.get("token") == job.token else first
+        seconds = round(time.monotonic() - clock, 1)
+        last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
+        records.write({**mine, **last})
+    print(json.dumps({"state": state, "reason": reason}), flush=True)
     sys.exit(0 if state == records.FINISHED else 1)
 
 
