@@ -137,8 +137,8 @@ def _compare(stored: Mapping, asked: Mapping, path: Path) -> None:
     for field in sorted(stored.keys() | asked.keys()):
         if stored.get(field) != asked.get(field):
             raise StoreError(
-                f"{path}: the stored run has {field}={stored.get(field)!r}, this call asks {field}={asked.get(field)!r}. "
-                "Use another folder, or delete this one to start again."
+                f"{path}: the stored run has {field}={stored.get(field)!r}, "
+                f"this call asks {field}={asked.get(field)!r}. Use another folder, or delete this one to start again."
             )
 
 

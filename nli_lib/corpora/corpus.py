@@ -118,6 +118,12 @@ class Corpus:
         total.update(self.labels.astype("<i8").tobytes())
         return total.hexdigest()
 
+    def examples(self, n: int = 3, *, extra: Sequence[str] = ()) -> pd.DataFrame:
+        """A few pairs to look at, spread evenly over the corpus, with their labels in words and the `extra` columns."""
+        rows = self.table.iloc[np.linspace(0, len(self) - 1, min(n, len(self)), dtype=int)]
+        names = np.array(self.classes, dtype=object)[rows["label"]]
+        return rows[["premise", "hypothesis", *extra]].assign(label=names).reset_index(drop=True)
+
     def report(self) -> pd.DataFrame:
         """What is here and what was left out: one row per count; columns corpus, split, source, kind, what, count.
 

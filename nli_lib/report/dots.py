@@ -26,12 +26,13 @@ def suite_accuracy(
     majority: Mapping[str, float] | None = None,
     paper: Mapping[str, float] | None = None,
     title: str = "",
+    xlabel: str = "accuracy",
 ) -> Figure:
     """Accuracy on each test set, one dot with its interval for each condition.
 
     ``table``: title, condition, accuracy, low, high (shares); NaN ends draw no interval. A condition whose name holds
     "random twin" is grey. ``majority`` maps a title to the accuracy of the most frequent label, drawn as an upright
-    tick; ``paper`` maps a title to the paper's accuracy, drawn as an open diamond.
+    tick; ``paper`` maps a title to the paper's accuracy, drawn as an open diamond. ``xlabel`` names another measure.
     """
     titles, conditions = list(table["title"].unique()), list(table["condition"].unique())
     height = max(2.6, 0.9 + len(titles) * (0.2 + 0.15 * len(conditions)))
@@ -50,7 +51,7 @@ def suite_accuracy(
         axes.vlines([majority[name] for name in known], at - 0.4, at + 0.4, color=INK, lw=1.6, label="majority label")
     if paper:
         paper_marks(axes, {titles.index(name): value for name, value in paper.items() if name in titles})
-    axes.set(yticks=rows, yticklabels=titles, ylim=(len(titles) - 0.5, -0.5), xlabel="accuracy", title=title)
+    axes.set(yticks=rows, yticklabels=titles, ylim=(len(titles) - 0.5, -0.5), xlabel=xlabel, title=title)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     handles, names = axes.get_legend_handles_labels()
