@@ -92,13 +92,14 @@ def fever(raw: Raw, split: str, orientation: str = "evidence") -> Records:
 
 def sick(raw: Raw, split: str) -> Records:
     """SICK: sentence_A is the premise; labels in upper case. SICK.txt holds all splits, told apart by SemEval_set."""
-    part = {"train": "TRAIN", "validation": "TRIAL", "test": "TEST"}[split]
-    if "SemEval_set" in raw.table.columns:
-        here = (raw.table["SemEval_set"] == part).to_numpy()
-        raw = Raw(raw.table[here].reset_index(drop=True), raw.row[here], raw.skipped, raw.where)
     fields = {"uid": ("pair_ID", "id"), "premise": ("sentence_A",), "hypothesis": ("sentence_B",)}
     label = ("entailment_judgment", "entailment_label", "label")
-    return Records(pick(raw, {**fields, "label": label}, ("pair_ID", "relatedness_score")))
+    table = pick(raw, {**fields, "label": label}, ("pair_ID", "relatedness_score"))
+    if "SemEval_set" not in raw.table.columns:
+        return Records(table)
+    part = {"train": "TRAIN", "validation": "TRIAL", "test": "TEST"}[split]
+    here = (raw.table["SemEval_set"] == part).to_numpy(dtype=bool)
+    return Records(table[here].reset_index(drop=True), row=raw.row[here])
 
 
 def cad(raw: Raw, split: str) -> Records:

@@ -34,12 +34,14 @@ class Records:
     classes  the classes of this source
     names    further label spellings of this source alone, see `nli_lib.corpora.labels.to_index`
     note     what a reader of the corpus's `source` should know, for instance a swapped orientation
+    row      (N,) positions in the file of the rows taken, where the source took only some of them
     """
 
     table: pd.DataFrame
     classes: tuple[str, ...] = LABELS
     names: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    row: np.ndarray | None = None
 
 
 def build(records: Records, raw: Raw, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
@@ -52,22 +54,22 @@ def build(records: Records, raw: Raw, *, name: str, split: str, source: str, own
           pairs one claim with several contexts).
     """
     table = records.table
+    row = raw.row if records.row is None else records.row
     label = to_index(table["label"], records.classes, records.names)
-    _refuse_unnamed(table["label"].to_numpy(), label, records.classes, raw)
+    _refuse_unnamed(table["label"].to_numpy(), label, records.classes, raw.where, row)
     reason = _reasons(table, label)
     good = reason == ""
     skipped = {**raw.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
     if not good.any():
-        first = int(raw.row[0]) + 1
-        counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items())
-        raise CorpusError(f"{raw.where}: no usable row ({counted}), from row {first} on. Check columns and encoding.")
+        counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
+        raise CorpusError(f"{raw.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
     core = pd.DataFrame({
-        "uid": _uids(table, raw.row, f"{name}-{split}")[good],
+        "uid": _uids(table, row, f"{name}-{split}")[good],
         "premise": table["premise"].to_numpy()[good],
         "hypothesis": table["hypothesis"].to_numpy()[good],
         "label": label[good],
     })  # fmt: skip
-    keep, core["uid"] = _unique(core, raw.row[good], raw.where, own)
+    keep, core["uid"] = _unique(core, row[good], raw.where, own)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
     core = core.assign(corpus=name, split=split)
@@ -77,21 +79,22 @@ def build(records: Records, raw: Raw, *, name: str, split: str, source: str, own
     return Corpus(core[keep], name, split, records.classes, skipped, source)
 
 
-def _refuse_unnamed(raw_label: np.ndarray, label: np.ndarray, classes: tuple[str, ...], raw: Raw) -> None:
+def _refuse_unnamed(
+    given: np.ndarray, label: np.ndarray, classes: tuple[str, ...], where: str, row: np.ndarray
+) -> None:
     """One error when not a single label is a name that is known."""
     unknown = np.flatnonzero(label == UNKNOWN)
     if (label >= 0).any() or not len(unknown):
         return
-    found = sorted({str(value) for value in raw_label[unknown]})
+    found = sorted({str(value) for value in given[unknown]})
     shown = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
-    row = int(raw.row[unknown[0]]) + 1
     if any(is_numbered(value) or is_integer(value) for value in found):
         why = "numbers without names; their order differs between sources, so it is not guessed"
     else:
         why = "none of which is known"
-    wanted = ", ".join(classes)
+    first = int(row[unknown[0]]) + 1
     raise CorpusError(
-        f"{raw.where}: row {row}, field 'label': the labels are {shown}: {why}. Write the names instead: {wanted}."
+        f"{where}: row {first}, field 'label': the labels are {shown}: {why}. Write the names instead: {', '.join(classes)}."
     )
 
 

@@ -17,7 +17,7 @@ from nli_lib.corpora.catalogue import REVISIONS, SOURCES, Source, Split
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.records import build
 
-PLANTED = "planted"
+PLANTED, PLANTED_SIZE = "planted", 2_000
 _RAW = Path(__file__).resolve().parents[2] / "data" / "raw"
 # File names that say nothing about the corpus count only in a folder that bears its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
@@ -41,7 +41,8 @@ def load(
     data_dir     the folder of local files; by default the environment's NLI_DATA, then data/raw of the project.
                  Official file names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``,
                  gzipped or not.
-    limit        a uniform sample of so many examples without replacement, in file order; None takes all
+    limit        a uniform sample of so many examples without replacement, in file order; None takes all (of the
+                 planted corpus, which is made to measure: 2,000)
     seed         of the sample, and of the planted corpus
     columns      a user's file: the library's column name -> the file's
     orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
@@ -56,7 +57,7 @@ def load(
     if known == PLANTED:
         from nli_lib.corpora import planted
 
-        return planted.make_split(split, seed=seed, **({} if limit is None else {"n": int(limit)}))
+        return planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
     folder = _folder(data_dir)
     if known not in SOURCES:
         corpus = _own_file(str(name), split, folder, columns)
@@ -131,7 +132,7 @@ def _official(name: str, source: Source, split: str, folder: Path | None, option
     try:
         raw, where = hub.read_hub(source.hub, source.config, entry.hub, revision)
     except CorpusError as error:
-        raise CorpusError(f"{_wanted(name, source, split, folder)} Then: {error}.") from None
+        raise CorpusError(f"{_wanted(name, source, split, folder)} Then: {str(error).rstrip('.')}.") from None
     if revision == "main" and entry.rows not in (None, len(raw.table)):
         raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
     return build(adapt(raw, split), raw, name=name, split=split, source=f"hub {where} ({entry.hub})")

@@ -1,0 +1,51 @@
+"""Suites name their members, and name what is missing."""
+
+import json
+
+import pytest
+
+from nli_lib.corpora import CorpusError
+from nli_lib.corpora.catalogue import SOURCES
+from nli_lib.corpora.suites import SUITES, load_suite, members
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_members_are_splits_that_exist_under_titles_that_differ(name):
+    titles = [member.title for member in members(name)]
+    assert len(set(titles)) == len(titles)
+    for member in members(name):
+        assert member.rule in ("argmax", "sum")
+        if member.corpus != "planted":
+            assert member.split in SOURCES[member.corpus].splits
+
+
+def test_the_snli_suite_holds_the_sets_of_the_study():
+    titles = {member.title for member in members("snli")}
+    assert {
+        "SNLI test",
+        "SNLI-hard",
+        "MultiNLI matched",
+        "MultiNLI mismatched",
+        "HANS",
+        "ANLI R3",
+        "SICK test",
+    } <= titles
+
+
+def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    row = {"sentence1": "A boy reads.", "gold_label": "neutral"}
+    rows = [{**row, "sentence2": f"Text {i}.", "pairID": f"p{i}"} for i in range(9)]
+    (tmp_path / "snli_1.0_test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "snli_1.0_test_hard.jsonl").write_text("")
+    loaded, missing = load_suite("snli", tmp_path, limit=5)
+    assert list(loaded) == ["SNLI test"]
+    assert len(loaded["SNLI test"]) == 5
+    assert set(loaded) | set(missing) == {member.title for member in members("snli")}
+    assert "heuristics_evaluation_set.txt" in missing["HANS"]
+    assert "empty" in missing["SNLI-hard"]
+
+
+def test_an_unknown_suite_lists_the_known_ones():
+    with pytest.raises(CorpusError, match=r'suite="snly" is not one of snli'):
+        load_suite("snly")
