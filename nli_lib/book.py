@@ -82,15 +82,14 @@ def stamps(name: str, request: Request) -> list[str]:
 
 
 def _box(kind: str, title: str, text: str) -> str:
-    return f":::{{{kind}}} {title}\n{text}\n:::\n"
+    return f":::{{admonition}} {title}\n:class: {kind}\n{text}\n:::\n"
 
 
 def _finish_page(drawn: Path, name: str, request: Request, notes: list[str]) -> str:
     """The drawn notebook as the book shows it: boxes below the title, parameters folded, no traces of the machinery."""
     notebook = nbformat.read(drawn, as_version=4)
-    boxes = [_box("note", "Smoke scale", SMOKE_LABEL.capitalize() + ".")] if request.scale == "smoke" else []
-    command = _run_command(name, request)
-    boxes += [_box("warning", "Run it again", f"{note} Run `{command}`.") for note in notes]
+    redo = _run_command(name, request)
+    boxes = [_box("warning", "Run it again", f"{note} Run `{redo}`.") for note in notes]
     first = notebook.cells[0]
     head, _, rest = first.source.partition("\n")
     first.source = "\n".join([head, "", *boxes, rest])

@@ -29,13 +29,9 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 # Packages that decide numbers: a record made with other versions than the pins is from another environment.
 DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", "transformers", "sentence-transformers")
 
-# Rooms whose code draws or manages and changes no recorded number.
-SHOWING = {
-    "nli_lib",
-    *(f"nli_lib.report.{name}" for name in ("plot", "claims")),
-    *(f"nli_lib.{name}" for name in ("study", "record", "parameters", "tables", "runner", "worker", "book", "doctor")),
-    "nli_lib.cli",
-}
+# Modules on top of the house: they draw or manage and change no recorded number.
+SHOWING = {"study", "record", "parameters", "tables", "runner", "worker", "book", "doctor", "cli"}
+RECKONING = {"evaluate", "inference"}  # the modules of report/ whose numbers are recorded; the others draw
 
 LIBRARY = Path(__file__).resolve().parent
 
@@ -144,10 +140,15 @@ def digest_module(name: str) -> str:
     return _digest_code(path, path.stat().st_mtime_ns) if path.is_file() else "missing"
 
 
+def _measures(name: str) -> bool:
+    house, _, rest = name.partition(".")
+    room, _, module = rest.partition(".")
+    return house == "nli_lib" and bool(rest) and room not in SHOWING and (room != "report" or module in RECKONING)
+
+
 def measuring_modules() -> dict[str, str]:
     """Digest of every module of the library that this process has imported and that can change a number."""
-    names = sorted(name for name in sys.modules if name.split(".")[0] == "nli_lib" and name not in SHOWING)
-    return {name: digest_module(name) for name in names}
+    return {name: digest_module(name) for name in sorted(sys.modules) if _measures(name)}
 
 
 # ---------------------------------------------------------------- does it still stand?

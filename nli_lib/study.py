@@ -238,7 +238,7 @@ class Study:
         token = os.environ.get(TOKEN)
         old = records.read(self.notebook, self.study)
         busy = old.get("state") == records.RUNNING and old.get("pid") != os.getpid() and records.alive(old.get("pid"))
-        if busy and old.get("token") != token:
+        if busy and not (token and old.get("token") == token):
             raise StudyError(
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(self.notebook, self.study)}"
@@ -282,8 +282,8 @@ class Study:
         done = self._record or records.read(self.notebook, self.study)
         if "ended" in done:
             print(
-                f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}; "
-                f"seeds {', '.join(map(str, done['seeds']))}; revision {done['environment'].get('revision')}."
+                f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}\n"
+                f"seeds {', '.join(map(str, done['seeds']))}; revision {done['environment'].get('revision')}"
             )
 
 

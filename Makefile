@@ -1,0 +1,63 @@
+# make help says what there is. Everything happens in .venv, which each target sets up by itself, once.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+
+SCALE ?= smoke
+CORPUS ?=
+SEEDS ?=
+NLI_DATA ?=
+JOBS ?= 1
+export NLI_DATA
+
+PY := .venv/bin/python
+STUDY := $(PY) -m nli_lib
+PINS := pyproject.toml constraints.txt .ci/setup
+DIAL := --scale "$(SCALE)" $(if $(CORPUS),--corpus "$(CORPUS)")
+RUN := $(DIAL) $(if $(SEEDS),--seeds "$(SEEDS)") --jobs "$(JOBS)"
+
+.PHONY: help study book test lab check clean
+
+help:
+	@echo "make study [SCALE=smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n]"
+	@echo "                          run every notebook that is missing or stale, then build the book"
+	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
+	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
+	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
+	@echo "make lab                  open the notebooks in JupyterLab"
+	@echo "make clean                remove what was built: .venv, runs, smoke tables, chapters, pages"
+
+# The book is built even when a notebook failed: it says which. The failure still ends the command.
+study: .venv/.study
+	@status=0; $(STUDY) run $(RUN) || status=$$?; $(STUDY) book $(DIAL) || status=$$?; exit $$status
+
+book: .venv/.base
+	@$(STUDY) book $(DIAL)
+
+test: .venv/.test
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m pytest -m "not gpu"
+
+lab: .venv/.lab
+	@$(PY) -m jupyterlab notebooks
+
+check: .venv/.base
+	@$(STUDY) check $(DIAL)
+
+clean:
+	rm -rf .venv data/runs data/results/smoke book/chapters book/_build .pytest_cache .ruff_cache .hypothesis .snakemake
+	find nli_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stages of .venv, each with a stamp: base (the book), study (torch and models), test, lab.
+.venv/.base: $(PINS)
+	@.ci/setup base
+
+.venv/.study: .venv/.base
+	@.ci/setup study
+
+.venv/.test: .venv/.study
+	@.ci/setup test
+
+.venv/.lab: .venv/.study
+	@.ci/setup lab

@@ -1,0 +1,90 @@
+"""Imports point down the house's list, and torch stays in its room. Run alone: pytest tests/test_imports.py"""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).resolve().parents[1] / "nli_lib"
+MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
+
+# Higher may import lower (a larger number), never the other way round.
+ROOMS = ["top", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
+GROUND = {"spec", "store"}
+HEAVY = {"torch", "transformers", "accelerate"}
+
+
+def room(name: str) -> str:
+    """The room of a dotted module name of the library."""
+    part = name.split(".")[1] if "." in name else ""
+    return part if part in ROOMS else "ground" if part in GROUND or not part else "top"
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(LIBRARY.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, top_level: bool = False) -> set[str]:
+    """Every module that a file imports, as dotted names; only those outside functions when `top_level`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = set()
+    if top_level:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inside |= set(ast.walk(node))
+    found = set()
+    for node in ast.walk(tree):
+        if node in inside:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_imports_point_down(path):
+    own = ROOMS.index(room(dotted(path)))
+    for name in imports(path):
+        if name.split(".")[0] == "nli_lib" and name != "nli_lib":
+            assert ROOMS.index(room(name)) >= own, f"{dotted(path)} ({ROOMS[own]}) imports {name} ({room(name)})"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_torch_stays_in_learn(path):
+    roots = {name.split(".")[0] for name in imports(path)}
+    if room(dotted(path)) != "learn":
+        assert not roots & HEAVY, f"{dotted(path)} imports {roots & HEAVY}; only learn/ may"
+    if dotted(path) != "nli_lib.measure.similarity":
+        assert "sentence_transformers" not in roots
+    else:
+        assert not any(name.startswith("sentence_transformers") for name in imports(path, top_level=True))
+
+
+def test_everything_outside_learn_imports_without_torch():
+    names = [dotted(p) for p in MODULES if room(dotted(p)) != "learn" and p.name != "__main__.py"]
+    blocked = sorted({*HEAVY, "sentence_transformers", "datasets"})
+    code = f"""
+import importlib, sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+for name in {names!r}:
+    importlib.import_module(name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+
+
+def test_study_loads_fast_and_light():
+    code = (
+        "import sys, nli_lib.study; print([m for m in ('torch', 'pandas', 'sklearn', 'IPython') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
