@@ -19,11 +19,12 @@ Adapter = Callable[[Raw, str], Records]
 ORIENTATIONS = ("evidence", "hub")
 
 
-def pick(raw: Raw, fields: dict[str, Sequence[str]], extras: Sequence[str] = ()) -> pd.DataFrame:
+def pick(raw: Raw, fields: dict[str, Sequence[str]], extras: Sequence[str] = (), advice: str = "") -> pd.DataFrame:
     """The columns of a source under the library's names.
 
     fields  the library's name -> the source's names for it, the first present one is taken; all but "uid" must be there
     extras  columns kept under their own names where they exist
+    advice  what to do about a missing column, for the message
     """
     table, picked = raw.table, {}
     for ours, theirs in fields.items():
@@ -32,7 +33,8 @@ def pick(raw: Raw, fields: dict[str, Sequence[str]], extras: Sequence[str] = ())
             picked[ours] = table[found]
         elif ours != "uid":
             wanted = " or ".join(map(repr, theirs))
-            raise CorpusError(f"{raw.where}: column {wanted} is missing; found {', '.join(map(repr, table.columns))}.")
+            present = ", ".join(map(repr, table.columns))
+            raise CorpusError(f"{raw.where}: column {wanted} is missing; found {present}.{advice}")
     picked.update({name: table[name] for name in extras if name in table.columns and name not in picked})
     return pd.DataFrame(picked)
 
@@ -141,8 +143,8 @@ def wnli(raw: Raw, split: str) -> Records:
 def chaosnli(raw: Raw, split: str) -> Records:
     """ChaosNLI: 100 new labels for each example; label is their majority, uid the pairID of SNLI or MultiNLI.
 
-    Extras: n_e, n_n, n_c (counts of the 100 labels), entropy (bits, as in the file), majority, old_label (the original
-    gold label, by name), annotator_labels (the original five) and source.
+    Extras: n_entailment, n_neutral, n_contradiction (counts of the 100 labels), entropy (bits, as in the file),
+    majority, old_label (the original gold label, by name), annotator_labels (the original five) and source.
     """
     fields = {"uid": ("uid",), "label": ("majority_label",), "example": ("example",), "count": ("label_count",)}
     table = pick(raw, fields)
@@ -156,9 +158,9 @@ def chaosnli(raw: Raw, split: str) -> Records:
     out = table[["uid", "label"]].assign(
         premise=[example.get("premise") for example in inner],
         hypothesis=[example.get("hypothesis") for example in inner],
-        n_e=three[:, 0],
-        n_n=three[:, 1],
-        n_c=three[:, 2],
+        n_entailment=three[:, 0],
+        n_neutral=three[:, 1],
+        n_contradiction=three[:, 2],
         majority=[canonical(letter) for letter in table["label"]],
         source=[example.get("source") for example in inner],
     )
@@ -198,4 +200,5 @@ def own(raw: Raw, columns: dict[str, str] | None = None) -> Records:
         raise CorpusError(f"{raw.where}: columns= names {named}, which is not in the file; found {found}.")
     fields.update({ours: (theirs,) for ours, theirs in (columns or {}).items()})
     taken = {next((name for name in theirs if name in raw.table.columns), None) for theirs in fields.values()}
-    return Records(pick(raw, fields, [name for name in raw.table.columns if name not in taken]))
+    rest = [name for name in raw.table.columns if name not in taken]
+    return Records(pick(raw, fields, rest, ' Rename the column, or pass columns={"premise": "its name", ...}.'))

@@ -74,7 +74,8 @@ def read(path: Path, *, quoted: bool | None = None) -> Raw:
         raw = _table(_split_tabs(_text(data, path), path.name, quoted), path.name)
     if not len(raw.table):
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in raw.skipped.items())
-        raise CorpusError(f"{path}: no row can be read ({reasons})." if reasons else f"{path}: a header and no rows.")
+        why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
+        raise CorpusError(f"{path}: {why}.")
     return raw
 
 

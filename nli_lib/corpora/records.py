@@ -94,7 +94,7 @@ def _refuse_unnamed(
         why = "none of which is known"
     first = int(row[unknown[0]]) + 1
     raise CorpusError(
-        f"{where}: row {first}, field 'label': the labels are {shown}: {why}. Write the names instead: {', '.join(classes)}."
+        f"{where}: row {first}, field 'label': the labels are {shown}: {why}. Write the names: {', '.join(classes)}."
     )
 
 

@@ -58,7 +58,7 @@ def load(
         from nli_lib.corpora import planted
 
         return planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
-    folder = _folder(data_dir)
+    folder = data_folder(data_dir)
     if known not in SOURCES:
         corpus = _own_file(str(name), split, folder, columns)
     elif columns:
@@ -83,7 +83,8 @@ def sample(corpus: Corpus, limit: int, seed: int = 0) -> Corpus:
     return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
 
 
-def _folder(data_dir: str | Path | None) -> Path | None:
+def data_folder(data_dir: str | Path | None = None) -> Path | None:
+    """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
     given = data_dir or os.environ.get("NLI_DATA")
     if not given:
         return _RAW if _RAW.is_dir() else None

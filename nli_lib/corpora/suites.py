@@ -76,11 +76,13 @@ def load_suite(
 
     limit  examples of each member, sampled with `seed`; None takes all
     """
+    folder = sources.data_folder(data_dir)
     loaded: dict[str, Corpus] = {}
     missing: dict[str, str] = {}
     for member in members(name):
         try:
             loaded[member.title] = sources.load(member.corpus, member.split, data_dir, limit, seed)
         except CorpusError as error:
-            missing[member.title] = str(error)
+            # Reasons are printed in the book, where the folder of whoever ran the study says nothing.
+            missing[member.title] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
     return loaded, missing

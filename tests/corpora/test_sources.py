@@ -258,7 +258,7 @@ def test_chaosnli(tmp_path):
     corpus = load("chaosnli", "snli", tmp_path)
     row = corpus.table.iloc[0]
     assert corpus.labels.tolist() == [N]
-    assert (row["n_e"], row["n_n"], row["n_c"]) == (30, 60, 10)
+    assert (row["n_entailment"], row["n_neutral"], row["n_contradiction"]) == (30, 60, 10)
     assert row["entropy"] == pytest.approx(1.2954618442383219)
     assert (row["majority"], row["old_label"]) == ("neutral", "entailment")
     assert json.loads(row["annotator_labels"])[-1] == "neutral"
