@@ -1,0 +1,243 @@
+"""Which surface features of a pair give its label away: the features of paper 001 and their z-statistics.
+
+`features` gives a sparse matrix with a name for each column, `z_statistics` counts it against the labels,
+`top_features` ranks, `z_threshold` and `share_at_z` say from where on a correlation is detectable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse, stats
+
+from nli_lib.measure.tokens import Tokens, tokenize
+
+SIDES = ("premise", "hypothesis")
+SHORTER_THAN = (3, 4, 5, 6, 7, 8, 10, 12)  # hypo-len< 5 is the paper's own
+LONGER_THAN = (8, 10, 12, 15, 20)
+RATIO_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, np.inf)
+OVERLAP_ABOVE = (0.5, 0.6, 0.7, 0.8, 0.9)  # lex-overlap> 0.8, > 0.9 and full-lex-overlap are the paper's own
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which feature fires on which pair: `matrix` (N, V) sparse uint8 of ones, `names` (V,) strings."""
+
+    matrix: sparse.csr_array
+    names: NDArray[np.object_]
+
+
+class ZStatistics(NamedTuple):
+    """`z` (V, C) signed, nan where a feature never occurs; `n` (V,) pairs it fires on; `counts` (V, C) by label."""
+
+    z: NDArray[np.float64]
+    n: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def features(
+    premises: Sequence[str],
+    hypotheses: Sequence[str],
+    *,
+    ngrams: Iterable[int] = (1, 2),
+    sides: Iterable[str] = SIDES,
+    shape: bool = True,
+) -> Features:
+    """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
+
+    Shapes: two sequences of N strings -> matrix (N, V), names (V,). V grows with the text, memory with the ones.
+    Features: every unigram and bigram with its side ("word@hypothesis", "two words@premise"); with `shape` also
+    "hypo-len< k" and "hypo-len> k" (tokens, strict), "len-ratio [a, b)" (hypothesis tokens / premise tokens),
+    "lex-overlap> t" and "full-lex-overlap" (share of hypothesis tokens that occur in the premise; strict, so an overlap
+    of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix.
+    Columns do not depend on the order of the pairs.
+    Source: paper 001, section 3.1 and Tables 8 and 12.
+    *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
+    names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
+    An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The prediction of a
+    hypothesis-only model, the one feature that needs a model, is not made here.
+    """
+    if len(premises) != len(hypotheses):
+        raise ValueError(f"{len(premises)} premises and {len(hypotheses)} hypotheses: give as many of each")
+    chosen, lengths = _choices(sides, SIDES, "sides"), _choices(ngrams, (1, 2), "ngrams")
+    tokens = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    by_side = dict(zip(SIDES, tokens.split(len(premises)), strict=True))
+    blocks = [_ngram_block(by_side[side], side, n) for side in SIDES if side in chosen for n in lengths]
+    if shape:
+        blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
+    matrix = sparse.hstack([block.matrix for block in blocks], format="csr", dtype=np.uint8)
+    return Features(matrix, np.concatenate([block.names for block in blocks]))
+
+
+def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
+    """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (paper 000, Figure 3)."""
+    both = [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
+    found = features(both, [""] * len(both), ngrams=(1,), sides=("premise",), shape=False)
+    return Features(found.matrix, np.array([name.removesuffix("@premise") for name in found.names], dtype=object))
+
+
+def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int = 3) -> ZStatistics:
+    """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
+
+    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C).
+    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n), p0 = 1 / n_classes; sign kept; nan where n = 0.
+    A feature seen once has z = sqrt(2) for its label when there are three.
+    Source: Gardner et al. 2021; paper 001, section 3.1, equation 2; paper 000 section 4.2.
+    p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
+    """
+    present = _binary(matrix)
+    gold = np.asarray(labels)
+    if gold.shape != (present.shape[0],):
+        raise ValueError(f"labels have shape {gold.shape}, the matrix {present.shape[0]} rows: give one label a row")
+    if gold.size and (gold.dtype.kind not in "iu" or gold.min() < 0 or gold.max() >= n_classes):
+        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
+    cells = present.indices.astype(np.int64) * n_classes  # one cell a (feature, label)
+    cells += np.repeat(gold.astype(np.int64), np.diff(present.indptr))
+    counts = np.bincount(cells, minlength=present.shape[1] * n_classes).reshape(-1, n_classes)
+    return z_from_counts(counts)
+
+
+def z_from_counts(counts: ArrayLike) -> ZStatistics:
+    """The z-statistics of features whose counts by label (V, C) are known."""
+    counts = np.asarray(counts, dtype=np.int64)
+    n, p0 = counts.sum(axis=1), 1.0 / counts.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (counts / n[:, None] - p0) / np.sqrt(p0 * (1 - p0) / n[:, None])
+    z[n == 0] = np.nan
+    return ZStatistics(z, n, counts)
+
+
+def weighted_counts(
+    matrix: sparse.csr_array, labels: ArrayLike, weights: ArrayLike, n_classes: int = 3
+) -> NDArray[np.int64]:
+    """Counts by label (V, C) when pair i stands `weights[i]` times in the corpus: a bootstrap resample of the counts.
+
+    Shapes: matrix (N, V) of ones, labels (N,), weights (N,) whole numbers.
+    """
+    by_label = np.zeros((len(labels), n_classes), dtype=np.int64)
+    by_label[np.arange(len(labels)), labels] = weights
+    return sparse.csr_array(matrix).T.astype(np.int64) @ by_label
+
+
+def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> NDArray[np.int64]:
+    """The labels (N,) shuffled among the pairs of one group, and among all pairs that are alone in theirs.
+
+    With premises as `groups` (N,) this cuts every tie between a text and its label and keeps the design of the corpus,
+    in which one premise has a hypothesis of each label.
+    """
+    labels = np.asarray(labels)
+    group = pd.factorize(np.asarray(groups, dtype=object))[0]
+    alone = np.bincount(group)[group] == 1
+    group[alone] = -1
+    before = np.argsort(group, kind="stable")
+    after = np.lexsort((np.random.default_rng(seed).random(len(labels)), group))
+    shuffled = np.empty_like(labels)
+    shuffled[before] = labels[after]
+    return shuffled
+
+
+def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_count: int = 1) -> pd.DataFrame:
+    """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
+
+    Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
+    Source: paper 001, Table 8 (k = 20, no significance threshold).
+    *Departures*: the paper states neither a tie rule nor a minimum count; `min_count` leaves rarer features out.
+    """
+    names = np.asarray(names, dtype=object)
+    ranked = np.flatnonzero(statistics.n >= max(min_count, 1))
+    tables = []
+    for label in range(statistics.z.shape[1]):
+        z = statistics.z[ranked, label]
+        cut = np.partition(z, -k)[-k] if len(z) > k else -np.inf
+        near = ranked[z >= cut]  # the top k and all that tie with the last of them
+        best = near[np.lexsort((names[near].astype(str), -statistics.n[near], -statistics.z[near, label]))][:k]
+        n = statistics.n[best]
+        columns = {"label": label, "rank": np.arange(1, len(best) + 1), "name": names[best], "column": best}
+        columns |= {"z": statistics.z[best, label], "n": n, "share": statistics.counts[best, label] / n}
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
+    """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features."""
+    if not 0 < alpha < 1 or tests < 1:
+        raise ValueError(f"alpha={alpha} must lie between 0 and 1 and tests={tests} be at least 1")
+    return float(stats.norm.isf(alpha / tests))
+
+
+def share_at_z(n: ArrayLike, z: float, n_classes: int = 3) -> NDArray[np.float64]:
+    """The label share at which a feature seen n times reaches z: the iso-z curve of a competency plot.
+
+    Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: paper 000, Figure 3.
+    """
+    p0 = 1.0 / n_classes
+    return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
+
+
+def _ngram_block(tokens: Tokens, side: str, n: int) -> Features:
+    """Unigrams (n = 1) or bigrams (n = 2) of one side; a bigram's code, first * W + second, sorts as its words do."""
+    codes, rows = tokens.ids, tokens.rows
+    width = max(len(tokens.vocabulary), 1)
+    if n == 2:
+        inside = rows[1:] == rows[:-1]
+        codes, rows = (tokens.ids[:-1] * width + tokens.ids[1:])[inside], rows[1:][inside]
+    columns, found = pd.factorize(codes, sort=True)
+    parts = [tokens.vocabulary.take(pa.array(found % width))]
+    if n == 2:
+        parts.insert(0, tokens.vocabulary.take(pa.array(found // width)))
+    words = pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string())) if n == 2 else parts[0]
+    suffix, none = pa.scalar(f"@{side}", pa.large_string()), pa.scalar("", pa.large_string())
+    names = pc.binary_join_element_wise(words, suffix, none).to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(tokens.offsets) - 1))])
+    return Features(_ones(columns, starts, len(found)), names.astype(object))
+
+
+def _shape_block(premise: Tokens, hypothesis: Tokens) -> Features:
+    """Length, length ratio, lexical overlap and the null feature. Few columns, so they are made dense, then sparse."""
+    length, premise_length = hypothesis.lengths, premise.lengths
+    ratio = np.divide(length, premise_length, out=np.full(len(length), np.nan), where=premise_length > 0)
+    shared = hypothesis.counts().multiply(premise.counts() > 0).sum(axis=1)
+    overlap = np.divide(shared, length, out=np.zeros(len(length)), where=length > 0)
+    columns = {f"hypo-len< {k}": length < k for k in SHORTER_THAN}
+    columns |= {f"hypo-len> {k}": length > k for k in LONGER_THAN}
+    bins = pairwise(RATIO_EDGES)
+    columns |= {f"len-ratio [{low:g}, {high:g})": (ratio >= low) & (ratio < high) for low, high in bins}
+    columns["len-ratio no-premise"] = premise_length == 0
+    columns |= {f"lex-overlap> {t:g}": overlap > t for t in OVERLAP_ABOVE}
+    columns["full-lex-overlap"] = (length > 0) & (shared == length)
+    columns["null"] = np.ones(len(length), bool)
+    matrix = sparse.csr_array(np.column_stack(list(columns.values())).astype(np.uint8))
+    return Features(matrix, np.array(list(columns), dtype=object))
+
+
+def _ones(columns: NDArray, starts: NDArray, width: int) -> sparse.csr_array:
+    """A sparse matrix of ones at the given columns of each row, repeats merged."""
+    values = np.ones(len(columns), np.uint8)
+    matrix = sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, width))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix
+
+
+def _binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
+    """The matrix in a form where every stored entry is one firing feature; copied only when it must change."""
+    present = sparse.csr_array(matrix)
+    if not present.has_canonical_format:
+        present = present.copy()
+        present.sum_duplicates()
+    return present if present.data.all() else sparse.csr_array(present != 0)
+
+
+def _choices(given: Iterable, allowed: tuple, what: str) -> tuple:
+    chosen = tuple(given)
+    if unknown := [value for value in chosen if value not in allowed]:
+        raise ValueError(f"{what} {unknown} unknown: choose from {list(allowed)}")
+    return chosen

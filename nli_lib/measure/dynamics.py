@@ -1,0 +1,141 @@
+"""Training dynamics: what the logits of several epochs say about each example.
+
+Each function takes `logits (E, N, C)`, as recorded over E epochs, and returns one number per example, `(N,)`.
+p[e, i, c] is the softmax of the logits over classes, g[i] the gold label of example i. One epoch (E = 1) is allowed.
+
+Which logits these are (taken in the training pass with dropout, or in an evaluation pass after each epoch) is not
+decided here and does matter: the run's `capture` says it, and a figure should repeat it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+Floats = NDArray[np.float64]
+
+
+def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Mean probability of the gold label over the epochs, 0 to 1; high = easy.
+
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: mu[i] = mean over e of p[e, i, g[i]].
+    Source: dataset cartography (Swayamdipta et al. 2020); paper 000 section 2.1, paper 004 equation 1.
+    """
+    return _gold_probabilities(logits, labels).mean(axis=0)
+
+
+def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Spread of the gold label's probability over the epochs, 0 to 0.5; high = ambiguous.
+
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: sigma[i] = sqrt(mean over e of (p[e, i, g[i]] - mu[i])^2), the population standard deviation, so
+    sigma <= sqrt(mu (1 - mu)) <= 0.5, and with odd E at most sqrt(E^2 - 1) / (2 E).
+    Source: dataset cartography; paper 000 section 2.1.
+    *Departures*: equation 2 of paper 004 is printed without the square, which makes it 0 for every example; its
+    code, like all the others, takes the population standard deviation, and so do we.
+    """
+    return _gold_probabilities(logits, labels).std(axis=0)
+
+
+def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Share of the epochs in which the gold label had the highest logit, 0 to 1; high = easy.
+
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: mean over e of [argmax over c of logits[e, i, c] = g[i]]; a tie counts for the lowest class index.
+    Source: paper 004 equation 3.
+    *Departures*: cartography and paper 000 report the count, which is this share times E. Never divide by the largest
+    value seen, as their plots do: where no example is always right that overstates every share.
+    """
+    return _correct(*_checked(logits, labels)).mean(axis=0)
+
+
+def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Area under the margin (AUM): how far the gold logit stands above the best other one, any real; high = easy.
+
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: mean over e of (logits[e, i, g[i]] - max over c != g[i] of logits[e, i, c]).
+    Source: Pleiss et al. 2020; paper 004 uses it as average margin.
+    *Departures*: paper 004's code finds the runner-up on probabilities, which is the same but for classes that the
+    softmax has rounded to equal values; we search the logits, as the AUM package does.
+    """
+    scores, gold = _checked(logits, labels)
+    others = scores.copy()  # (E, N, C)
+    others[:, np.arange(len(gold)), gold] = -np.inf
+    return (_at_gold(scores, gold) - others.max(axis=-1)).mean(axis=0)
+
+
+def max_variability(logits: ArrayLike) -> Floats:
+    """Estimated max variability: the largest spread of any label's probability, 0 to 0.5; high = ambiguous.
+
+    Shapes: logits (E, N, C) -> (N,). It needs no gold label, so it can be asked of unlabelled text.
+    Formula: max over c of the population standard deviation over e of p[e, i, c].
+    Source: paper 000 section 2.3, equation 1.
+    """
+    return softmax(_checked_logits(logits), axis=-1).std(axis=0).max(axis=-1)
+
+
+def forgetting(logits: ArrayLike, labels: ArrayLike, *, never_learnt: int | None = None) -> NDArray[np.int64]:
+    """How often an example was right in one epoch and wrong in the next, 0 to E // 2; high = hard.
+
+    Shapes: logits (E, N, C), labels (N,) -> (N,) integers.
+    Formula: sum over e of [right at e and wrong at e + 1].
+    Source: Toneva et al. 2019; cartography's forgetfulness.
+    *Departures*: cartography gives 1000 to an example that was never right. We return its true count, 0, since
+    `correctness(...) == 0` names those examples; `never_learnt=1000` repeats the reference.
+    """
+    right = _correct(*_checked(logits, labels))  # (E, N)
+    events = (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
+    if never_learnt is not None:
+        events[~right.any(axis=0)] = never_learnt
+    return events
+
+
+def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
+    """All six scores by name, each (N,), for a table of examples: (E, N, C), (N,) -> {"confidence": (N,), ...}."""
+    named = {each.__name__: each(logits, labels) for each in (confidence, variability, correctness, margin, forgetting)}
+    return named | {"max_variability": max_variability(logits)}
+
+
+def _gold_probabilities(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    scores, gold = _checked(logits, labels)
+    return _at_gold(softmax(scores, axis=-1), gold)  # (E, N)
+
+
+def _at_gold(values: Floats, gold: NDArray[np.int64]) -> Floats:
+    return values[:, np.arange(len(gold)), gold]  # (E, N, C) -> (E, N)
+
+
+def _correct(scores: Floats, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return scores.argmax(axis=-1) == gold  # (E, N)
+
+
+def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+    scores, gold = _checked_logits(logits), np.asarray(labels)
+    _, examples, classes = scores.shape
+    if gold.shape != (examples,):
+        raise ValueError(f"labels have shape {gold.shape}, the logits hold {examples} examples: give one label each")
+    if gold.dtype.kind not in "iu":
+        raise ValueError(f"labels are of type {gold.dtype}: give integer class indices")
+    outside = np.flatnonzero((gold < 0) | (gold >= classes))
+    if outside.size:
+        raise ValueError(
+            f"label {gold[outside[0]]} at position {outside[0]} is not one of 0..{classes - 1} "
+            f"({outside.size} such labels): drop examples without a gold label first"
+        )
+    return scores, gold.astype(np.int64)
+
+
+def _checked_logits(logits: ArrayLike) -> Floats:
+    scores = np.asarray(logits, dtype=np.float64)
+    if scores.ndim != 3 or scores.shape[0] < 1 or scores.shape[2] < 2:
+        raise ValueError(f"logits have shape {scores.shape}: (epochs >= 1, examples, classes >= 2) is needed")
+    finite = np.isfinite(scores)
+    if not finite.all():
+        epoch, example, _ = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"logits are not finite ({(~finite).any(axis=-1).sum()} epoch-example cells), first at epoch {epoch}, "
+            f"example {example}: the run is unfinished or has diverged"
+        )
+    return scores
