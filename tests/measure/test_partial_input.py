@@ -1,0 +1,87 @@
+"""Partial input: what leaks is found, what does not leak is at chance, and no text is scored by its own model."""
+
+import numpy as np
+import pytest
+
+from nli_lib.corpora import planted
+from nli_lib.measure.partial_input import balanced_sample, cross_fitted, hashed, partial_input_accuracy
+
+
+def leaking(n=300, seed=0):
+    """Texts with a word that gives the label away four times in five."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=n)
+    words = np.array(["indeed", "maybe", "never"])
+    shown = np.where(rng.random(n) < 0.8, labels, rng.integers(3, size=n))
+    return [f"{words[s]} item {rng.integers(1000)}" for s in shown], labels
+
+
+def test_a_leak_is_found_and_its_absence_too():
+    texts, labels = leaking()
+    assert partial_input_accuracy(texts, labels).accuracy > 0.75
+    shuffled = np.random.default_rng(1).permutation(labels)
+    assert 0.2 < partial_input_accuracy(texts, shuffled).accuracy < 0.47
+
+
+def test_planted_corpus_leaks_by_its_artifacts_only():
+    none = dict.fromkeys(("flips", "ambiguous", "artifact", "overlap", "length", "giveaway"), 0.0)
+    plain, dressed = planted.make(3000, 0, **none), planted.make(3000, 0)
+    assert partial_input_accuracy(plain.hypothesis, plain.labels).accuracy < 0.38
+    assert partial_input_accuracy(dressed.hypothesis, dressed.labels).accuracy > 0.45
+    challenge = planted.make_split("challenge", 1000)
+    out = partial_input_accuracy(
+        dressed.hypothesis, dressed.labels, test_texts=challenge.hypothesis, test_labels=challenge.labels
+    )
+    assert out.accuracy < 0.33
+
+
+def test_probabilities_are_probabilities_and_repeat():
+    texts, labels = leaking(90)
+    one, two = (cross_fitted(texts, labels, seed=4) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one.sum(axis=1), 1)
+    assert one.shape == (90, 3)
+
+
+def test_a_text_is_never_scored_by_a_model_that_saw_it():
+    """Each text is one word of its own with a random label: only a model that has seen it could be right."""
+    labels = np.random.default_rng(0).integers(3, size=120)
+    assert partial_input_accuracy([f"word{i}" for i in range(120)], labels).accuracy < 0.5
+    twice = [f"word{i}" for i in range(120)] * 2  # now the same word stands in two folds ...
+    both, groups = np.tile(labels, 2), np.tile(np.arange(120), 2)
+    assert partial_input_accuracy(twice, both, balance=False).accuracy > 0.7
+    assert partial_input_accuracy(twice, both, groups=groups, balance=False).accuracy < 0.5  # ... unless grouped
+
+
+def test_balanced_sample():
+    labels = np.array([0] * 50 + [1] * 9 + [2] * 20)
+    rows = balanced_sample(labels, seed=3)
+    assert np.bincount(labels[rows]).tolist() == [9, 9, 9]
+    assert (np.diff(rows) > 0).all()
+    assert (rows == balanced_sample(labels, seed=3)).all()
+    assert np.bincount(labels[balanced_sample(labels, per_label=5)]).tolist() == [5, 5, 5]
+    with pytest.raises(ValueError, match="rarest label has only 9"):
+        balanced_sample(labels, per_label=10)
+    assert len(partial_input_accuracy([str(i) for i in range(79)], labels, folds=3).scored) == 27
+
+
+def test_train_to_test():
+    texts, labels = leaking(300, 0)
+    others, truth = leaking(200, 9)
+    out = partial_input_accuracy(texts, labels, test_texts=others, test_labels=truth)
+    assert out.accuracy == pytest.approx(out.correct.mean())
+    assert out.accuracy > 0.75
+    assert out.scored.tolist() == list(range(200))
+    with pytest.raises(ValueError, match="both test_texts and test_labels"):
+        partial_input_accuracy(texts, labels, test_texts=others)
+
+
+def test_edges():
+    assert (cross_fitted(["a", "", "!?", "b"], [1, 1, 1, 1], folds=2)[:, 1] == 1).all()  # one class
+    with pytest.raises(ValueError, match=r"folds=5, but label 0 has 1 texts"):
+        cross_fitted(["a"], [0])
+    with pytest.raises(ValueError, match="0..2"):
+        cross_fitted(["a", "b"], [0, -1])
+    with pytest.raises(ValueError, match="at least one text"):
+        partial_input_accuracy([], np.empty(0, int))
+    assert hashed(["", "Dogs, bark"]).getnnz(axis=1).tolist() == [0, 3]  # dogs, bark, "dogs bark"

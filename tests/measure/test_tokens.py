@@ -1,0 +1,53 @@
+"""Tokens: the column-wise tokenizer against the three string methods that define it."""
+
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nli_lib.measure.tokens import tokenize
+
+
+def plainly(text):
+    return text.lower().translate(str.maketrans("", "", string.punctuation)).split()
+
+
+def words(tokens):
+    vocabulary = tokens.vocabulary.to_pylist()
+    return [[vocabulary[i] for i in tokens.ids[a:b]] for a, b in zip(tokens.offsets, tokens.offsets[1:], strict=False)]
+
+
+def test_examples_of_the_paper():
+    texts = ["There's a man!", "The New-York  Yankees\twin.", "", " ... ", "a"]
+    assert words(tokenize(texts)) == [["theres", "a", "man"], ["the", "newyork", "yankees", "win"], [], [], ["a"]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.text(st.sampled_from("aAbZéÉßø09 .,'!-_`~[]{}\\^\t\n\r\x0b\x0c\x1c\x85\u00a0\u2003\u3000"), max_size=12),
+        max_size=8,
+    )
+)
+def test_slow_twin(texts):
+    assert words(tokenize(texts)) == [plainly(text) for text in texts]
+
+
+def test_vocabulary_is_sorted_and_shared_by_both_halves():
+    tokens = tokenize(["b a", "c", "a"])
+    assert tokens.vocabulary.to_pylist() == ["a", "b", "c"]
+    first, rest = tokens.split(1)
+    assert words(first) == [["b", "a"]]
+    assert words(rest) == [["c"], ["a"]]
+
+
+def test_counts():
+    assert tokenize(["a b a", "", "b"]).counts().toarray().tolist() == [[2, 1], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), 3])
+def test_what_is_not_a_string_is_named(bad):
+    with pytest.raises(ValueError, match="position 1"):
+        tokenize(np.array(["fine", bad], dtype=object))
