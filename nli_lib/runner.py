@@ -75,7 +75,7 @@ class Outcome:
 
 
 def order() -> dict[str, list[str]]:
-    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; files not named there wait for nothing."""
+    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
     path = project.NOTEBOOKS / "order.yaml"
     declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     present = sorted(file.stem for file in project.NOTEBOOKS.glob("*.ipynb"))
@@ -85,8 +85,8 @@ def order() -> dict[str, list[str]]:
         after = declared.get(name) or []
         if after == "all":
             after = [other for other in names if other != name and declared.get(other) != "all"]
-        if unknown := [other for other in after if other not in declared]:
-            raise RunnerError(f"{path}: {name} waits for {unknown}, which the file does not declare")
+        if unknown := [other for other in after if other not in {*declared, *names}]:
+            raise RunnerError(f"{path}: {name} waits for {unknown}, which nobody declares")
         waits[name] = [other for other in after if other in names]
     return waits
 

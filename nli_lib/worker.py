@@ -132,7 +132,8 @@ class _Progress:
         self.cells, self.at, self.line = cells, 0, ""
 
     def __call__(self, cell: dict, cell_index: int) -> None:
-        if cell["cell_type"] == "code" and cell["source"].strip():
+        injected = "injected-parameters" in cell["metadata"].get("tags", [])
+        if cell["cell_type"] == "code" and cell["source"].strip() and not injected:
             self.at += 1
             self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
             print(json.dumps({"cell": self.at, "of": self.cells, "line": self.line}), flush=True)

@@ -1,0 +1,110 @@
+"""The book reads from disk, hides nothing, shows finished records only. Run alone: pytest tests/test_book.py"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny import SAVE, SHOW, write_notebook
+
+from nli_lib import book, runner
+from nli_lib import record as records
+from nli_lib.runner import Request
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_table_of_contents_names_files_that_exist():
+    for page in book.toc_pages():
+        if page.startswith("chapters/"):
+            assert page in ("chapters/status",) or Path(page).name in NOTEBOOKS
+        else:
+            assert (ROOT / "book" / f"{page}.md").is_file(), page
+
+
+def test_every_notebook_is_a_chapter_and_has_a_place_in_the_order():
+    assert set(book.toc_chapters()) == set(NOTEBOOKS)
+    declared = yaml.safe_load((ROOT / "notebooks" / "order.yaml").read_text())
+    assert set(declared) == set(NOTEBOOKS)
+
+
+def test_building_computes_nothing_and_needs_no_network():
+    config = yaml.safe_load((ROOT / "book" / "_config.yml").read_text())
+    assert config["execute"]["execute_notebooks"] == "off"
+    assert config["launch_buttons"]["thebe"] is False
+    assert "dollarmath" not in config["parse"]["myst_enable_extensions"]
+
+
+@pytest.fixture
+def small_book(home):
+    """A book of four chapters: one finished, one to become stale, one failed, one never run."""
+    source = home / "book"
+    for name in ("_config.yml", "references.bib", "_ext"):
+        copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
+        copy(ROOT / "book" / name, source / name)
+    (source / "index.md").write_text("# A small book\n")
+    chapters = ["1_fine", "2_stale", "3_failed", "4_new"]
+    pages = [{"file": f"chapters/{name}"} for name in [*chapters, "status"]]
+    toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
+    (source / "_toc.yml").write_text(yaml.safe_dump(toc))
+    notebooks = home / "notebooks"
+    write_notebook(notebooks, "1_fine", SAVE, SHOW)
+    write_notebook(notebooks, "2_stale", SAVE, SHOW)
+    write_notebook(notebooks, "3_failed", "raise ValueError('the <b>reason</b>')")
+    runner.run([], Request(), jobs=2)
+    write_notebook(notebooks, "2_stale", SAVE, SHOW, "more = 1")
+    write_notebook(notebooks, "4_new", SAVE)
+    return home
+
+
+@pytest.mark.slow
+def test_a_book_of_four_ends(small_book, capsys):
+    first = book.build(Request())
+    html = {path.stem: path.read_text() for path in first.parent.rglob("*.html")}
+    words = {name: re.sub(r"<[^>]+>", "", text) for name, text in html.items()}
+    warnings = [line for line in capsys.readouterr().out.splitlines() if "WARNING" in line]
+    assert warnings == []
+    assert "There are 2 rows." in html["1_fine"]
+    assert "Run it again" not in html["1_fine"]
+    assert "the notebook’s code changed" in words["2_stale"].replace("'", "’")
+    assert "There are 2 rows." in html["2_stale"]
+    assert "state is: <strong>failed</strong>" in html["3_failed"]
+    assert "ValueError: the &lt;b&gt;reason" in html["3_failed"]
+    assert "nli-study run 4_new --scale smoke" in words["4_new"]
+    assert all("Smoke scale: proves the machinery" in html[name] for name in ("index", "1_fine", "status"))
+    for state in ("finished", "finished, stale", "failed", "never run"):
+        assert f"<p>{state}</p>" in html["status"]
+    for name, text in html.items():
+        remote = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:https?:)?//[^>]*>", text)
+        assert remote == [], f"{name} fetches from elsewhere"
+        assert "unpkg.com" not in text
+        assert "jsdelivr" not in text
+
+    book.build(Request())
+    assert "nothing changed" in capsys.readouterr().out
+
+    table = small_book / "data" / "results" / "smoke" / "1_fine.scores.csv"
+    table.unlink()
+    with pytest.raises(book.BookError, match="(?s)1_fine could not be drawn.*nli-study run 1_fine"):
+        book.build(Request())
+
+
+def test_a_broken_build_is_told_in_its_own_words(home):
+    shutil.copy(ROOT / "book" / "_config.yml", home / "book")
+    (home / "book" / "_toc.yml").write_text("format: jb-book\nroot: nowhere\nparts: []\n")
+    with pytest.raises(book.BookError, match="jupyter-book failed"):
+        book.build(Request())
+
+
+def test_other_environments_are_stamped(home):
+    path = write_notebook(home / "notebooks", "1_fine")
+    (home / "constraints.txt").write_text("numpy==2.4.6\n")
+    record = {"notebook": "1_fine", "study": "smoke", "state": "finished", "cells": records.digest_cells(path)}
+    records.write({**record, "environment": {"numpy": "1.26.0"}})
+    assert book.stamps("1_fine", Request()) == [
+        "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
+    ]
+    records.write({**record, "environment": {"numpy": "2.4.6"}})
+    assert book.stamps("1_fine", Request()) == []

@@ -1,0 +1,57 @@
+"""Every notebook of the study: clean as committed, whole at scale smoke. Run alone: pytest tests/test_notebooks.py"""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from nli_lib import runner
+from nli_lib.parameters import STANDARD
+from nli_lib.runner import Request
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def cells(path, kind="code"):
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_without_outputs(path):
+    for cell in cells(path):
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+        assert cell.get("id"), "cells keep their ids (nbstripout --keep-id)"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_parameters_are_four_to_eight_literals(path):
+    tagged = [cell for cell in cells(path) if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    statements = ast.parse("".join(tagged[0]["source"])).body
+    assert all(isinstance(statement, ast.Assign | ast.AnnAssign) for statement in statements)
+    found = runner.declared_parameters(path)
+    assert 4 <= len(found) <= 8
+    assert set(STANDARD) <= set(found), "every notebook takes the standard parameters"
+    assert (found["SCALE"], found["SHOW_ONLY"]) == ("smoke", False)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_begins_and_finishes(path):
+    sources = ["".join(cell["source"]) for cell in cells(path)]
+    assert f'begin("{path.stem}", globals()' in sources[1]
+    assert sources[-1].strip().endswith("study.finish()")
+    title = "".join(cells(path, "markdown")[0]["source"])
+    assert title.startswith("# ")
+
+
+@pytest.mark.notebooks
+@pytest.mark.slow
+def test_all_finish_at_scale_smoke():
+    """In the project's own store: what still stands is not run again, so that a second call costs seconds."""
+    outcomes = runner.run([], Request())
+    failed = [runner.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
+    assert not failed, "\n".join(failed)
+    assert {outcome.notebook for outcome in outcomes} == {path.stem for path in NOTEBOOKS}
