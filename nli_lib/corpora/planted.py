@@ -40,6 +40,7 @@ STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
 SYNONYMS = 0.5  # share of hypotheses that say things in other words
 EXTRA_SENTENCE = 0.4  # share of premises with a second sentence that has nothing to do with the hypothesis
 SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
+ONE_RECEIVER = ("transfer",)  # families where saying it of another person nearly denies it
 ATTEMPTS = 20
 
 # (family, premise, hypothesis, the two labels that careful readers give it)
@@ -225,7 +226,7 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
     patterns = [(name, pattern) for name, group in FAMILIES.items() for pattern in group]
     chances = np.array([1 / len(FAMILIES[name]) for name, _ in patterns])
-    options = [_premises(pattern) for _, pattern in patterns]  # four lists a pattern: E, N, C, specific
+    options = [_premises(*named) for named in patterns]  # four lists a pattern: E, N, C, specific
     has_specific = np.array([len(sides[3]) > 0 for sides in options])
     pick = rng.choice(len(patterns), len(rows["label"]), p=chances / chances.sum())
     specific = np.flatnonzero(rows["specific"])
@@ -240,10 +241,30 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     return families[pick], premise, hypotheses[pick]
 
 
-def _premises(pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+def _premises(family: str, pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+    """Premises of a pattern by label, and those less specific than its hypothesis.
+
+    What decides the label for one person leaves it open for another, so these count as neutral too: otherwise the
+    wording of the premise alone would tell neutral pairs from the rest.
+    """
     neutral = tuple(premise.removeprefix(">") for premise in pattern.neutral)
+    if family not in ONE_RECEIVER:
+        neutral += _of_another(pattern)
     specific = tuple(premise[1:] for premise in pattern.neutral if premise.startswith(">"))
     return pattern.entailing, neutral, pattern.contradicting, specific
+
+
+def _of_another(pattern: Pattern) -> tuple[str, ...]:
+    """The deciding premises of a pattern, said of someone (or something) that its hypothesis is not about."""
+    subject = re.search(r"\{(\w)", pattern.hypothesis).group(1)
+    other = "y" if subject == "x" else "d"
+    return tuple(
+        re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
+        for premise in (*pattern.entailing, *pattern.contradicting)
+        if re.search(rf"\{{{subject}[.}}]", premise)
+        and f"{{{other}" not in premise
+        and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
+    )
 
 
 def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:

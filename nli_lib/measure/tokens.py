@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuation, as four ranges
-WHITE_SPACE = r"[\s\x0b\x1c-\x1f\x85\p{Z}]+"  # what str.split() splits on
 
 
 @dataclass(frozen=True)
@@ -55,20 +54,21 @@ class Tokens:
 
 
 def tokenize(texts: Sequence[str]) -> Tokens:
-    """Tokens of every text. The vocabulary is sorted, so it does not depend on the order of the texts."""
-    words = pc.utf8_lower(_strings(texts))
-    words = pc.replace_substring_regex(words, ASCII_PUNCTUATION, "")
-    words = pc.utf8_trim(pc.replace_substring_regex(words, WHITE_SPACE, " "), " ")
-    parts = pc.split_pattern(words, " ")
-    empty = np.asarray(pc.equal(words, ""))  # splitting "" gives one empty token
-    counts = np.where(empty, 0, np.asarray(pc.list_value_length(parts)))
-    flat = pc.list_flatten(parts)
-    coded = flat.filter(pc.not_equal(flat, "")).dictionary_encode()
-    order = np.asarray(pc.array_sort_indices(coded.dictionary))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Tokens(rank[np.asarray(coded.indices)], offsets, coded.dictionary.take(pa.array(order)))
+    """Tokens of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
+
+    Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
+    """
+    parts = pc.utf8_split_whitespace(_strings(texts))
+    raw = pc.list_flatten(parts).dictionary_encode()
+    cleaned = pc.replace_substring_regex(pc.utf8_lower(raw.dictionary), ASCII_PUNCTUATION, "")
+    vocabulary = pc.unique(cleaned)
+    vocabulary = vocabulary.filter(pc.not_equal(vocabulary, ""))
+    vocabulary = vocabulary.take(pc.array_sort_indices(vocabulary))
+    word_of = np.asarray(pc.fill_null(pc.index_in(cleaned, vocabulary), -1)).astype(np.int64)  # -1: nothing was left
+    ids = word_of[np.asarray(raw.indices)]
+    ends = np.concatenate([[0], np.cumsum(ids >= 0)])  # tokens kept among the first t raw words
+    raw_offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.list_value_length(parts)))]).astype(np.int64)
+    return Tokens(ids[ids >= 0], ends[raw_offsets], vocabulary)
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:

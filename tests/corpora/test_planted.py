@@ -145,9 +145,8 @@ def test_the_label_order_is_the_librarys():
     t = planted.make(4000, 2, **NOTHING).table
     both = t[t.family == "negation"]
     refused = both[both.premise.str.contains("refused to") & ~both.hypothesis.str.contains("did not")]
-    assert (refused.label == C).all()
-    assert len(refused)
+    assert set(refused.label) == {N, C}  # N: somebody else refused
     said_so = both[both.premise.str.contains("managed to") & ~both.hypothesis.str.contains("did not")]
-    assert (said_so.label == E).all()
+    assert set(said_so.label) == {E, N}
     hoped = both[both.premise.str.contains("hoped to")]
     assert (hoped.label == N).all()
