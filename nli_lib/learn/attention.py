@@ -1,7 +1,7 @@
 """Attention for short sequences on a CPU, registered so that any model on transformers' attention interface takes it.
 
 PyTorch's own CPU attention has no fast path with dropout and works in fp32 there; on sentences its blocked kernel is
-slow without dropout too. Here two batched products and one softmax do the work, with dropout from `RandomBits`.
+slow without dropout too. Here six batched products and one softmax do the work of both passes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,46 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from nli_lib.learn.dropout import LARGEST_RATE, RandomBits, drop
+from nli_lib.learn.dropout import LARGEST_RATE, Mask, RandomBits
 
 NAME = "short_sequences"  # under which `attention` stands in transformers' registry
 EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask for; theirs is transformers' function
+
+
+class _Attention(torch.autograd.Function):
+    """dropout(softmax(scaling * query key')) value; query, key, value and the result are (B, H, L, D).
+
+    Products are taken in the type of the inputs, the softmax and its backward pass in fp32.
+    """
+
+    @staticmethod
+    def forward(ctx, query, key, value, attention_mask, scaling: float, mask: Mask | None) -> torch.Tensor:
+        shape, length = query.shape, query.shape[2]
+        query, key, value = (each.reshape(-1, length, shape[3]) for each in (query, key, value))  # (BH, L, D)
+        scores = torch.bmm(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
+        if attention_mask is not None:  # True where a key may be looked at
+            hidden = torch.zeros(attention_mask.shape).masked_fill_(~attention_mask, torch.finfo(torch.float32).min)
+            scores.view(*shape[:2], length, length).add_(hidden)
+        weights = torch.softmax(scores, dim=-1)
+        kept = weights.to(value.dtype)
+        kept = kept if mask is None else mask(kept)
+        ctx.save_for_backward(query, key, value, weights, kept)
+        ctx.scaling, ctx.mask = scaling, mask
+        return torch.bmm(kept, value).view(shape)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor):
+        query, key, value, weights, kept = ctx.saved_tensors
+        shape, length = gradient.shape, gradient.shape[2]
+        gradient = gradient.reshape(-1, length, shape[3])
+        for_value = torch.bmm(kept.transpose(1, 2), gradient)
+        for_kept = torch.bmm(gradient, value.transpose(1, 2))
+        for_kept = for_kept if ctx.mask is None else ctx.mask(for_kept)
+        for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
+        for_scores = for_scores.mul_(ctx.scaling).to(query.dtype)
+        for_query = torch.bmm(for_scores, key)
+        for_key = torch.bmm(for_scores.transpose(1, 2), query)
+        return *(each.view(shape) for each in (for_query, for_key, for_value)), None, None, None
 
 
 def attention(
@@ -28,25 +64,24 @@ def attention(
     scaling: float | None = None,
     **others: object,
 ) -> tuple[torch.Tensor, None]:
-    """softmax(query key' * scaling) value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out.
+    """softmax(scaling * query key') value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out.
 
     A model that asks for more than this (grouped heads, position bias, causal order) gets transformers' own function.
 
     Departures: in bf16 the scores before the softmax are rounded to bf16, as in transformers' "eager" attention under
-    autocast; the softmax itself is computed in fp32.
+    autocast.
     """
     extra = any(others.get(name) is not None for name in EXTRAS)
-    if extra or getattr(module, "is_causal", True) or query.shape != key.shape or dropout > LARGEST_RATE:
+    causal = getattr(module, "is_causal", True)
+    if extra or causal or not query.shape == key.shape == value.shape or dropout > LARGEST_RATE:
         return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **others)
     if torch.is_autocast_enabled("cpu"):
         lower = torch.get_autocast_dtype("cpu")
         query, key, value = query.to(lower), key.to(lower), value.to(lower)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = torch.matmul(query * scaling, key.transpose(2, 3))  # (B, H, L, L)
-    if attention_mask is not None:  # True where a key may be looked at
-        scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
-    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
-    context = torch.matmul(drop(weights, dropout, module.random_bits), value)
+    batch, heads, length, _ = query.shape
+    mask = Mask((batch * heads, length, length), query.dtype, dropout, module.random_bits) if dropout else None
+    context = _Attention.apply(query, key, value, attention_mask, scaling, mask)
     return context.transpose(1, 2).contiguous(), None
 
 

@@ -9,6 +9,9 @@ are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -28,14 +31,15 @@ class RandomBits:
         """Start again at the stream named by `seed`; what was drawn before leaves no trace."""
         self._random = np.random.Generator(np.random.SFC64(seed))
 
-    def draw(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+    def draw(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Uniform bit patterns of `dtype`: every pattern, infinities and NaN too, is equally likely."""
-        count = shape.numel()
+        count = math.prod(shape)
         words = -(-count * WIDTH[dtype][0] // 64)
         bits = self._random.integers(0, 2**64 - 1, words, dtype=np.uint64, endpoint=True)
         return torch.from_numpy(bits.view(np.uint8)).view(dtype)[:count].view(shape)
 
 
+@functools.cache
 def cut(rate: float, dtype: torch.dtype) -> tuple[float, float]:
     """The float `c` such that a uniform bit pattern is <= c with probability `rate`, and that probability exactly.
 
@@ -48,28 +52,31 @@ def cut(rate: float, dtype: torch.dtype) -> tuple[float, float]:
     return float(torch.tensor([pattern], dtype=integer).view(dtype)), count / 2**width
 
 
-class _Drop(torch.autograd.Function):
-    """values * keep / (1 - rate), with keep drawn from `bits`; the backward pass reuses the bits."""
+class Mask:
+    """One dropout mask: zeroes each element with probability `rate` and scales the others by 1 / (1 - rate).
 
+    The same mask is its own derivative: the backward pass applies it to the gradient.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, rate: float, source: RandomBits):
+        self.bits = source.draw(shape, dtype)
+        self.threshold, exact = cut(rate, dtype)
+        self.scale = 1 / (1 - exact)
+
+    def __call__(self, values: torch.Tensor) -> torch.Tensor:
+        # One vectorised kernel: `values` where bits > threshold or NaN, else 0.
+        return torch.ops.aten.threshold_backward(values, self.bits, self.threshold).mul_(self.scale)
+
+
+class _Drop(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, values: torch.Tensor, bits: torch.Tensor, threshold: float, scale: float) -> torch.Tensor:
-        ctx.save_for_backward(bits)
-        ctx.threshold, ctx.scale = threshold, scale
-        # One vectorised kernel: `values` where bits > threshold, else 0.
-        return torch.ops.aten.threshold_backward(values, bits, threshold).mul_(scale)
+    def forward(ctx, values: torch.Tensor, mask: Mask) -> torch.Tensor:
+        ctx.mask = mask
+        return mask(values)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
-        (bits,) = ctx.saved_tensors
-        return torch.ops.aten.threshold_backward(gradient, bits, ctx.threshold).mul_(ctx.scale), None, None, None
-
-
-def drop(values: torch.Tensor, rate: float, source: RandomBits) -> torch.Tensor:
-    """Zero each element of `values` with probability `rate` and scale the others by 1 / (1 - rate)."""
-    if rate == 0 or values.numel() == 0:
-        return values
-    threshold, exact = cut(rate, values.dtype)
-    return _Drop.apply(values, source.draw(values.shape, values.dtype), threshold, 1 / (1 - exact))
+        return ctx.mask(gradient), None
 
 
 class FastDropout(nn.Dropout):
@@ -80,11 +87,11 @@ class FastDropout(nn.Dropout):
         self.source = source
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        if not self.training or self.p == 0:
+        if not self.training or self.p == 0 or values.numel() == 0:
             return values
         if values.device.type != "cpu" or values.dtype not in WIDTH or self.p > LARGEST_RATE:
             return super().forward(values)
-        return drop(values, self.p, self.source)
+        return _Drop.apply(values, Mask(values.shape, values.dtype, self.p, self.source))
 
 
 def install(model: PreTrainedModel, source: RandomBits) -> list[str]:

@@ -61,7 +61,10 @@ class _Group:
     def gather(self) -> None:
         """Move the gradients of the backward pass into the flat fp32 one."""
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
-            gradient.copy_(parameter.grad)
+            if parameter.grad.is_sparse:
+                gradient.zero_().index_add_(0, parameter.grad._indices()[0], parameter.grad._values())
+            else:
+                gradient.copy_(parameter.grad)
             parameter.grad = None
 
     def refresh(self) -> None:
@@ -97,10 +100,9 @@ class FlatAdamW:
 
     def step(self) -> None:
         """One update from the gradients in the model's parameters, which are used up."""
-        masters = [group.master for group in self.groups.values()]
         for group in self.groups.values():
             group.gather()
-        nn.utils.clip_grad_norm_(masters, self.spec.clip, foreach=True)
+        self._clip()
         rate = self.spec.learning_rate * linear_schedule(self.step_number, self.steps, self.spec.warmup)
         for settings in self.adamw.param_groups:
             settings["lr"] = rate
@@ -109,6 +111,16 @@ class FlatAdamW:
         self.step_number += 1
         for group in self.groups.values():
             group.refresh()
+
+    def _clip(self) -> None:
+        """Scale the whole gradient to norm `spec.clip` where it is longer."""
+        gradients = [group.master.grad for group in self.groups.values()]
+        norm = nn.utils.get_total_norm(gradients)
+        factor = self.spec.clip / (norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
+        if norm.device.type == "cpu" and factor >= 1:
+            return  # on a GPU the comparison would wait for the device; there the factor 1 is multiplied
+        for gradient in gradients:
+            gradient.mul_(factor.clamp(max=1.0))
 
     def release(self) -> None:
         """End the training: the model's parameters are the fp32 masters again."""

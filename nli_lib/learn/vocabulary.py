@@ -31,7 +31,10 @@ class CompactEmbedding(nn.Module):
         self.padding_idx = None if padding < 0 else padding
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        return functional.embedding(self.lookup[input_ids], self.weight, self.padding_idx)
+        # A sparse gradient holds the rows of this batch only; a dense one would be cleared and summed in every step.
+        # On a GPU the dense one is kept: adding rows there is not done in a fixed order.
+        sparse = self.weight.device.type == "cpu"
+        return functional.embedding(self.lookup[input_ids], self.weight, self.padding_idx, sparse=sparse)
 
 
 def compact(model: PreTrainedModel, ids: torch.Tensor) -> tuple[nn.Embedding | None, str]:

@@ -1,0 +1,50 @@
+"""A tiny BERT with random weights and a vocabulary of its own; every test here runs on one thread."""
+
+import pytest
+import torch
+from tiny_words import WORDS, make_corpus
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+from nli_lib import spec as project
+from nli_lib.spec import RunSpec
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory):
+    """Folder of a BERT of 2 layers, 32 wide, dropout 0.1, with a tokenizer for `WORDS` and unused entries."""
+    folder = tmp_path_factory.mktemp("encoder")
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"unused{i}" for i in range(20))]
+    (folder / "vocab.txt").write_text("\n".join(entries))
+    BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=len(entries), max_position_embeddings=64, **sizes)).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def corpus():
+    return make_corpus(50)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(project, "RUNS", tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def make_spec(encoder):
+    def make(**changes):
+        settings = {"corpus": "tiny", "model": encoder, "epochs": 3, "batch_size": 8, "learning_rate": 1e-3}
+        return RunSpec(**{**settings, "precision": "fp32", "max_length": 32, **changes})
+
+    return make

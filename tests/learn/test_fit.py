@@ -1,0 +1,170 @@
+"""Runs on disk: captures, resume, faults. Alone: pytest tests/learn/test_fit.py"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_words import make_corpus
+
+from nli_lib.learn import fit as module
+from nli_lib.learn.fit import TrainingError, fit
+from nli_lib.learn.loop import Loop
+from nli_lib.store import RunFolder, StoreError
+
+pytestmark = pytest.mark.usefixtures("runs")
+
+
+def test_a_run_holds_what_it_declares(make_spec, corpus):
+    spec = make_spec(epochs=2)
+    run = fit(spec, corpus)
+    assert run.logits.shape == (2, 50, 3)
+    assert run.logits.dtype == np.float32
+    assert np.isfinite(run.logits).all()
+    assert run.labels.tolist() == corpus.labels.tolist()
+    assert run.uid.tolist() == corpus.uid.tolist()
+    assert run.log["epoch"].tolist() == [0, 1]
+    assert set(run.log.columns) == {"epoch", "loss", "accuracy", "seconds", "tokens_per_second"}
+    assert run.classes == corpus.classes
+    assert (run.model / "model.safetensors").exists()
+    assert not run.store.checkpoint.exists()
+    about = run.store.about
+    assert about["notes"][0] == "21 of 43 word pieces occur and are trained"
+    assert about["corpus"]["digest"] == corpus.digest
+
+
+def test_a_finished_run_is_returned_at_once(make_spec, corpus, monkeypatch):
+    spec = make_spec(epochs=1)
+    first = fit(spec, corpus).logits.copy()
+    monkeypatch.setattr(module, "Loop", None)
+    assert np.array_equal(fit(spec, corpus).logits, first)
+
+
+def test_it_learns(make_spec):
+    corpus = make_corpus(300)
+    run = fit(make_spec(epochs=12, learning_rate=3e-3), corpus)
+    assert (run.logits[-1].argmax(1) == run.labels).mean() > 0.8
+    assert run.log["loss"].iloc[-1] < run.log["loss"].iloc[0]
+
+
+def test_passing_is_the_training_pass_and_settled_the_state_after_it(make_spec, corpus):
+    passing, settled = (fit(make_spec(epochs=2, capture=each), corpus) for each in ("passing", "settled"))
+    # The training is the same, so the log is; the recorded logits are not.
+    assert passing.log["loss"].tolist() == settled.log["loss"].tolist()
+    log_softmax = torch.log_softmax(torch.tensor(np.array(passing.logits)), -1)
+    losses = -log_softmax[:, np.arange(50), passing.labels].mean(1)
+    last_batch_is_short = passing.log["loss"].to_numpy()  # 50 = 6 * 8 + 2: the mean of batch means is close, not equal
+    np.testing.assert_allclose(losses, last_batch_is_short, rtol=0.1)
+    assert passing.log["accuracy"].tolist() == pytest.approx((passing.logits.argmax(2) == passing.labels).mean(1))
+    loop = Loop(make_spec(epochs=2), corpus)
+    for rows in loop.start_epoch(0):
+        loop.step(rows)
+    assert np.array_equal(loop.evaluate().numpy(), settled.logits[0])
+
+
+def test_keep_trains_on_its_rows_only(make_spec, corpus):
+    keep = np.zeros(50, bool)
+    keep[[4, 9, 30]] = True
+    run = fit(make_spec(epochs=1, subset="three"), corpus, keep)
+    assert run.logits.shape == (1, 3, 3)
+    assert run.uid.tolist() == ["x4", "x9", "x30"]
+    with pytest.raises(ValueError, match="keeps none"):
+        fit(make_spec(subset="none"), corpus, np.zeros(50, bool))
+
+
+def test_one_example_is_enough(make_spec):
+    run = fit(make_spec(epochs=2), make_corpus(1))
+    assert run.logits.shape == (2, 1, 3)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_interrupted_run_continues_to_the_same_bits(make_spec, corpus, monkeypatch, runs, precision):
+    spec = make_spec(precision=precision, capture="passing")
+    whole = fit(spec, corpus)
+    logits, weights = whole.logits.copy(), (whole.model / "model.safetensors").read_bytes()
+    losses = whole.log["loss"].tolist()
+    whole.folder.rename(runs / "aside")
+    step, calls = Loop.step, []
+
+    def stops(loop, rows):
+        calls.append(rows)
+        if len(calls) == 10:  # in the second epoch of seven batches
+            raise KeyboardInterrupt
+        return step(loop, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "step", stops)
+        with pytest.raises(KeyboardInterrupt):
+            fit(spec, corpus)
+    assert RunFolder(spec.folder).done.tolist() == [True, False, False]
+    run = fit(spec, corpus)
+    assert np.array_equal(run.logits, logits)
+    assert (run.model / "model.safetensors").read_bytes() == weights
+    assert run.log["loss"].tolist() == losses
+
+
+KILLED = """
+import os, signal, sys, torch
+sys.path.insert(0, {tests!r})
+from tiny_words import make_corpus
+from nli_lib.learn.fit import fit
+from nli_lib.learn.loop import Loop
+from nli_lib.spec import RunSpec
+torch.set_num_threads(1)
+step, calls = Loop.step, []
+def dies(loop, rows):
+    calls.append(rows)
+    if len(calls) == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(loop, rows)
+Loop.step = dies
+fit(RunSpec.model_validate_json({spec!r}), make_corpus(50))
+"""
+
+
+def test_killed_in_an_epoch_and_started_again_ends_with_the_same_arrays(make_spec, corpus, runs, home):
+    spec = make_spec(precision="bf16")
+    program = KILLED.format(tests=str(Path(__file__).parent), at=17, spec=spec.model_dump_json())
+    environment = {**os.environ, "NLI_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert RunFolder(spec.folder).done.tolist() == [True, True, False]
+    continued = fit(spec, corpus)
+    again = fit(spec.model_copy(update={"corpus": "tiny-again"}), corpus)
+    assert np.array_equal(continued.logits, again.logits)
+    assert (continued.model / "model.safetensors").read_bytes() == (again.model / "model.safetensors").read_bytes()
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_examples_named(make_spec, corpus, monkeypatch):
+    spec = make_spec()
+    step, calls = Loop.step, []
+
+    def spoils(loop, rows):
+        calls.append(rows)
+        loss, logits = step(loop, rows)
+        return (loss * float("nan") if len(calls) == 9 else loss), logits
+
+    monkeypatch.setattr(Loop, "step", spoils)
+    with pytest.raises(TrainingError) as caught:
+        fit(spec, corpus)
+    assert all(corpus.uid[row] in str(caught.value) for row in calls[-1])
+    assert "epoch 1, step 1" in str(caught.value)
+    folder = RunFolder(spec.folder)
+    assert folder.done.tolist() == [True, False, False]
+    assert torch.load(folder.checkpoint, weights_only=True)["epoch"] == 1
+
+
+def test_other_settings_or_rows_in_the_same_folder_name_the_field(make_spec, corpus):
+    spec = make_spec(epochs=1)
+    run = fit(spec, corpus)
+    with pytest.raises(StoreError, match="corpus_digest"):
+        fit(spec, make_corpus(50, seed=1))
+    stored = json.loads((run.folder / "spec.json").read_text())
+    (run.folder / "spec.json").write_text(json.dumps({**stored, "learning_rate": 0.5}))
+    with pytest.raises(StoreError, match="learning_rate"):
+        fit(spec, corpus)
