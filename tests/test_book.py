@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib import book, runner
+from nli_lib import book
 from nli_lib import record as records
 from nli_lib.runner import Request
 
@@ -50,13 +50,21 @@ def small_book(home):
     toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc))
     notebooks = home / "notebooks"
-    write_notebook(notebooks, "1_fine", SAVE, SHOW)
-    write_notebook(notebooks, "2_stale", SAVE, SHOW)
-    write_notebook(notebooks, "3_failed", "raise ValueError('the <b>reason</b>')")
-    runner.run([], Request(), jobs=2)
-    write_notebook(notebooks, "2_stale", SAVE, SHOW, "more = 1")
+    fine = recorded(write_notebook(notebooks, "1_fine", SAVE, SHOW))
+    stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
+    failed = recorded(write_notebook(notebooks, "3_failed"), state="failed", reason="ValueError: the <b>reason</b>")
     write_notebook(notebooks, "4_new", SAVE)
+    for record in (fine, stale, failed):
+        records.write(record)
+        (home / "data" / "results" / "smoke" / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
     return home
+
+
+def recorded(path, **changes):
+    """The record that a finished run of a notebook leaves."""
+    record = {"notebook": path.stem, "study": "smoke", "state": "finished", "cells": records.digest_cells(path)}
+    record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
+    return {**record, "environment": {"python": "3.11.7"}, "parameters": {"SCALE": "smoke"}, **changes}
 
 
 @pytest.mark.slow
@@ -85,10 +93,14 @@ def test_a_book_of_four_ends(small_book, capsys):
     book.build(Request())
     assert "nothing changed" in capsys.readouterr().out
 
-    table = small_book / "data" / "results" / "smoke" / "1_fine.scores.csv"
-    table.unlink()
-    with pytest.raises(book.BookError, match="(?s)1_fine could not be drawn.*nli-study run 1_fine"):
-        book.build(Request())
+
+def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
+    (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
+    (small_book / "book" / "chapters").mkdir()
+    _, _, problem = book.chapter("1_fine", Request(), {})
+    assert "1_fine could not be drawn: failed: code cell 4 of 5" in problem
+    assert "nli-study run 1_fine --scale smoke" in problem
+    assert (small_book / "book" / "chapters" / "1_fine.md").is_file()
 
 
 def test_a_broken_build_is_told_in_its_own_words(home):
@@ -99,9 +111,8 @@ def test_a_broken_build_is_told_in_its_own_words(home):
 
 
 def test_other_environments_are_stamped(home):
-    path = write_notebook(home / "notebooks", "1_fine")
+    record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\n")
-    record = {"notebook": "1_fine", "study": "smoke", "state": "finished", "cells": records.digest_cells(path)}
     records.write({**record, "environment": {"numpy": "1.26.0"}})
     assert book.stamps("1_fine", Request()) == [
         "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
