@@ -37,7 +37,8 @@ book: .venv/.base
 test: .venv/.test
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) -m pytest -m "not gpu"
+	@$(STUDY) run --scale smoke || echo "the tests below say what is wrong"
+	@$(PY) -m pytest -n 2 -m "not gpu"
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks
