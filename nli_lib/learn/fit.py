@@ -111,7 +111,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder) -> None:
         print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")
         print(f"{'epoch':>5} {'loss':>8} {'accuracy':>9} {'seconds':>8} {'tokens/s':>9}")
     for epoch in range(first, spec.epochs):
-        row, passing = _epoch(loop, corpus, epoch)
+        row, passing = train_epoch(loop, corpus, epoch)
         logits = folder.array("logits", "r+")
         logits[epoch] = passing if spec.capture == "passing" else loop.evaluate().numpy()
         logits.flush()
@@ -150,11 +150,18 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
     return state["epoch"]
 
 
-def _epoch(loop: Loop, corpus: Corpus, epoch: int) -> tuple[dict, np.ndarray]:
-    """Train one epoch; returns its log row and the logits (N, C) of the training pass, in the corpus's order."""
-    batches = loop.start_epoch(epoch)
+def train_epoch(
+    loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray] | None = None
+) -> tuple[dict, np.ndarray]:
+    """Train one epoch, or only some `batches` of rows of it.
+
+    Returns the epoch's log row, and the logits (N, C) of the training pass in the corpus's order, NaN where no batch
+    went.
+    """
+    planned = loop.start_epoch(epoch)
+    batches = planned if batches is None else batches
     losses = torch.empty(len(batches), device=loop.device)
-    passing = torch.empty(len(corpus), len(corpus.classes), device=loop.device)
+    passing = torch.full((len(corpus), len(corpus.classes)), torch.nan, device=loop.device)
     started = time.perf_counter()
     bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not _watched())
     for number, rows in enumerate(bar):
@@ -162,13 +169,13 @@ def _epoch(loop: Loop, corpus: Corpus, epoch: int) -> tuple[dict, np.ndarray]:
         if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
             _check(losses[: number + 1], batches, corpus, epoch)
     seconds = time.perf_counter() - started
-    passing = passing.cpu().numpy()
+    passing, seen = passing.cpu().numpy(), np.concatenate(batches)
     row = {
         "epoch": epoch,
         "loss": round(float(losses.mean()), 6),
-        "accuracy": round(float((passing.argmax(1) == corpus.labels).mean()), 6),
+        "accuracy": round(float((passing[seen].argmax(1) == corpus.labels[seen]).mean()), 6),
         "seconds": round(seconds, 3),
-        "tokens_per_second": round(float(loop.lengths.sum() / seconds), 1),
+        "tokens_per_second": round(float(loop.lengths[seen].sum() / seconds), 1),
     }
     return row, passing
 
