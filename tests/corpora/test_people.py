@@ -1,0 +1,84 @@
+"""People's labels beside a corpus: joined by uid, entropy in bits, the planted corpus answering for itself."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.people import COLUMNS, human_labels
+from nli_lib.corpora.planted import make_split
+
+
+def snli(uids, labels):
+    rows = {
+        "uid": uids,
+        "premise": "A dog runs.",
+        "hypothesis": [f"A dog {i}." for i in range(len(uids))],
+        "label": labels,
+    }
+    return Corpus(pd.DataFrame(rows).assign(corpus="snli", split="validation"), "snli", "validation")
+
+
+def chaos(folder, counts):
+    """A file in ChaosNLI's own format: label_count in the order e, n, c."""
+    folder.mkdir()
+    with (folder / "chaosNLI_snli.jsonl").open("w") as file:
+        for uid, count in counts.items():
+            shares = [n / 100 for n in count]
+            row = {
+                "uid": uid, "label_count": count, "label_dist": shares, "majority_label": "enc"[int(np.argmax(count))],
+                "label_counter": dict(zip("enc", count, strict=True)), "entropy": 0.0, "old_label": "n",
+                "example": {"uid": uid, "premise": "A dog runs.", "hypothesis": "A dog.", "source": "invented"},
+            }  # fmt: skip
+            file.write(json.dumps(row) + "\n")
+
+
+def test_joined_by_uid_in_the_corpus_order(tmp_path):
+    chaos(tmp_path / "chaosnli", {"c": [25, 75, 0], "a": [100, 0, 0]})
+    people = human_labels(snli(["a", "b", "c"], [0, 1, 0]), data_dir=str(tmp_path))
+    assert people["position"].tolist() == [0, 2]
+    assert people["uid"].tolist() == ["a", "c"]
+    assert people["entropy"].to_numpy() == pytest.approx([0.0, 0.811278], abs=1e-6)  # H(1/4) in bits
+    assert people["share_gold"].tolist() == [1.0, 0.25]
+    assert people["majority"].tolist() == [0, 1]
+
+
+def test_three_even_ways_are_log2_of_three(tmp_path):
+    chaos(tmp_path / "chaosnli", {"a": [30, 30, 30]})
+    people = human_labels(snli(["a"], [2]), data_dir=str(tmp_path))
+    assert people["entropy"].iloc[0] == pytest.approx(np.log2(3))
+    assert people["majority"].iloc[0] == 0  # of equals, the first
+
+
+def test_a_corpus_without_such_labels_gives_an_empty_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert list(human_labels(snli(["a"], [0]), data_dir=str(tmp_path)).columns) == list(COLUMNS)
+    other = snli(["a"], [0])
+    assert human_labels(Corpus(other.table, "mine", "train")).empty
+
+
+def test_the_planted_corpus_answers_for_itself():
+    corpus = make_split("train", 600, seed=3)
+    people = human_labels(corpus)
+    ambiguous, flipped = corpus.table["ambiguous"].to_numpy(), corpus.table["flipped"].to_numpy()
+    assert len(people) == len(corpus)
+    assert (people["entropy"].to_numpy() == ambiguous).all()
+    assert (people["share_gold"][flipped & ~ambiguous] == 0).all()
+    assert (people["share_gold"][~flipped & ~ambiguous] == 1).all()
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
+@pytest.mark.parametrize(
+    ("name", "split", "rows"), [("snli", "validation", 1514), ("mnli", "validation_matched", 1599)]
+)
+def test_chaosnli_meets_its_corpora(name, split, rows):
+    corpus = sources.load(name, split)
+    people = human_labels(corpus)
+    assert len(people) <= rows
+    assert len(people) >= 0.9 * rows  # MultiNLI's pairIDs are not known for every row here
+    assert people["share_gold"].mean() > 0.5
