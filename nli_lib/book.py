@@ -6,11 +6,13 @@ names the command; one whose record is stale, or was made with other versions th
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from nli_lib.study import SMOKE_LABEL
 from nli_lib.worker import Job, command
 
 AT_ONCE = 2  # chapters drawn at a time
+README_FIGURES = ("data-map", "competency", "suite-accuracy")
 
 
 class BookError(RuntimeError):
@@ -168,6 +171,29 @@ def chapter(name: str, request: Request, known: dict[str, str]) -> tuple[str, st
     _write(placeholder, _placeholder(name, request, state, reason))
     page.unlink(missing_ok=True)
     return name, "", problem
+
+
+def export_figures(request: Request, names: Iterable[str] = README_FIGURES) -> list[Path]:
+    """Write the named figures of the drawn chapters to `book/figures`, for the README; the paths written.
+
+    A figure's name stands in its cell's metadata. One that no drawn chapter holds is a `BookError`.
+    """
+    found = {}
+    for page in sorted(_chapters().glob("*.ipynb")):
+        for cell in nbformat.read(page, as_version=4).cells:
+            name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+            images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+            if images:
+                found[name] = base64.b64decode(images[0])
+    if missing := sorted(set(names) - found.keys()):
+        raise BookError(
+            f"no drawn chapter of {request.study} has the figure {', '.join(missing)}: run `make book` first"
+        )
+    paths = [project.BOOK / "figures" / f"{name}.png" for name in names]
+    for path in paths:
+        with atomic(path) as draft:
+            draft.write_bytes(found[path.stem])
+    return paths
 
 
 # ---------------------------------------------------------------- the status page

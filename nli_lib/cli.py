@@ -120,6 +120,15 @@ def book(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     print(build(_request(scale, corpus)))
 
 
+@app.command()
+def figures(scale: Scale = "small", corpus: CorpusName = None) -> None:
+    """Take the README's figures out of the drawn chapters into book/figures. After `book` at the same scale."""
+    from nli_lib.book import export_figures
+
+    for path in export_figures(_request(scale, corpus)):
+        print(path)
+
+
 def main() -> None:
     """The command line with errors of ours as one clear message instead of a traceback."""
     from nli_lib.book import BookError

@@ -74,7 +74,11 @@ def revision() -> str:
 
 def environment() -> dict[str, str]:
     """Python, platform, code revision and the versions of the packages that decide numbers."""
-    versions = {"python": platform.python_version(), "platform": platform.platform(), "revision": revision()}
+    versions = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "revision": revision(),
+    }
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)

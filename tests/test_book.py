@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from tiny import SAVE, SHOW, write_notebook
@@ -119,3 +120,16 @@ def test_other_environments_are_stamped(home):
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
     assert book.stamps("1_fine", Request()) == []
+
+
+def test_the_readme_takes_its_figures_from_drawn_chapters(home):
+    pixel = "iVBORw0KGgo="  # the signature of a PNG file is enough
+    page = home / "book" / "chapters" / "1_fine.ipynb"
+    page.parent.mkdir(parents=True)
+    cell = nbformat.v4.new_code_cell("1", metadata={"mystnb": {"figure": {"name": "data-map"}}})
+    cell.outputs = [nbformat.v4.new_output("display_data", data={"image/png": pixel})]
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), page)
+    (written,) = book.export_figures(Request(), ["data-map"])
+    assert written.read_bytes() == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(book.BookError, match="competency"):
+        book.export_figures(Request(), ["data-map", "competency"])
