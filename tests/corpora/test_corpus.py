@@ -119,3 +119,11 @@ def test_an_empty_subset_is_still_a_corpus():
     assert len(empty.digest) == 64
     assert duplicates(empty).counts["pairs"] == 0
     assert overlap(empty, corpus()).counts["pairs"] == 0
+
+
+def test_examples_are_the_first_of_each_class():
+    rows = {"uid": list("abcd"), "premise": "A dog runs.", "hypothesis": ["One.", "Two.", "Three.", "Four."]}
+    table = pd.DataFrame(rows).assign(label=[1, 1, 0, 2], corpus="mine", split="train")
+    shown = Corpus(table, "mine", "train").examples(extra=["uid"])
+    assert shown["uid"].tolist() == ["a", "c", "d"]
+    assert shown["label"].tolist() == ["neutral", "entailment", "contradiction"]
