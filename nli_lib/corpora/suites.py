@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,13 +77,20 @@ def load_suite(
 
     limit  examples of each member, sampled with `seed`; None takes all
     """
+    return load_each({each.title: (each.corpus, each.split) for each in members(name)}, data_dir, limit, seed)
+
+
+def load_each(
+    sets: Mapping[str, tuple[str, str]], data_dir: str | Path | None = None, limit: int | None = None, seed: int = 0
+) -> tuple[dict[str, Corpus], dict[str, str]]:
+    """Load title -> (corpus, split): those at hand by title, and the others, title -> reason. See `load_suite`."""
     folder = sources.data_folder(data_dir)
     loaded: dict[str, Corpus] = {}
     missing: dict[str, str] = {}
-    for member in members(name):
+    for title, (corpus, split) in sets.items():
         try:
-            loaded[member.title] = sources.load(member.corpus, member.split, data_dir, limit, seed)
+            loaded[title] = sources.load(corpus, split, data_dir, limit, seed)
         except CorpusError as error:
             # Reasons are printed in the book, where the folder of whoever ran the study says nothing.
-            missing[member.title] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
+            missing[title] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
     return loaded, missing
