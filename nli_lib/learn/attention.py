@@ -1,7 +1,7 @@
 """Attention for short sequences on a CPU, registered so that any model on transformers' attention interface takes it.
 
 PyTorch's own CPU attention has no fast path with dropout and works in fp32 there; on sentences its blocked kernel is
-slow without dropout too. Here six batched products and one softmax do the work of both passes.
+slow without dropout too. Here six batched products and a softmax do the work of both passes.
 """
 
 from __future__ import annotations
@@ -18,40 +18,53 @@ NAME = "short_sequences"  # under which `attention` stands in transformers' regi
 EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask for; theirs is transformers' function
 
 
-class _Attention(torch.autograd.Function):
-    """dropout(softmax(scaling * query key')) value; query, key, value and the result are (B, H, L, D).
+def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None) -> tuple[torch.Tensor, tuple]:
+    """dropout(softmax(scaling * query key')) value, and what its backward pass needs; all of them are (BH, L, D).
 
-    Products are taken in the type of the inputs, the softmax and its backward pass in fp32.
+    attention_mask (B, 1, L, L) is True where a key may be looked at. Products are taken in the type of the inputs, the
+    softmax in fp32.
     """
+    scores = torch.bmm(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
+    if attention_mask is not None:
+        hidden = torch.zeros(attention_mask.shape).masked_fill_(~attention_mask, torch.finfo(torch.float32).min)
+        scores.view(len(hidden), -1, *scores.shape[1:]).add_(hidden)
+    weights = torch.softmax(scores, dim=-1)
+    kept = weights.to(value.dtype)
+    kept = kept if mask is None else mask(kept)
+    return torch.bmm(kept, value), (query, key, value, weights, kept)
+
+
+def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> torch.Tensor:
+    """Gradients (3, BH, L, D) for query, key and value from the one for the context (BH, L, D)."""
+    query, key, value, weights, kept = saved
+    gradients = gradient.new_empty(3, *gradient.shape)
+    torch.bmm(kept.transpose(1, 2), gradient, out=gradients[2])
+    for_kept = torch.bmm(gradient, value.transpose(1, 2))
+    for_kept = for_kept if mask is None else mask(for_kept)
+    for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
+    for_scores = for_scores.mul_(scaling).to(query.dtype)
+    torch.bmm(for_scores, key, out=gradients[0])
+    torch.bmm(for_scores.transpose(1, 2), query, out=gradients[1])
+    return gradients
+
+
+class _Attention(torch.autograd.Function):
+    """`attend` on (B, H, L, D)."""
 
     @staticmethod
     def forward(ctx, query, key, value, attention_mask, scaling: float, mask: Mask | None) -> torch.Tensor:
-        shape, length = query.shape, query.shape[2]
-        query, key, value = (each.reshape(-1, length, shape[3]) for each in (query, key, value))  # (BH, L, D)
-        scores = torch.bmm(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
-        if attention_mask is not None:  # True where a key may be looked at
-            hidden = torch.zeros(attention_mask.shape).masked_fill_(~attention_mask, torch.finfo(torch.float32).min)
-            scores.view(*shape[:2], length, length).add_(hidden)
-        weights = torch.softmax(scores, dim=-1)
-        kept = weights.to(value.dtype)
-        kept = kept if mask is None else mask(kept)
-        ctx.save_for_backward(query, key, value, weights, kept)
+        shape = query.shape
+        flat = (each.reshape(-1, *shape[2:]) for each in (query, key, value))
+        context, saved = attend(*flat, attention_mask, scaling, mask)
+        ctx.save_for_backward(*saved)
         ctx.scaling, ctx.mask = scaling, mask
-        return torch.bmm(kept, value).view(shape)
+        return context.view(shape)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
-        query, key, value, weights, kept = ctx.saved_tensors
-        shape, length = gradient.shape, gradient.shape[2]
-        gradient = gradient.reshape(-1, length, shape[3])
-        for_value = torch.bmm(kept.transpose(1, 2), gradient)
-        for_kept = torch.bmm(gradient, value.transpose(1, 2))
-        for_kept = for_kept if ctx.mask is None else ctx.mask(for_kept)
-        for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
-        for_scores = for_scores.mul_(ctx.scaling).to(query.dtype)
-        for_query = torch.bmm(for_scores, key)
-        for_key = torch.bmm(for_scores.transpose(1, 2), query)
-        return *(each.view(shape) for each in (for_query, for_key, for_value)), None, None, None
+        flat = gradient.reshape(-1, *gradient.shape[2:])
+        gradients = attend_backward(flat, ctx.saved_tensors, ctx.scaling, ctx.mask)
+        return *gradients.view(3, *gradient.shape), None, None, None
 
 
 def attention(

@@ -5,6 +5,7 @@ What makes it fast on a CPU, each part exact or equal in distribution to the pla
     batches of nearly equal length, cut from tokens encoded once           `encode`
     only the word pieces that occur are trained                            `vocabulary`
     dropout from fast random bits, attention made for sentences            `dropout`, `attention`
+    a BERT layer written out as one differentiable step                    `layers`
     one flat fp32 master, bf16 copies of the linear layers cast once       `optimizer`
 """
 
@@ -16,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn import attention, dropout, vocabulary
+from nli_lib.learn import attention, dropout, layers, vocabulary
 from nli_lib.learn.encode import encode, shuffled_batches, sorted_batches
 from nli_lib.learn.model import ExactLinear, exact_output, load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import FlatAdamW
@@ -49,7 +50,8 @@ class Loop:
         self.notes = [note]
         self.bits = dropout.RandomBits()
         if self.device.type == "cpu":
-            self.notes += dropout.install(self.model, self.bits) + attention.install(self.model, self.bits)
+            for part in (dropout, attention, layers):
+                self.notes += part.install(self.model, self.bits)
         if self.bf16:
             exact_output(self.model)
         self.optimizer = FlatAdamW(self.model, spec, spec.epochs * self.steps_an_epoch, self._shadowed())
@@ -119,6 +121,7 @@ class Loop:
     def finish(self) -> nn.Module:
         """End the training and give the model as transformers knows it: whole vocabulary, fp32, its own dropout."""
         self.optimizer.release()
+        layers.release(self.model)
         vocabulary.restore(self.model, self.whole, self.optimizer.decay_product)
         self.model.requires_grad_(True)
         for module in self.model.modules():

@@ -65,7 +65,7 @@ def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precisio
     assert {name for name, _ in model.named_parameters()} == set(theirs)
     for name, weight in model.named_parameters():
         # AdamW moves a weight by lr whatever its gradient's size, so a bf16 rounding near zero can cost 2 lr a step.
-        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=2e-5 if precision == "fp32" else 8e-3)
+        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-4 if precision == "fp32" else 8e-3)
 
 
 def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypatch):

@@ -1,0 +1,172 @@
+"""A BERT layer as one differentiable step, for the encoders that are built of it: BERT, RoBERTa, XLM-R, ELECTRA, ...
+
+Written out, a layer needs half of the tensor operations that autograd needs for transformers' modules: query, key and
+value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is summed in
+place. Types are those of bf16 autocast: products in bf16, residual stream and layer norms in fp32.
+
+A layer is only replaced after it has given the same output as the original on random input (`install`).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from nli_lib.learn.attention import NAME, attend, attend_backward
+from nli_lib.learn.dropout import LARGEST_RATE, Mask, RandomBits
+
+PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
+
+
+class _Layer(torch.autograd.Function):
+    """Input and result are the residual stream (B, L, W) in fp32; `weights` are those of `FusedLayer`, in its order."""
+
+    @staticmethod
+    def forward(ctx, stream: torch.Tensor, attention_mask, layer: FusedLayer, *weights: torch.Tensor) -> torch.Tensor:
+        qkv_w, qkv_b, out_w, out_b, norm1_w, norm1_b, up_w, up_b, down_w, down_b, norm2_w, norm2_b = weights
+        batch, length, width = stream.shape
+        heads, dtype = layer.heads, qkv_w.dtype
+        masks = layer.masks(batch, length, dtype)
+        stream = stream.reshape(-1, width)  # (BL, W)
+        low = stream.to(dtype)
+        qkv = torch.addmm(qkv_b, low, qkv_w.t()).view(batch, length, 3, heads, -1)
+        qkv = qkv.permute(2, 0, 3, 1, 4).reshape(3, batch * heads, length, -1)  # (3, BH, L, D)
+        context, attended = attend(*qkv, attention_mask, layer.scaling, masks[0])
+        context = context.view(batch, heads, length, -1).transpose(1, 2).reshape(-1, width)
+        inner = stream + _drop(torch.addmm(out_b, context, out_w.t()), masks[1])
+        middle, mean1, rstd1 = torch.native_layer_norm(inner, [width], norm1_w, norm1_b, layer.epsilons[0])
+        low_middle = middle.to(dtype)
+        up = torch.addmm(up_b, low_middle, up_w.t())
+        active = functional.gelu(up)
+        outer = middle + _drop(torch.addmm(down_b, active, down_w.t()), masks[2])
+        result, mean2, rstd2 = torch.native_layer_norm(outer, [width], norm2_w, norm2_b, layer.epsilons[1])
+        saved = (low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2)
+        ctx.save_for_backward(*saved, *attended, *weights)
+        ctx.scaling, ctx.masks = layer.scaling, masks
+        return result.view(batch, length, width)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor):
+        low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2, *rest = ctx.saved_tensors
+        attended, weights = rest[:5], rest[5:]
+        qkv_w, _, out_w, _, norm1_w, norm1_b, up_w, _, down_w, _, norm2_w, norm2_b = weights
+        batch, length, width = gradient.shape
+        dtype, every = low.dtype, [True, True, True]
+
+        gradient = gradient.reshape(-1, width)
+        stream, g_norm2_w, g_norm2_b = torch.ops.aten.native_layer_norm_backward(
+            gradient, outer, [width], mean2, rstd2, norm2_w, norm2_b, every
+        )
+        down = _drop(stream.to(dtype), ctx.masks[2])
+        g_up = torch.ops.aten.gelu_backward(down @ down_w, up)
+        stream += g_up @ up_w  # fp32 += bf16
+        stream, g_norm1_w, g_norm1_b = torch.ops.aten.native_layer_norm_backward(
+            stream, inner, [width], mean1, rstd1, norm1_w, norm1_b, every
+        )
+        out = _drop(stream.to(dtype), ctx.masks[1])
+        g_context = (out @ out_w).view(batch, length, -1, attended[0].shape[2]).transpose(1, 2)
+        g_context = g_context.reshape(-1, length, attended[0].shape[2])  # (BH, L, D)
+        qkv = attend_backward(g_context, attended, ctx.scaling, ctx.masks[0])
+        qkv = qkv.view(3, batch, -1, *qkv.shape[2:]).permute(1, 3, 0, 2, 4).reshape(-1, 3 * width)  # (BL, 3W)
+        stream += qkv @ qkv_w
+
+        pairs = ((qkv, low), (out, context), (g_up, low_middle), (down, active))
+        products = [(output.t() @ entered, output.sum(0)) for output, entered in pairs]
+        norm1, norm2 = (g_norm1_w, g_norm1_b), (g_norm2_w, g_norm2_b)
+        order = (products[0], products[1], norm1, products[2], products[3], norm2)
+        return stream.view(batch, length, width), None, None, *(each for pair in order for each in pair)
+
+
+def _drop(values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
+    return values if mask is None else mask(values)
+
+
+class FusedLayer(nn.Module):
+    """Stands in for one layer of the model; holds its modules, with query, key and value joined in one."""
+
+    def __init__(self, original: nn.Module, model: PreTrainedModel, source: RandomBits):
+        super().__init__()
+        query, key, value, self.out, self.norm1, self.up, self.down, self.norm2 = map(original.get_submodule, PARTS)
+        self.qkv = nn.Linear(query.in_features, 3 * query.out_features)
+        with torch.no_grad():
+            self.qkv.weight.copy_(torch.cat([each.weight for each in (query, key, value)]))
+            self.qkv.bias.copy_(torch.cat([each.bias for each in (query, key, value)]))
+        attention = original.attention.self
+        self.heads, self.scaling = attention.num_attention_heads, attention.attention_head_size**-0.5
+        self.epsilons = self.norm1.eps, self.norm2.eps
+        self.rates = attention.dropout.p, original.attention.output.dropout.p, original.output.dropout.p
+        self.source = source
+        self.aside = [original]  # in a list, so that its parameters are not this module's too
+
+    def masks(self, batch: int, length: int, dtype: torch.dtype) -> list[Mask | None]:
+        """Dropout masks of the attention weights, the attention's result and the layer's result."""
+        attention = (batch * self.heads, length, length)
+        hidden = (batch * length, self.out.out_features)
+        rates = self.rates if self.training else (0, 0, 0)
+        shapes = zip((attention, hidden, hidden), rates, strict=True)
+        return [Mask(shape, dtype, rate, self.source) if rate else None for shape, rate in shapes]
+
+    def forward(self, hidden_states: torch.Tensor, attention_mask=None, *_: object, **__: object) -> torch.Tensor:
+        modules = (self.qkv, self.out, self.norm1, self.up, self.down, self.norm2)
+        weights = (weight for module in modules for weight in (module.weight, module.bias))
+        return _Layer.apply(hidden_states.float(), attention_mask, self, *weights)
+
+    @torch.no_grad()
+    def release(self) -> nn.Module:
+        """The original layer with the weights of this one."""
+        original = self.aside[0]
+        parts = [original.get_submodule(name) for name in PARTS[:3]]
+        for part, weight, bias in zip(parts, self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True):
+            part.weight.copy_(weight)
+            part.bias.copy_(bias)
+        return original
+
+
+def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
+    """Replace `model`'s layers by `FusedLayer` where that gives the same output; returns in words what was not.
+
+    `model` must be in evaluation mode on the CPU in fp32, its attention installed.
+    """
+    stacks = [each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) and _fits(each[0])]
+    if len(stacks) != 1 or model.config._attn_implementation != NAME:
+        return ["layers stay transformers' own: not built like BERT's"]
+    fused = [FusedLayer(layer, model, source).eval() for layer in stacks[0]]
+    if any(max(layer.rates) > LARGEST_RATE for layer in fused):
+        return ["layers stay transformers' own: a dropout rate is too large for the fast masks"]
+    if not all(_agree(layer, original) for layer, original in zip(fused, stacks[0], strict=True)):
+        return ["layers stay transformers' own: written out as BERT's they give another output"]
+    for at, layer in enumerate(fused):
+        stacks[0][at] = layer
+    return []
+
+
+def release(model: nn.Module) -> None:
+    """Give `model` its own layers back, with the weights of the fused ones."""
+    for stack in [each for each in model.modules() if isinstance(each, nn.ModuleList)]:
+        for at, layer in enumerate(stack):
+            if isinstance(layer, FusedLayer):
+                stack[at] = layer.release()
+
+
+def _fits(layer: nn.Module) -> bool:
+    """Whether `layer` has the parts of BERT's, each of the plain kind, and nothing else with weights."""
+    named = dict(layer.named_modules())
+    kinds = [nn.LayerNorm if name.endswith("LayerNorm") else nn.Linear for name in PARTS]
+    plain = all(type(named.get(name)) is kind for name, kind in zip(PARTS, kinds, strict=True))
+    biased = plain and all(named[name].bias is not None for name in PARTS)
+    count = sum(len(list(named[name].parameters())) for name in PARTS) if biased else -1
+    heads = hasattr(named.get("attention.self"), "attention_head_size")
+    drops = all(isinstance(named.get(name), nn.Dropout) for name in ("attention.output.dropout", "output.dropout"))
+    return heads and drops and count == len(list(layer.parameters()))
+
+
+@torch.no_grad()
+def _agree(fused: FusedLayer, original: nn.Module) -> bool:
+    width = fused.out.out_features
+    values = torch.linspace(-2, 2, 2 * 5 * width).sin().mul(3).view(2, 5, width)
+    look = (torch.arange(5) < torch.tensor([[5], [3]]))[:, None, None, :].expand(2, 1, 5, 5)
+    theirs = original.eval()(values, look)
+    return isinstance(theirs, torch.Tensor) and torch.allclose(fused(values, look), theirs, rtol=1e-4, atol=1e-4)
