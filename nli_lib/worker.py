@@ -228,6 +228,7 @@ def main() -> None:
     """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
     Path(job.output).parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
