@@ -63,9 +63,12 @@ class Mask:
         self.threshold, exact = cut(rate, dtype)
         self.scale = 1 / (1 - exact)
 
+    def cut(self, values: torch.Tensor) -> torch.Tensor:
+        """The kept elements as they are, the dropped ones zero; one vectorised kernel."""
+        return torch.ops.aten.threshold_backward(values, self.bits, self.threshold)
+
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        # One vectorised kernel: `values` where bits > threshold or NaN, else 0.
-        return torch.ops.aten.threshold_backward(values, self.bits, self.threshold).mul_(self.scale)
+        return self.cut(values).mul_(self.scale)
 
 
 class _Drop(torch.autograd.Function):
