@@ -64,23 +64,28 @@ class _Layer(torch.autograd.Function):
             gradient, outer, [width], mean2, rstd2, norm2_w, norm2_b, every
         )
         down = _drop(stream.to(dtype), ctx.masks[2])
+        g_down_w, g_down_b = _products(down, active)  # before `stream`, which `down` may share memory with, changes
         g_up = torch.ops.aten.gelu_backward(down @ down_w, up)
         stream += (g_up @ up_w).float()  # cast first: adding bf16 to fp32 in one call is twice as slow
         stream, g_norm1_w, g_norm1_b = torch.ops.aten.native_layer_norm_backward(
             stream, inner, [width], mean1, rstd1, norm1_w, norm1_b, every
         )
         out = _drop(stream.to(dtype), ctx.masks[1])
+        g_out_w, g_out_b = _products(out, context)  # as above
         g_context = (out @ out_w).view(batch, length, -1, attended[0].shape[2]).transpose(1, 2)
         g_context = g_context.reshape(-1, length, attended[0].shape[2])  # (BH, L, D)
         qkv = attend_backward(g_context, attended, ctx.scaling, ctx.masks[0])
         qkv = qkv.view(3, batch, -1, *qkv.shape[2:]).permute(1, 3, 0, 2, 4).reshape(-1, 3 * width)  # (BL, 3W)
         stream += (qkv @ qkv_w).float()
 
-        pairs = ((qkv, low), (out, context), (g_up, low_middle), (down, active))
-        products = [(output.t() @ entered, output.sum(0)) for output, entered in pairs]
-        norm1, norm2 = (g_norm1_w, g_norm1_b), (g_norm2_w, g_norm2_b)
-        order = (products[0], products[1], norm1, products[2], products[3], norm2)
-        return stream.view(batch, length, width), None, None, *(each for pair in order for each in pair)
+        attention = (*_products(qkv, low), g_out_w, g_out_b, g_norm1_w, g_norm1_b)
+        feed_forward = (*_products(g_up, low_middle), g_down_w, g_down_b, g_norm2_w, g_norm2_b)
+        return stream.view(batch, length, width), None, None, *attention, *feed_forward
+
+
+def _products(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of a linear layer's weight and bias from that of its `output` and from what `entered` it."""
+    return output.t() @ entered, output.sum(0)
 
 
 def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None) -> torch.Tensor:

@@ -65,11 +65,8 @@ def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precisio
     model, theirs = loop.finish(), dict(twin.named_parameters())
     assert {name for name, _ in model.named_parameters()} == set(theirs)
     for name, weight in model.named_parameters():
-        # AdamW moves a weight by lr whatever its gradient's size, so rounding near a zero gradient costs up to 2 lr:
-        # nearly all weights agree closely, and none strays further than that.
-        apart = (weight - theirs[name]).abs()
-        assert (apart > (1e-4 if precision == "fp32" else 8e-3)).float().mean() < 0.1, name
-        assert apart.max() < 2 * spec.learning_rate * len(batches), name
+        # AdamW moves a weight by lr whatever its gradient's size, so a bf16 rounding near zero can cost 2 lr a step.
+        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-4 if precision == "fp32" else 8e-3)
 
 
 def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypatch):
