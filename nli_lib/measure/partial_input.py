@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
 PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
@@ -89,14 +89,15 @@ def cross_fitted(
 ) -> NDArray[np.float64]:
     """Probability of each label for each text, from a model fitted without that text's fold, (N, C), rows sum to 1.
 
-    Folds are drawn with the seed and keep the label shares; with `groups` no group is split between folds.
+    Folds are drawn with the seed. They keep the label shares, or, with `groups`, split no group and draw the groups at
+    random, so that label shares are kept on average.
     """
     gold = _labels(texts, labels, n_classes)
     counts = np.bincount(gold, minlength=n_classes)
     rare = int(np.argmin(np.where(counts > 0, counts, counts.max(initial=0) + 1)))
     if not 2 <= folds <= counts[rare]:
         raise ValueError(f"folds={folds}, but label {rare} has {counts[rare]} texts: choose between 2 and that number")
-    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = StratifiedKFold if groups is None else GroupKFold
     matrix, probabilities = hashed(texts), np.zeros((len(gold), n_classes))
     for train, held_out in splitter(folds, shuffle=True, random_state=seed).split(matrix, gold, groups):
         probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
