@@ -58,7 +58,8 @@ def tokenize(texts: Sequence[str]) -> Tokens:
 
     Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
     """
-    parts = pc.utf8_split_whitespace(_strings(texts))
+    # Trimmed first: Arrow misses white space of several bytes at the very end of a column.
+    parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(_strings(texts)))
     raw = pc.list_flatten(parts).dictionary_encode()
     cleaned = pc.replace_substring_regex(pc.utf8_lower(raw.dictionary), ASCII_PUNCTUATION, "")
     vocabulary = pc.unique(cleaned)

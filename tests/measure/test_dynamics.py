@@ -180,7 +180,7 @@ def test_simulated_training_puts_each_kind_where_the_data_map_says():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif("NLI_DATA" not in os.environ, reason="needs the real data: set NLI_DATA to their folder")
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="needs the real data: set NLI_DATA to their folder")
 def test_published_coordinates_keep_the_bound():
     name = "training_dynamics/winogrande_roberta_0_6_data_map_coordinates.jsonl"
     table = pd.read_json(Path(os.environ["NLI_DATA"]) / name, lines=True)

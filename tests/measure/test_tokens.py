@@ -35,6 +35,11 @@ def test_slow_twin(texts):
     assert words(tokenize(texts)) == [plainly(text) for text in texts]
 
 
+def test_wide_white_space_at_the_end_of_the_last_text_is_white_space():
+    assert words(tokenize(["a É\u00a0", "a É\u00a0"])) == [["a", "é"]] * 2
+    assert words(tokenize(["\u3000"])) == [[]]
+
+
 def test_vocabulary_is_sorted_and_shared_by_both_halves():
     tokens = tokenize(["b a", "c", "a"])
     assert tokens.vocabulary.to_pylist() == ["a", "b", "c"]
