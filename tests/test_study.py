@@ -7,11 +7,13 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib import parameters, tables
 from nli_lib import record as records
+from nli_lib import spec as project
 from nli_lib.parameters import ParameterError, check
 from nli_lib.study import StudyError, begin, fill
 
@@ -270,6 +272,28 @@ def test_better_words_make_no_module_stale(tmp_path, monkeypatch):
         records._digest_code.cache_clear()
         digests[name] = records.digest_module("nli_lib.measure")
     assert digests["plain"] == digests["told"] != digests["other"]
+
+
+def test_only_declared_changes_leave_a_record_standing(home):
+    (home / "book").mkdir(exist_ok=True)
+    told = home / "book" / "same_numbers.yaml"
+    step = "- {{module: {}, was: '{}', now: '{}', why: faster, checked: bit by bit}}\n"
+    then = {"nli_lib.learn.fit": "a1", "nli_lib.learn.loop": "a1", "nli_lib.spec": "s1"}
+    assert records.declared_same(then) == then
+    told.write_text(step.format("nli_lib.learn.fit", "a1", "b2") + step.format("nli_lib.learn.fit", "b2", "c3"))
+    assert records.declared_same(then) == {**then, "nli_lib.learn.fit": "c3"}
+    told.write_text(step.format("nli_lib.spec", "s1", "s2") + step.format("nli_lib.spec", "s2", "s1"))
+    assert records.declared_same(then)["nli_lib.spec"] == "s1"  # a change taken back: round once, not forever
+
+
+def test_every_declared_change_names_a_module_and_its_reason():
+    told = yaml.safe_load((project.BOOK / "same_numbers.yaml").read_text(encoding="utf-8"))
+    for each in told:
+        assert set(each) == {"module", "was", "now", "why", "checked"}
+        assert records.digest_module(each["module"]) != "missing"
+        assert each["was"] != each["now"]
+        assert len(each["why"]) > 20
+        assert len(each["checked"]) > 20
 
 
 def test_other_versions_are_another_environment(home):

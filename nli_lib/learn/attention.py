@@ -13,6 +13,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from nli_lib.learn.dropout import LARGEST_RATE, Mask, RandomBits
+from nli_lib.learn.products import product
 
 NAME = "short_sequences"  # under which `attention` stands in transformers' registry
 EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask for; theirs is transformers' function
@@ -24,28 +25,25 @@ def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None)
     attention_mask (B, 1, L, L) is True where a key may be looked at. Products are taken in the type of the inputs, the
     softmax in fp32.
     """
-    scores = torch.bmm(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
+    scores = product(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
     if attention_mask is not None:
         hidden = torch.zeros(attention_mask.shape).masked_fill_(~attention_mask, torch.finfo(torch.float32).min)
         scores.view(len(hidden), -1, *scores.shape[1:]).add_(hidden)
     weights = torch.softmax(scores, dim=-1)
     kept = weights.to(value.dtype)
     kept = kept if mask is None else mask(kept)
-    return torch.bmm(kept, value), (query, key, value, weights, kept)
+    return product(kept, value), (query, key, value, weights, kept)
 
 
 def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> torch.Tensor:
     """Gradients (3, BH, L, D) for query, key and value from the one for the context (BH, L, D)."""
     query, key, value, weights, kept = saved
-    gradients = gradient.new_empty(3, *gradient.shape)
-    torch.bmm(kept.transpose(1, 2), gradient, out=gradients[2])
-    for_kept = torch.bmm(gradient, value.transpose(1, 2))
+    for_kept = product(gradient, value.transpose(1, 2))
     for_kept = for_kept if mask is None else mask(for_kept)
     for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
     for_scores = for_scores.mul_(scaling).to(query.dtype)
-    torch.bmm(for_scores, key, out=gradients[0])
-    torch.bmm(for_scores.transpose(1, 2), query, out=gradients[1])
-    return gradients
+    transposed = for_scores.transpose(1, 2), kept.transpose(1, 2)
+    return torch.stack([product(for_scores, key), product(transposed[0], query), product(transposed[1], gradient)])
 
 
 class _Attention(torch.autograd.Function):

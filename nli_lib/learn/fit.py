@@ -89,7 +89,7 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None) -> Run:
     training pass itself, each before its own batch's update and with dropout on (cartography).
 
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
-    themselves are computed in fp32; see also `dropout`, `vocabulary` and `optimizer`.
+    themselves are computed in fp32; see also `dropout`, `vocabulary`, `optimizer` and `products`.
     """
     corpus = corpus if keep is None else corpus[keep]
     if len(corpus) == 0:

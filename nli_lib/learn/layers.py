@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 
 from nli_lib.learn.attention import NAME, attend, attend_backward
 from nli_lib.learn.dropout import LARGEST_RATE, FastDropout, Mask, RandomBits
+from nli_lib.learn.products import linear, product
 
 PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
@@ -35,16 +36,16 @@ class _Layer(torch.autograd.Function):
         masks = layer.masks(batch, length, dtype)
         stream = stream.reshape(-1, width)  # (BL, W)
         low = stream.to(dtype)
-        qkv = torch.addmm(qkv_b, low, qkv_w.t()).view(batch, length, 3, heads, -1)
+        qkv = linear(low, qkv_w, qkv_b).view(batch, length, 3, heads, -1)
         qkv = qkv.permute(2, 0, 3, 1, 4).reshape(3, batch * heads, length, -1)  # (3, BH, L, D)
         context, attended = attend(*qkv, attention_mask, layer.scaling, masks[0])
         context = context.view(batch, heads, length, -1).transpose(1, 2).reshape(-1, width)
-        inner = _residual(stream, torch.addmm(out_b, context, out_w.t()), masks[1])
+        inner = _residual(stream, linear(context, out_w, out_b), masks[1])
         middle, mean1, rstd1 = torch.native_layer_norm(inner, [width], norm1_w, norm1_b, layer.epsilons[0])
         low_middle = middle.to(dtype)
-        up = torch.addmm(up_b, low_middle, up_w.t())
+        up = linear(low_middle, up_w, up_b)
         active = functional.gelu(up)
-        outer = _residual(middle, torch.addmm(down_b, active, down_w.t()), masks[2])
+        outer = _residual(middle, linear(active, down_w, down_b), masks[2])
         result, mean2, rstd2 = torch.native_layer_norm(outer, [width], norm2_w, norm2_b, layer.epsilons[1])
         saved = (low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2)
         ctx.save_for_backward(*saved, *attended, *weights)
@@ -65,18 +66,18 @@ class _Layer(torch.autograd.Function):
         )
         down = _drop(stream.to(dtype), ctx.masks[2])
         g_down_w, g_down_b = _products(down, active)  # before `stream`, which `down` may share memory with, changes
-        g_up = torch.ops.aten.gelu_backward(down @ down_w, up)
-        stream += (g_up @ up_w).float()  # cast first: adding bf16 to fp32 in one call is twice as slow
+        g_up = torch.ops.aten.gelu_backward(product(down, down_w), up)
+        stream += product(g_up, up_w).float()  # cast first: adding bf16 to fp32 in one call is twice as slow
         stream, g_norm1_w, g_norm1_b = torch.ops.aten.native_layer_norm_backward(
             stream, inner, [width], mean1, rstd1, norm1_w, norm1_b, every
         )
         out = _drop(stream.to(dtype), ctx.masks[1])
         g_out_w, g_out_b = _products(out, context)  # as above
-        g_context = (out @ out_w).view(batch, length, -1, attended[0].shape[2]).transpose(1, 2)
+        g_context = product(out, out_w).view(batch, length, -1, attended[0].shape[2]).transpose(1, 2)
         g_context = g_context.reshape(-1, length, attended[0].shape[2])  # (BH, L, D)
         qkv = attend_backward(g_context, attended, ctx.scaling, ctx.masks[0])
         qkv = qkv.view(3, batch, -1, *qkv.shape[2:]).permute(1, 3, 0, 2, 4).reshape(-1, 3 * width)  # (BL, 3W)
-        stream += (qkv @ qkv_w).float()
+        stream += product(qkv, qkv_w).float()
 
         attention = (*_products(qkv, low), g_out_w, g_out_b, g_norm1_w, g_norm1_b)
         feed_forward = (*_products(g_up, low_middle), g_down_w, g_down_b, g_norm2_w, g_norm2_b)
@@ -85,7 +86,7 @@ class _Layer(torch.autograd.Function):
 
 def _products(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of a linear layer's weight and bias from that of its `output` and from what `entered` it."""
-    return output.t() @ entered, output.sum(0)
+    return product(output.t(), entered), output.sum(0)
 
 
 def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
@@ -151,14 +152,14 @@ class FirstTokenLayer(FusedLayer):
         batch, length, width = hidden_states.shape
         weight, bias = self.qkv.weight, self.qkv.bias
         low = hidden_states.to(weight.dtype)
-        query = functional.linear(low[:, 0], weight[:width], bias[:width]).view(batch * self.heads, 1, -1)  # (BH, 1, D)
-        both = functional.linear(low, weight[width:], bias[width:]).view(batch, length, 2, self.heads, -1)
+        query = linear(low[:, 0], weight[:width], bias[:width]).view(batch * self.heads, 1, -1)  # (BH, 1, D)
+        both = linear(low, weight[width:], bias[width:]).view(batch, length, 2, self.heads, -1)
         key, value = both.permute(2, 0, 3, 1, 4).reshape(2, batch * self.heads, length, -1)  # (BH, L, D) each
-        scores = torch.bmm(query, key.transpose(1, 2)).float().mul(self.scaling).view(batch, self.heads, 1, length)
+        scores = product(query, key.transpose(1, 2)).float().mul(self.scaling).view(batch, self.heads, 1, length)
         if attention_mask is not None:  # True where a key may be looked at
             scores = scores.masked_fill(~attention_mask[:, :, :1], torch.finfo(torch.float32).min)
         weights = self.drops[0](torch.softmax(scores, dim=-1).to(value.dtype)).view(-1, 1, length)
-        context = torch.bmm(weights, value).view(batch, width)
+        context = product(weights, value).view(batch, width)
         middle = self.norm1(hidden_states[:, 0].float() + self.drops[1](self.out(context)))
         active = functional.gelu(self.up(middle.to(weight.dtype)))
         return self.norm2(middle + self.drops[2](self.down(active)))[:, None]

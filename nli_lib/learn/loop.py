@@ -7,6 +7,7 @@ What makes it fast on a CPU, each part exact or equal in distribution to the pla
     dropout from fast random bits, attention made for sentences            `dropout`, `attention`
     a BERT layer written out as one differentiable step                    `layers`
     one flat fp32 master, bf16 copies of the linear layers cast once       `optimizer`
+    bf16 products taken in fp32 where the processor cannot                 `products`
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn import attention, dropout, layers, vocabulary
+from nli_lib.learn import attention, dropout, layers, products, vocabulary
 from nli_lib.learn.encode import encode, shuffled_batches, sorted_batches
 from nli_lib.learn.model import ExactLinear, exact_output, load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import FlatAdamW
@@ -54,6 +55,8 @@ class Loop:
                 self.notes += part.install(self.model, self.bits)
         if self.bf16:
             exact_output(self.model)
+            if self.device.type == "cpu":
+                self.notes += products.install(self.model)
         self.optimizer = FlatAdamW(self.model, spec, spec.epochs * self.steps_an_epoch, self._shadowed())
 
     def _freeze_unused(self) -> None:
@@ -70,7 +73,7 @@ class Loop:
             return set()
         linear, other = set(), set()
         for module in self.model.modules():
-            mine = linear if type(module) is nn.Linear else other
+            mine = linear if type(module) in (nn.Linear, products.WideLinear) else other
             mine.update(module.parameters(recurse=False))
         return linear - other
 
@@ -124,6 +127,7 @@ class Loop:
         layers.release(self.model)
         vocabulary.restore(self.model, self.whole, self.optimizer.decay_product)
         self.model.requires_grad_(True)
+        products.release(self.model)
         for module in self.model.modules():
             if isinstance(module, ExactLinear):
                 module.__class__ = nn.Linear

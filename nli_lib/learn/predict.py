@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, PreTrain
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS, head_columns
-from nli_lib.learn import attention
+from nli_lib.learn import attention, products
 from nli_lib.learn.dropout import RandomBits
 from nli_lib.learn.encode import encode, sorted_batches
 from nli_lib.learn.fit import Run
@@ -127,6 +127,8 @@ def _pass(
     device = network.device
     if device.type == "cpu":
         attention.install(network, RandomBits())
+        if precision == "bf16":
+            products.install(network)
     tokens = encode(*corpus.texts(view), load_tokenizer(name), max_length)
     lengths, tokens = tokens.lengths, tokens.to(device)
     result = None
