@@ -7,7 +7,7 @@ SCALE ?= smoke
 CORPUS ?=
 SEEDS ?=
 NLI_DATA ?=
-JOBS ?= 1
+JOBS ?= $(if $(filter smoke,$(SCALE)),2,1)
 export NLI_DATA
 
 PY := .venv/bin/python
@@ -37,7 +37,7 @@ book: .venv/.base
 test: .venv/.test
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(STUDY) run --scale smoke || echo "the tests below say what is wrong"
+	@$(STUDY) run --scale smoke --jobs 2 || echo "the tests below say what is wrong"
 	@$(PY) -m pytest -n 2 -m "not gpu"
 
 lab: .venv/.lab

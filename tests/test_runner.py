@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,7 +26,15 @@ def reason_of(name):
     return records.end_state(records.read(name, "smoke"))[1]
 
 
-def test_every_end_is_told_apart_in_parallel(home):
+@pytest.fixture
+def temporary(monkeypatch):
+    """A folder for temporary files of its own, its name short enough for a socket's."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+def test_every_end_is_told_apart_in_parallel(home, temporary):
     """Five notebooks, four at a time: none clashes with another, and none is called finished that is not."""
     folder = home / "notebooks"
     write_notebook(folder, "1_fine", SAVE, SHOW)
@@ -45,7 +54,7 @@ def test_every_end_is_told_apart_in_parallel(home):
     assert "killed by signal 9 (SIGKILL), in code cell 4 of 6: os.kill(os.getpid(), 9)" in reason_of("3_killed")
     assert "exit code 3" in reason_of("4_exit")
     assert "study.finish() did not" in reason_of("5_unfinished")
-    assert not list(Path("/tmp").glob("nli-*/kernel-*"))
+    assert not list(temporary.rglob("kernel-*"))
 
 
 def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):

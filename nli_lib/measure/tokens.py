@@ -40,7 +40,9 @@ class Tokens:
     def counts(self) -> sparse.csr_array:
         """How often each word occurs in each text, sparse (N, W) int64 with sorted columns."""
         shape = (len(self.offsets) - 1, len(self.vocabulary))
-        table = sparse.csr_array((np.ones(len(self.ids), np.int64), self.ids.copy(), self.offsets), shape=shape)
+        # Copies, since summing duplicates rewrites both index arrays in place.
+        parts = np.ones(len(self.ids), np.int64), self.ids.copy(), self.offsets.copy()
+        table = sparse.csr_array(parts, shape=shape)
         table.sum_duplicates()
         return table
 

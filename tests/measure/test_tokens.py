@@ -56,3 +56,11 @@ def test_counts():
 def test_what_is_not_a_string_is_named(bad):
     with pytest.raises(ValueError, match="position 1"):
         tokenize(np.array(["fine", bad], dtype=object))
+
+
+def test_counting_leaves_the_tokens_as_they_are():
+    tokens = tokenize(["a a b", "c c", ""])
+    first, second = tokens.counts(), tokens.counts()
+    assert tokens.lengths.tolist() == [3, 2, 0]
+    assert (first != second).nnz == 0
+    assert first.toarray().tolist() == [[2, 1, 0], [0, 0, 2], [0, 0, 0]]

@@ -1,0 +1,54 @@
+"""How hard each example is for a model that may look at both texts or at the hypothesis alone (paper 004)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
+
+from nli_lib.measure import dynamics
+
+LEVELS = ("easy", "ambiguous", "hard")
+MEASURES = (dynamics.confidence, dynamics.variability, dynamics.margin, dynamics.correctness)
+FEATURES = tuple(f"{view} {measure.__name__}" for view in ("pair", "hypothesis") for measure in MEASURES)
+
+
+def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """The eight features of an example, (N, 8), in the order of `FEATURES`; each is described in `dynamics`.
+
+    Shapes: pair (E, N, C) and hypothesis (E', N, C) are the logits of a model trained on both texts and of one trained
+    on the hypothesis alone, labels (N,).
+    Source: paper 004 section 3.2 (H3); its recorder evaluates after each epoch (`capture="settled"`).
+    """
+    if np.shape(pair)[1:] != np.shape(hypothesis)[1:]:
+        raise ValueError(
+            f"the pair's logits are {np.shape(pair)}, the hypothesis' {np.shape(hypothesis)}: both views must be "
+            "recorded on the same examples and classes"
+        )
+    return np.stack([measure(logits, labels) for logits in (pair, hypothesis) for measure in MEASURES], axis=1)
+
+
+def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[np.int64]:
+    """Level of each example, (N,): 0 easy, 1 ambiguous, 2 hard, as indices of `LEVELS`.
+
+    Shapes: features (N, D); the first column must be the pair's confidence, by which the groups are named.
+    Formula: standardise every column (a constant one becomes 0), fit a mixture of three Gaussians with full covariance
+    (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one;
+    the group of highest mean confidence is easy, that of lowest is hard.
+    Source: paper 004 section 3.3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
+    *Departures*: the code fits twice without a seed, prints the accuracy by level of the first fit and saves the groups
+    of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
+    """
+    values = np.asarray(features, dtype=np.float64)
+    if values.ndim != 2 or len(values) < len(LEVELS):
+        raise ValueError(f"features have shape {values.shape}: (examples >= {len(LEVELS)}, features) is needed")
+    if not np.isfinite(values).all():
+        raise ValueError(f"features of example {np.flatnonzero(~np.isfinite(values).all(1))[0]} are not finite")
+    mixture = GaussianMixture(len(LEVELS), n_init=starts, random_state=seed)
+    group = mixture.fit_predict(StandardScaler().fit_transform(values))
+    found, member = np.unique(group, return_inverse=True)
+    if len(found) < len(LEVELS):
+        raise ValueError(f"the examples fall into {len(found)} of {len(LEVELS)} groups: too few differ from each other")
+    mean = np.bincount(member, weights=values[:, 0]) / np.bincount(member)
+    return np.argsort(np.argsort(-mean, kind="stable"))[member]
