@@ -47,6 +47,19 @@ class Wordnet:
         lemmas = (lemma for synset in self._reader.synsets(word) for lemma in synset.lemmas())
         return {found[0].name() for lemma in lemmas if (found := lemma.antonyms())}
 
+    def antonyms_in(self, word: str, context: list[str]) -> set[str]:
+        """Antonyms of `word` in the sense that Lesk's rule picks: the one whose gloss shares most words with `context`.
+
+        Source: Naik et al. (2018), who substitute antonyms in the sense that Lesk picks.
+        """
+        from nltk.wsd import lesk
+
+        senses = self._reader.synsets(word)
+        if not any(lemma.antonyms() for sense in senses for lemma in sense.lemmas()):
+            return set()
+        lemmas = lesk(context, word, synsets=senses).lemmas()
+        return {antonym.name() for lemma in lemmas for antonym in lemma.antonyms()}
+
     def base_form(self, word: str) -> str:
         """`word` without its inflection as WordNet's rules take it off, the word itself where they know none."""
         return self._reader.morphy(word) or word

@@ -1,0 +1,172 @@
+"""The NLI stress test of Naik et al. (2018), made from any three-way corpus by rule (paper 004, Tables 5 and 6).
+
+Every row keeps the uid of the example it was made from (`origin`) and the rule in words (`rule`). What is random about
+a row depends on the seed and that uid alone: neither the order of the corpus nor what else is in it plays a part.
+
+*Departures*: the distributed files cut a text at its first full stop and put the tautology there; here it stands before
+the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT. Spelling is disturbed
+in any word of three letters or more, not in files for content and function words.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.lexicon import Wordnet
+
+ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(LABELS))
+
+# kind -> the side that grows, by what, how often
+TAUTOLOGIES = {
+    "word overlap": ("hypothesis", "and true is true", 1),
+    "negation": ("hypothesis", "and false is not true", 1),
+    "length mismatch": ("premise", "and true is true", 5),
+}
+KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
+
+WORD = re.compile(r"[A-Za-z]{3,}")
+ENDING = re.compile(r"\s*([.!?]*[\"']?)\s*$")
+# a whole number from 2 to 999 that is no part of a longer one, of a date, a time or a fraction
+NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBER = re.compile(
+    rf"(?<![\w.,:/-])(?:[2-9]|[1-9]\d{{1,2}}|{'|'.join(NUMBER_WORDS)})(?![\w/-]|[.,:]\d)", re.IGNORECASE
+)
+KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+
+
+def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None = None) -> Corpus:
+    """The stress set of one of `KINDS` made from `corpus`; examples that give no row are counted in `skipped`.
+
+    word overlap, negation, length mismatch   a tautology more; the label stays
+    spelling: swap                            two neighbouring letters of a word of the hypothesis change places
+    spelling: keyboard                        a letter of it becomes its neighbour on a QWERTY keyboard
+    antonym                                   premise against the premise with a word replaced by its antonym in the
+                                              sense that Lesk's rule picks: contradiction, all of them
+    numerical                                 premise against the same with its number replaced: an entailment ("more
+                                              than" less), a contradiction, and the entailment turned round, neutral
+
+    "antonym" needs `wordnet`. "antonym" and "numerical" use each premise once, under its first uid.
+    """
+    if corpus.classes != LABELS:
+        raise CorpusError(f"a stress set is made from a three-way corpus; {corpus.name} has {corpus.classes}")
+    if kind in TAUTOLOGIES:
+        return _tautology(kind, corpus)
+    if kind not in KINDS:
+        raise CorpusError(f"stress: kind={kind!r} is not one of {', '.join(KINDS)}")
+    if kind == "antonym" and wordnet is None:
+        raise CorpusError("stress: antonyms need wordnet=Wordnet() (nli_lib.corpora.lexicon)")
+    if kind.startswith("spelling"):
+        change = _swap if kind == "spelling: swap" else _keyboard
+        return _collect(kind, corpus, lambda row, random: _misspelt(row, change, random), seed)
+    once = corpus[~pd.Series(corpus.premise).duplicated().to_numpy()]
+    if kind == "antonym":
+        return _collect(kind, once, lambda row, random: _antonym(row, wordnet, random), seed)
+    return _collect(kind, once, _numerical, seed)
+
+
+def _tautology(kind: str, corpus: Corpus) -> Corpus:
+    side, words, times = TAUTOLOGIES[kind]
+    tail = f" {words}" * times
+    table = corpus.table.assign(origin=corpus.uid, rule=f'"{words}" {times} x at the end of the {side}')
+    table["uid"] = [f"{uid}#{kind}" for uid in corpus.uid]
+    table[side] = [ENDING.sub(lambda end: tail + end[1], text, count=1) for text in table[side]]
+    return _named(corpus, kind, table, {})
+
+
+Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
+
+
+def _collect(kind: str, corpus: Corpus, rows_of: Callable[..., Iterator[Row]], seed: int) -> Corpus:
+    """The rows that `rows_of` makes of each example, with a random stream of the example's own."""
+    made, empty = [], 0
+    for uid, premise, hypothesis, label in zip(
+        corpus.uid, corpus.premise, corpus.hypothesis, corpus.labels, strict=True
+    ):
+        random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(uid.encode())])
+        rows = list(rows_of((premise, hypothesis, int(label)), random))
+        made += [(f"{uid}#{kind}" + (f"#{at}" if len(rows) > 1 else ""), uid, *row) for at, row in enumerate(rows)]
+        empty += not rows
+    table = pd.DataFrame(made, columns=["uid", "origin", "premise", "hypothesis", "label", "rule"])
+    table = table.assign(corpus=corpus.name, split=corpus.split).astype({"label": np.int64})
+    return _named(corpus, kind, table, {f"nothing to change ({kind})": empty} if empty else {})
+
+
+def _named(corpus: Corpus, kind: str, table: pd.DataFrame, skipped: dict[str, int]) -> Corpus:
+    source = f"{corpus.source}, stress: {kind}"
+    return replace(corpus, table=table, split=f"{corpus.split}, {kind}", skipped=skipped, source=source)
+
+
+# ---------------------------------------------------------------- spelling
+
+
+def _misspelt(row: tuple, change: Callable, random: np.random.Generator) -> Iterator[Row]:
+    """The pair with one word of the hypothesis changed; words are tried in random order until one can be."""
+    premise, hypothesis, label = row
+    words = list(WORD.finditer(hypothesis))
+    for at in random.permutation(len(words)):
+        old, (start, end) = words[at][0], words[at].span()
+        if (new := change(old, random)) != old:
+            yield premise, hypothesis[:start] + new + hypothesis[end:], label, f"{old} -> {new}"
+            return
+
+
+def _swap(word: str, random: np.random.Generator) -> str:
+    places = [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]
+    if not places:
+        return word
+    at = int(random.choice(places))
+    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+
+
+def _keyboard(word: str, random: np.random.Generator) -> str:
+    at = int(random.integers(len(word)))
+    old = word[at]
+    row = next(row for row in KEYBOARD if old.lower() in row)
+    place = row.index(old.lower())
+    new = str(random.choice([row[i] for i in (place - 1, place + 1) if 0 <= i < len(row)]))
+    return word[:at] + (new.upper() if old.isupper() else new) + word[at + 1 :]
+
+
+# ---------------------------------------------------------------- meaning
+
+
+def _antonym(row: tuple, wordnet: Wordnet, random: np.random.Generator) -> Iterator[Row]:
+    premise = row[0]
+    words = list(WORD.finditer(premise))
+    context = [word[0].lower() for word in words]
+    for at in random.permutation(len(words)):
+        old, (start, end) = words[at][0], words[at].span()
+        opposites = sorted(word for word in wordnet.antonyms_in(old.lower(), context) if word.isalpha())
+        if opposites:
+            new = str(random.choice(opposites))
+            new = new.capitalize() if old[0].isupper() else new
+            yield premise, premise[:start] + new + premise[end:], CONTRADICTION, f"{old} -> {new}"
+            return
+
+
+def _numerical(row: tuple, random: np.random.Generator) -> Iterator[Row]:
+    premise = row[0]
+    numbers = list(NUMBER.finditer(premise))
+    if not numbers:
+        return
+    found = numbers[int(random.integers(len(numbers)))]
+    number = int(found[0]) if found[0].isdigit() else 2 + NUMBER_WORDS.index(found[0].lower())
+    less, more = int(random.integers(1, number)), int(random.integers(number + 1, 2 * number + 1))
+
+    def with_number(words: str) -> str:
+        words = words.capitalize() if found[0][0].isupper() else words
+        return premise[: found.start()] + words + premise[found.end() :]
+
+    true = str(random.choice([f"more than {less}", f"less than {more}"]))
+    false = str(random.choice([f"less than {number}", f"more than {number}", f"{more}"]))
+    yield premise, with_number(true), ENTAILMENT, f"{found[0]} -> {true}"
+    yield with_number(true), premise, NEUTRAL, f"{true} -> {found[0]}"
+    yield premise, with_number(false), CONTRADICTION, f"{found[0]} -> {false}"

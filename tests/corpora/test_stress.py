@@ -1,0 +1,135 @@
+"""The stress test made by rule. Alone: pytest tests/corpora/test_stress.py"""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.stress import KEYBOARD, KINDS, NUMBER, TAUTOLOGIES, stress
+
+PAIRS = [
+    ("Two dogs win a game.", "The dogs are playing", 0),
+    ("Two dogs win a game.", "A cat sleeps!", 2),
+    ('He said "no".', "He is 40 years old.", 1),
+    ("It is a.", "I am", 1),
+]
+
+
+class Opposites:
+    """A WordNet of two words."""
+
+    def antonyms_in(self, word, context):
+        assert word in context
+        return {"win": {"lose", "fall_back"}, "no": {"yes"}}.get(word, set())
+
+
+@pytest.fixture
+def corpus():
+    table = pd.DataFrame(PAIRS, columns=["premise", "hypothesis", "label"])
+    return Corpus(table.assign(uid=[f"u{i}" for i in range(len(table))], corpus="own", split="test"), "own", "test")
+
+
+def made(kind, corpus, **more):
+    return stress(kind, corpus, wordnet=Opposites(), **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "premise", "hypothesis"),
+    [
+        ("word overlap", "Two dogs win a game.", "The dogs are playing and true is true"),
+        ("negation", "Two dogs win a game.", "The dogs are playing and false is not true"),
+        ("length mismatch", "Two dogs win a game" + " and true is true" * 5 + ".", "The dogs are playing"),
+    ],
+)
+def test_tautologies_by_hand(corpus, kind, premise, hypothesis):
+    changed = made(kind, corpus)
+    assert (changed.premise[0], changed.hypothesis[0]) == (premise, hypothesis)
+    assert np.array_equal(changed.labels, corpus.labels)
+    assert changed.table["origin"].tolist() == corpus.uid.tolist()
+
+
+def test_a_tautology_stands_before_the_final_punctuation_and_cuts_nothing(corpus):
+    assert made("word overlap", corpus).hypothesis[1] == "A cat sleeps and true is true!"
+    assert made("length mismatch", corpus).premise[2] == 'He said "no"' + " and true is true" * 5 + "."
+
+
+@pytest.mark.parametrize("kind", ["spelling: swap", "spelling: keyboard"])
+@pytest.mark.parametrize("seed", range(5))
+def test_exactly_one_word_is_misspelt(corpus, kind, seed):
+    changed = made(kind, corpus, seed=seed)
+    assert changed.skipped == {f"nothing to change ({kind})": 1}  # "I am" has no word of three letters
+    for origin, hypothesis in zip(changed.table["origin"], changed.hypothesis, strict=True):
+        before = corpus.hypothesis[int(origin[1:])]
+        assert len(hypothesis) == len(before)
+        differing = [i for i in range(len(before)) if before[i] != hypothesis[i]]
+        if kind == "spelling: swap":
+            assert sorted(before) == sorted(hypothesis)
+            assert differing == [differing[0], differing[0] + 1]
+        else:
+            (at,) = differing
+            row = next(row for row in KEYBOARD if before[at].lower() in row)
+            assert abs(row.index(before[at].lower()) - row.index(hypothesis[at].lower())) == 1
+            assert before[at].isupper() == hypothesis[at].isupper()
+
+
+def test_a_word_of_equal_letters_cannot_be_swapped(corpus):
+    same = Corpus(corpus.table.assign(hypothesis="aaa bb"), "own", "test")
+    assert len(made("spelling: swap", same)) == 0
+
+
+def test_antonyms_contradict_and_each_premise_is_used_once(corpus):
+    changed = made("antonym", corpus)
+    assert changed.hypothesis.tolist() == ["Two dogs lose a game."]  # "no" is too short, "fall_back" is no single word
+    assert changed.labels.tolist() == [2]
+    assert changed.table["rule"].tolist() == ["win -> lose"]
+
+
+def number_in(text):
+    words = {"two": 2}
+    found = re.search(r"(more than|less than)? ?(\d+|two)", text.lower())
+    return found[1], words.get(found[2]) or int(found[2])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_follow_from_each_other_as_the_labels_say(corpus, seed):
+    changed = made("numerical", corpus, seed=seed)
+    assert changed.labels.tolist() == [0, 1, 2]
+    (_, n), (kind, bound) = number_in(changed.premise[0]), number_in(changed.hypothesis[0])
+    assert n > bound if kind == "more than" else n < bound
+    assert (changed.premise[1], changed.hypothesis[1]) == (changed.hypothesis[0], changed.premise[0])
+    kind, bound = number_in(changed.hypothesis[2])
+    assert {"more than": n <= bound, "less than": n >= bound, None: n != bound}[kind]
+
+
+@pytest.mark.parametrize("text", ["2.5 km", "10:30", "3/4", "1,500 men", "2-year-old", "one man", "1 man", "route66"])
+def test_what_is_no_plain_number_is_left_alone(text):
+    assert NUMBER.search(text) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_depend_on_seed_and_uid_alone(corpus, kind):
+    there, back = made(kind, corpus), made(kind, corpus[::-1])
+    if kind in ("antonym", "numerical"):
+        assert len(there) == len(back)  # of equal premises the first one's uid is taken
+    else:
+        columns = ["premise", "hypothesis", "label", "rule"]
+        both = [each.table.set_index("uid").sort_index()[columns] for each in (there, back)]
+        pd.testing.assert_frame_equal(*both)
+    assert made(kind, corpus).digest == there.digest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_corpus_gives_an_empty_set(corpus, kind):
+    assert len(made(kind, corpus[:0])) == 0
+
+
+def test_what_cannot_be_made_is_an_error(corpus):
+    with pytest.raises(CorpusError, match="not one of word overlap"):
+        stress("overlap", corpus)
+    with pytest.raises(CorpusError, match="need wordnet"):
+        stress("antonym", corpus)
+    two_way = Corpus(corpus.table.assign(label=0), "own", "test", ("entailment", "non_entailment"))
+    with pytest.raises(CorpusError, match="three-way"):
+        stress(next(iter(TAUTOLOGIES)), two_way)
