@@ -9,6 +9,8 @@ SEEDS ?=
 NLI_DATA ?=
 JOBS ?= $(if $(filter smoke,$(SCALE)),2,1)
 export NLI_DATA
+# .ci/setup leaves compiling to the first import; where this is set (many containers) every import would compile again
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 STUDY := $(PY) -m nli_lib
@@ -38,7 +40,7 @@ test: .venv/.test
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(STUDY) run --scale smoke --jobs 2 || echo "the tests below say what is wrong"
-	@$(PY) -m pytest -n 2 -m "not gpu"
+	@$(PY) -m pytest -n 2 --dist worksteal -m "not gpu"
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks
