@@ -18,6 +18,9 @@ CSV_ROWS = 20_000
 SUFFIXES = (".csv", ".parquet")
 
 
+pd.options.styler.format.na_rep = ""  # a missing field is shown as it is stored, empty
+
+
 class TableError(ValueError):
     """A table cannot be kept; the message says why and what to do."""
 
