@@ -84,6 +84,11 @@ class RunSpec(BaseModel):
         return RUNS / self.id
 
 
+# The recipe by which paper 004 sorts examples (its section 4 and released code, H1), where it differs from the
+# defaults. Its learning rate, 1e-5 in the paper and 5e-6 in the code, is for RoBERTa-base; here the scale's is taken.
+CHARACTERISE = {"epochs": 5, "weight_decay": 0.05, "clip": 1.5, "warmup": 0.2, "max_length": 256}
+
+
 class Scale(BaseModel):
     """One setting of the dial: which corpus, how much of it, which encoder, how many seeds."""
 
@@ -96,6 +101,10 @@ class Scale(BaseModel):
     suite_limit: int | None = Field(description="pairs of each evaluation set; None takes all")
     compared: dict[str, str] = Field(description="corpora set beside each other as in paper 000, each with its split")
     compared_limit: int | None = Field(description="pairs of each compared corpus that a model is trained on")
+    characterised: dict[str, tuple[str, str]] = Field(
+        description="corpora sorted by difficulty as in paper 004: the split that is sorted, and the one to train on"
+    )
+    characterised_limit: int | None = Field(description="pairs of each of those splits; None takes all")
     model: str
     epochs: int
     learning_rate: float
@@ -111,6 +120,8 @@ SCALES = {
         suite_limit=500,
         compared={"planted": "train"},
         compared_limit=2_000,
+        characterised={"planted": ("test", "train")},
+        characterised_limit=600,
         model="minilm",
         epochs=3,
         learning_rate=2e-4,
@@ -124,6 +135,8 @@ SCALES = {
         suite_limit=None,
         compared={"mnli": "validation_matched", "wanli": "train"},
         compared_limit=3_000,
+        characterised={"snli": ("test", "validation"), "mnli": ("validation_matched", "validation_mismatched")},
+        characterised_limit=None,
         model="minilm",
         epochs=4,
         learning_rate=1e-4,
@@ -137,6 +150,12 @@ SCALES = {
         suite_limit=None,
         compared={"mnli": "train", "wanli": "train"},
         compared_limit=None,
+        characterised={
+            "snli": ("test", "train"),
+            "mnli": ("validation_matched", "train"),
+            "fever": ("validation", "train"),
+        },
+        characterised_limit=None,
         model="roberta-large",
         epochs=5,
         learning_rate=1e-5,
