@@ -33,7 +33,7 @@ DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", 
 
 # Modules on top of the house: they draw or manage and change no recorded number.
 SHOWING = {"study", "record", "parameters", "tables", "runner", "worker", "book", "doctor", "cli"}
-RECKONING = {"evaluate", "inference"}  # the modules of report/ whose numbers are recorded; the others draw
+RECKONING = {"evaluate", "inference", "contrasts"}  # the modules of report/ whose numbers are recorded; the others draw
 
 LIBRARY = Path(__file__).resolve().parent
 

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING
 
 from nli_lib import record as records
 from nli_lib import spec as project
-from nli_lib.parameters import ParameterError, Rule, check, literals
-from nli_lib.spec import SCALES, RunSpec, Scale
+from nli_lib.parameters import SUFFIXES, ParameterError, Rule, check, literals
+from nli_lib.spec import CHARACTERISE, SCALES, RunSpec, Scale
 from nli_lib.store import environment
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Study:
     """One notebook's part in a study.
 
     Attributes: `params` (dict), `scale` (the `Scale` row of the dial), `study` (name of the results folder),
-    `corpus_name`, `train_split`, `test_split`, `seeds` (tuple of ints), `show_only`, `data_dir`.
+    `corpus_name`, `train_split`, `test_split`, `characterised`, `seeds` (tuple of ints), `show_only`, `data_dir`.
     """
 
     def __init__(self, notebook: str, params: dict[str, object]):
@@ -141,6 +141,24 @@ class Study:
             "learning_rate": self.scale.learning_rate,
         }
         return RunSpec(**{**fields, "view": view, "seed": seed, **changes})
+
+    @property
+    def characterised(self) -> dict[str, tuple[str, str | None]]:
+        """Corpora to sort by difficulty (paper 004): name -> (the split that is sorted, another split to train on).
+
+        The scale's own list, or the one corpus that was asked for. A user's file has no other split: None.
+        """
+        if self.corpus_name == self.scale.corpus:
+            return dict(self.scale.characterised)
+        other = None if self.corpus_name.endswith(SUFFIXES) else self.train_split
+        return {self.corpus_name: (self.test_split, other)}
+
+    def characterising(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
+        """The `RunSpec` that records `corpus` as paper 004 does: settled, five epochs, its recipe (`CHARACTERISE`)."""
+        # a user's file is known by its path, which the corpus's own name has lost
+        name = self.corpus_name if self.corpus_name.endswith(SUFFIXES) else corpus.name
+        where = {"corpus": name, "split": corpus.split, "limit": self.scale.characterised_limit}
+        return self.spec(view, seed, **{**where, **CHARACTERISE, **changes})
 
     # ------------------------------------------------------------ tables
 

@@ -65,6 +65,23 @@ class Wordnet:
         return self._reader.morphy(word) or word
 
 
+def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
+    """The dictionaries at hand, by the names that `measure.spurious.every_measure` takes, and what is missing: name of
+    the measure -> what to install.
+    """
+    found, missing = {}, {}
+    try:
+        _spelling()
+        found["unknown"] = unknown_words
+    except LexiconError as error:
+        missing["misspelled"] = str(error)
+    try:
+        found["wordnet"] = Wordnet()
+    except LexiconError as error:
+        missing["antonyms"] = str(error)
+    return found, missing
+
+
 @functools.cache
 def _open_wordnet():
     try:

@@ -116,6 +116,25 @@ def antonyms(
     return _share(hypothesis.counts().multiply(called_for).sum(axis=1), hypothesis.lengths)
 
 
+def every_measure(
+    premises: Texts, hypotheses: Texts, *, unknown: Callable | None = None, wordnet: object | None = None
+) -> dict[str, Floats]:
+    """The five measures and their sound variants by name, each (N,); those whose dictionary is not given are left out.
+
+    unknown  as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.lexicon.Wordnet`)
+    """
+    texts = (premises, hypotheses)
+    found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}
+    for name, sound in (("{}", False), ("{}, sound", True)):
+        found[name.format("negation")] = negation(*texts, sound=sound)
+        if unknown:
+            found[name.format("misspelled")] = misspelled(*texts, unknown, sound=sound)
+        if wordnet:
+            base_form = wordnet.base_form if sound else None
+            found[name.format("antonyms")] = antonyms(*texts, wordnet.antonyms_of, base_form=base_form)
+    return found
+
+
 def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -> tuple[Tokens, Tokens]:
     """Tokens of both sides over one vocabulary; with `contractions` an apostrophe inside a word is kept as a letter."""
     if len(premises) != len(hypotheses):

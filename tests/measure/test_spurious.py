@@ -169,3 +169,14 @@ def test_what_is_missing_says_what_to_install(monkeypatch, tmp_path):
             lexicon.Wordnet()
     finally:
         lexicon._open_wordnet.cache_clear()
+
+
+def test_every_measure_by_name_and_those_without_a_dictionary_left_out():
+    texts = (["A dog isn't here.", ""], ["No dog.", "?!"])
+    bare = spurious.every_measure(*texts)
+    assert list(bare) == ["word overlap", "length mismatch", "negation", "negation, sound"]
+    assert bare["negation"].tolist() == [1, 0]
+    assert all(values.shape == (2,) for values in bare.values())
+    full = spurious.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})
+    assert full["misspelled"].tolist() == [1 / 6, 0]
+    assert "antonyms" not in full

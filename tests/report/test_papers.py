@@ -1,7 +1,10 @@
 """Fast, any machine: pytest tests/report/test_papers.py"""
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from nli_lib.corpora.stress import NAIK_SHARES
 from nli_lib.report.papers import PAPERS, PaperError, paper_table, paper_value, paper_values
 
 CITED = (
@@ -63,6 +66,19 @@ def test_table_4_recomposes_table_1_for_multinli():
     parts = [accuracy[f"{level}-multinli-roberta"] for level in ("easy", "ambiguous", "hard")]
     whole = sum(w * a for w, a in zip(weights, parts, strict=True)) / sum(weights)
     assert whole == pytest.approx(paper_value("004-table1-multinli-pair"), abs=5e-5)
+
+
+def test_tables_5_and_6_of_paper_004_weigh_their_kinds_by_size():
+    """Fixture F11: one set of weights, the sizes of the stress test's parts, gives every "overall" of both tables."""
+    tables = pd.concat([paper_table("004", "Table 5"), paper_table("004", "Table 6")])
+    kinds, overall = tables.drop(columns="overall"), tables["overall"]
+    assert list(kinds.columns) == list(NAIK_SHARES)
+    weights = np.array(list(NAIK_SHARES.values()))
+    assert weights.sum() == pytest.approx(1, abs=1e-3)
+    fitted = np.linalg.lstsq(kinds.to_numpy(), overall.to_numpy(), rcond=None)[0]
+    assert np.abs(kinds @ fitted - overall).max() < 1e-4
+    assert np.abs(weights - fitted).max() < 1e-3
+    assert np.abs(kinds.mean(axis=1) - overall).max() > 0.01  # the plain mean is another number
 
 
 def test_unknown_places_are_errors_that_help():

@@ -1,0 +1,67 @@
+"""What a hundred models make of an example: how many of them got it right.
+
+McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a seed of
+its own, and released for every example of dev matched how many of the hundred were right. It is the outside truth for
+difficulty: no model of ours had a part in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import Corpus, CorpusError
+
+SPLIT = ("mnli", "validation_matched")
+ROWS = 9_815  # examples of the split, in the order that `index` counts
+FILES = ("mnli_development_set_number_of_correct_responses.txt", "mnli_dev_matched_n_correct_of_100_berts.tsv")
+FOLDERS = ("training_dynamics", "berts_of_a_feather", "hans/berts_of_a_feather", ".")
+
+
+def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """The examples of `corpus` that the hundred models were asked, one row each, in the corpus's order.
+
+    position  place of the example in `corpus`
+    right     how many of the 100 models gave its gold label, 0 to 100
+
+    Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. A file that does not
+    belong to the corpus (another number of rows, an index that repeats) is a `CorpusError`.
+    """
+    path = _find(data_dir) if (corpus.name, corpus.split) == SPLIT else None
+    if path is None:
+        return pd.DataFrame({"position": pd.Series(dtype=int), "right": pd.Series(dtype=int)})
+    counts = _read(path)
+    positions = np.arange(len(corpus))
+    index = corpus.table["index"].to_numpy(dtype=int) if "index" in corpus.table else positions
+    if "index" not in corpus.table and len(corpus) != ROWS:
+        raise CorpusError(
+            f"{path.name} names its examples by their place in the whole of MultiNLI dev matched, but {corpus.source} "
+            f"has {len(corpus):,} of {ROWS:,} examples and no field 'index': load the whole split."
+        )
+    known = np.isin(index, counts.index)
+    return pd.DataFrame({"position": positions[known], "right": counts.loc[index[known]].to_numpy()})
+
+
+def _find(data_dir: str | None) -> Path | None:
+    folder = sources.data_folder(data_dir)
+    places = [folder / place / file for place in FOLDERS for file in FILES] if folder else []
+    return next((path for path in places if path.is_file()), None)
+
+
+def _read(path: Path) -> pd.Series:
+    """index -> number right, of the release (commas, "number of correct responses (out of 100)") or of a tsv copy."""
+    table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+    named = [column for column in table if "correct" in column]
+    if "index" not in table or len(named) != 1:
+        raise CorpusError(f"{path}: columns 'index' and '... correct ...' are wanted; found {list(table)}.")
+    counts = table.set_index("index")[named[0]]
+    wrong = ~counts.between(0, 100)
+    if len(counts) != ROWS or counts.index.has_duplicates or wrong.any():
+        row = int(np.flatnonzero(counts.index.duplicated() | wrong)[0]) + 2 if len(counts) == ROWS else len(counts) + 1
+        raise CorpusError(
+            f"{path}: row {row}: {ROWS:,} rows are wanted, each index once, each count from 0 to 100. Fetch it again."
+        )
+    return counts

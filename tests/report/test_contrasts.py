@@ -1,0 +1,78 @@
+"""Tests between labels within levels, and their control for size. Alone: pytest tests/report/test_contrasts.py"""
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from nli_lib.report.contrasts import COLUMNS, label_tests, matched_tests
+
+NAMES = ("easy", "ambiguous", "hard")
+
+
+def planted(n=600, seed=0):
+    """One measure that follows the label everywhere, one that follows nothing; levels of 400, 100 and 100 pairs."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 3, n)
+    levels = np.repeat([0, 1, 2], [n - 200, 100, 100])
+    measures = {"tied": labels + random.normal(0, 1.7, n), "free": random.normal(size=n)}
+    return measures, labels, levels
+
+
+def test_by_hand():
+    # entailment {3, 4} against neutral {1, 2}: every one is larger, U = 4, effect 1
+    measures = {"m": np.array([3.0, 4.0, 1.0, 2.0])}
+    tests = label_tests(measures, np.array([0, 0, 1, 1]), np.zeros(4, int), NAMES)
+    assert tuple(tests.columns) == COLUMNS
+    (row,) = tests.to_dict("records")
+    assert (row["pair"], row["level"], row["n_a"], row["n_b"]) == ("entailment - neutral", "easy", 2, 2)
+    assert (row["u"], row["effect"]) == (4.0, 1.0)
+    assert row["p_bonferroni"] == pytest.approx(min(1, 9 * row["p"]))
+    assert row["stars"] == "ns"
+
+
+def test_equal_to_one_test_at_a_time():
+    measures, labels, levels = planted()
+    tests = label_tests(measures, labels, levels, NAMES).set_index(["measure", "level", "pair"])
+    assert len(tests) == 2 * 3 * 3
+    a = measures["tied"][(levels == 2) & (labels == 0)]
+    b = measures["tied"][(levels == 2) & (labels == 2)]
+    expected = mannwhitneyu(a, b, alternative="two-sided", method="asymptotic", use_continuity=True)
+    assert tests.loc[("tied", "hard", "entailment - contradiction"), "p"] == pytest.approx(expected.pvalue)
+
+
+def test_order_of_the_examples_does_not_matter():
+    measures, labels, levels = planted()
+    order = np.random.default_rng(3).permutation(len(labels))
+    mixed = label_tests({k: v[order] for k, v in measures.items()}, labels[order], levels[order], NAMES)
+    assert mixed.equals(label_tests(measures, labels, levels, NAMES))
+
+
+def test_a_small_part_finds_less_of_the_same_difference():
+    measures, labels, levels = planted()
+    whole = label_tests(measures, labels, levels, NAMES).set_index(["measure", "level"])
+    assert (whole.loc[("tied", "easy"), "p_bonferroni"] <= 0.05).all()
+    parts = matched_tests({"tied": measures["tied"]}, labels, levels == 0, levels == 2, parts=60)
+    found = (parts["p_bonferroni"] <= 0.05).mean()
+    assert 0.05 < found < 0.9
+    assert parts["effect"].abs().mean() == pytest.approx(whole.loc[("tied", "easy"), "effect"].abs().mean(), abs=0.1)
+
+
+def test_parts_have_the_labels_of_the_level_and_depend_on_the_seed_alone():
+    measures, labels, levels = planted()
+    call = dict(parts=5, seed=1)
+    first = matched_tests(measures, labels, levels == 0, levels == 2, **call)
+    assert first.equals(matched_tests(measures, labels, levels == 0, levels == 2, **call))
+    assert not first.equals(matched_tests(measures, labels, levels == 0, levels == 2, parts=5, seed=2))
+    assert len(first) == 5 * 2 * 3
+
+
+def test_a_label_that_is_rare_in_the_pool_gives_all_it_has():
+    labels = np.array([0, 1, 2, 0, 1, 2, 0, 1])
+    levels = np.array([0, 0, 0, 2, 2, 2, 2, 2])
+    tests = matched_tests({"m": np.arange(8.0)}, labels, levels == 0, levels == 2, parts=1)
+    assert len(tests) == 3
+
+
+def test_a_level_without_a_label_has_no_test_for_it():
+    tests = label_tests({"m": np.arange(4.0)}, np.array([0, 0, 1, 1]), np.array([0, 0, 0, 2]), NAMES)
+    assert tests[["level", "pair"]].to_numpy().tolist() == [["easy", "entailment - neutral"]]
