@@ -59,7 +59,7 @@ def test_a_small_part_finds_less_of_the_same_difference():
 
 def test_parts_have_the_labels_of_the_level_and_depend_on_the_seed_alone():
     measures, labels, levels = planted()
-    call = dict(parts=5, seed=1)
+    call = {"parts": 5, "seed": 1}
     first = matched_tests(measures, labels, levels == 0, levels == 2, **call)
     assert first.equals(matched_tests(measures, labels, levels == 0, levels == 2, **call))
     assert not first.equals(matched_tests(measures, labels, levels == 0, levels == 2, parts=5, seed=2))
