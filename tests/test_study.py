@@ -306,16 +306,16 @@ def test_other_versions_are_another_environment(home):
 # ---------------------------------------------------------------- what paper 004 sorts
 
 
-def test_the_splits_to_sort_are_the_scales_or_the_corpus_that_was_asked_for(tmp_path):
+def test_the_splits_to_sort_are_the_scales_or_the_corpus_that_was_asked_for(home):
     assert started().characterised == {"planted": ("test", "train")}
     assert set(begin("10_try", {"SCALE": "small"}).characterised) == {"snli", "mnli"}
     assert begin("10_try", {"SCALE": "small", "CORPUS": "sick"}).characterised == {"sick": ("test", "train")}
-    mine = tmp_path / "mine.csv"
+    mine = home / "mine.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     assert begin("10_try", {"CORPUS": str(mine)}).characterised == {str(mine): ("test", None)}
 
 
-def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(tmp_path):
+def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(home):
     study = started()
     corpus = study.corpus("test", limit=20)
     spec = study.characterising(corpus, "hypothesis", 1)
@@ -323,7 +323,7 @@ def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(tmp_path)
     recipe = (spec.epochs, spec.batch_size, spec.weight_decay, spec.clip, spec.warmup, spec.capture)
     assert recipe == (5, 32, 0.05, 1.5, 0.2, "settled")
     assert (spec.model, spec.learning_rate) == (study.scale.model, study.scale.learning_rate)
-    mine = tmp_path / "mine.csv"
+    mine = home / "mine.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     own = begin("10_try", {"CORPUS": str(mine)})
     assert own.characterising(own.corpus("test")).corpus == str(mine)
