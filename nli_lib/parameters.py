@@ -20,7 +20,7 @@ from nli_lib.spec import SCALES
 # Corpora that `nli_lib.corpora.sources.load` knows by name; anything else in CORPUS is the path of a file.
 CORPORA = [
     "planted", "snli", "mnli", "anli", "wanli", "hans", "fever", "sick",
-    "cad", "breaking_nli", "med", "qnli", "rte", "wnli", "chaosnli", "disco",
+    "cad", "breaking_nli", "med", "qnli", "rte", "wnli", "chaosnli", "disco", "stress",
 ]  # fmt: skip
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".gz")
 MOST_SEEDS = 20

@@ -129,6 +129,31 @@ def _disco() -> dict[str, Split]:
     return {**splits, "all": Split(("disco.jsonl",))}
 
 
+def _stress() -> dict[str, Split]:
+    """The stress test as Naik et al. distribute it: kind/part, the parts as those of MultiNLI dev."""
+    sizes = {"matched": 9_815, "mismatched": 9_832}
+    names = {
+        "word_overlap": "Word_Overlap/multinli_0.9_taut2_{}.jsonl",
+        "negation": "Negation/multinli_0.9_negation_{}.jsonl",
+        "length_mismatch": "Length_Mismatch/multinli_0.9_length_mismatch_{}.jsonl",
+        "spelling_swap": "Spelling_Error/multinli_0.9_dev_gram_swap_{}.jsonl",
+        "spelling_keyboard": "Spelling_Error/multinli_0.9_dev_gram_keyboard_{}.jsonl",
+        "spelling_content": "Spelling_Error/multinli_0.9_dev_gram_contentword_swap_perturbed_{}.jsonl",
+        "spelling_function": "Spelling_Error/multinli_0.9_dev_gram_functionword_swap_perturbed_{}.jsonl",
+        "antonym": "Antonym/multinli_0.9_antonym_{}.jsonl",
+    }
+    rows = {"antonym": {"matched": 1_561, "mismatched": 1_734}, "spelling_content": {"matched": 8_243}}
+    rows.update(dict.fromkeys(("word_overlap", "negation", "length_mismatch"), sizes))
+    splits = {
+        f"{kind}/{part}": Split((name.format(part),), rows=rows.get(kind, {}).get(part))
+        for kind, name in names.items()
+        for part in sizes
+    }
+    # the copy in EQUATE is the same set with blanks around its punctuation
+    numerical = ("Numerical_Reasoning/multinli_0.9_quant_hard.jsonl", "equate_StressTest_quantitative.csv")
+    return {**splits, "numerical": Split(numerical, rows=7_596)}
+
+
 _BY_SA, _BY_NC, _GLUE_TERMS = "CC BY-SA 4.0", "CC BY-NC 4.0", "GLUE terms of each task; QNLI CC BY-SA 4.0"
 _SICK = {
     "train": Split(("SICK_train.txt", "SICK.txt"), rows=4_500),
@@ -194,6 +219,13 @@ SOURCES: dict[str, Source] = {
         "WNLI", adapters.wnli, _glue(635, 71), _GLUE_TERMS, ("glue/WNLI", "WNLI", "wnli"), "nyu-mll/glue", "wnli"
     ),
     "chaosnli": Source("ChaosNLI", adapters.chaosnli, _CHAOS, _BY_NC, ("chaosnli", "chaosNLI_v1.0")),
+    "stress": Source(
+        "NLI stress test",
+        adapters.snli,
+        _stress(),
+        "none stated; sentences from MultiNLI",
+        ("stress", "StressTests", "Stress_Tests", "Stress-Tests"),
+    ),
     "disco": Source("DISCO", adapters.disco, _disco(), "MIT; sentences from SNLI", ("disco", "data")),
 }
 

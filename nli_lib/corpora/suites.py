@@ -59,6 +59,18 @@ SUITES: dict[str, tuple[Member, ...]] = {
         Member("cad", "revised_hypothesis/test", "Human-CAD hypothesis"),
         _CAD,
     ),
+    # the official files of the stress test of Naik et al., from MultiNLI dev matched
+    "stress": (
+        Member("stress", "word_overlap/matched", "word overlap"),
+        Member("stress", "negation/matched", "negation"),
+        Member("stress", "length_mismatch/matched", "length mismatch"),
+        Member("stress", "spelling_swap/matched", "spelling: swap"),
+        Member("stress", "spelling_keyboard/matched", "spelling: keyboard"),
+        Member("stress", "spelling_content/matched", "spelling: content words"),
+        Member("stress", "spelling_function/matched", "spelling: function words"),
+        Member("stress", "antonym/matched", "antonym"),
+        Member("stress", "numerical", "numerical"),
+    ),
     "planted": (Member("planted", "test", "Planted test"), Member("planted", "challenge", "Planted challenge")),
 }
 

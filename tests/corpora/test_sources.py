@@ -283,6 +283,28 @@ def test_disco(tmp_path):
     assert corpus.table["span_prev"].tolist() == ["sits"]
 
 
+def test_stress_test_in_its_own_folders_and_in_equates_copy(tmp_path):
+    row = {
+        "pairID": "63735n",
+        "gold_label": "neutral",
+        "sentence1": "A dog sits.",
+        "sentence2": "It barks and true is true",
+    }
+    jsonl(tmp_path, "StressTests/Word_Overlap/multinli_0.9_taut2_matched.jsonl", row)
+    corpus = load("stress", "word_overlap/matched", tmp_path)
+    assert (corpus.uid[0], corpus.labels.tolist(), corpus.classes) == ("63735n", [N], LABELS)
+    path = tmp_path / "stress/equate_StressTest_quantitative.csv"
+    path.parent.mkdir()
+    path.write_text(
+        'premise,hypothesis,label,sample_index\n"6 dogs , 2 cats","more than 1 dogs , 2 cats",entailment,0\n'
+    )
+    numerical = load("stress", "numerical", tmp_path)
+    assert numerical.premise[0] == "6 dogs , 2 cats"
+    assert numerical.labels.tolist() == [E]
+    with pytest.raises(CorpusError, match="multinli_0.9_antonym_mismatched.jsonl"):
+        load("stress", "antonym/mismatched", tmp_path)
+
+
 def tiny_snli(folder, name="snli/snli_1.0_test.jsonl", rows=20):
     row = {"sentence1": "A boy reads.", "gold_label": "neutral"}
     jsonl(folder, name, *({**row, "sentence2": f"Text {i}.", "pairID": f"p{i:02d}"} for i in range(rows)))
@@ -487,6 +509,7 @@ COUNTS = [
     ("chaosnli", "mnli_m", [741, 583, 275], 0),
     ("disco", "e2n", [0, 5698, 0], 0),
     ("disco", "n2c", [0, 0, 3476], 0),
+    ("stress", "numerical", [2532, 2532, 2532], 0),
 ]
 
 

@@ -1,14 +1,21 @@
 """The stress test made by rule. Alone: pytest tests/corpora/test_stress.py"""
 
+import gzip
+import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.stress import KEYBOARD, KINDS, NUMBER, TAUTOLOGIES, stress
 
+REAL = os.environ.get("NLI_DATA")
 PAIRS = [
     ("Two dogs win a game.", "The dogs are playing", 0),
     ("Two dogs win a game.", "A cat sleeps!", 2),
@@ -133,3 +140,21 @@ def test_what_cannot_be_made_is_an_error(corpus):
     two_way = Corpus(corpus.table.assign(label=0), "own", "test", ("entailment", "non_entailment"))
     with pytest.raises(CorpusError, match="three-way"):
         stress(next(iter(TAUTOLOGIES)), two_way)
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
+@pytest.mark.parametrize("kind", ["word overlap", "negation", "length mismatch"])
+def test_tautologies_are_those_made_elsewhere_from_multinli(kind):
+    """Another hand made these sets from MultiNLI dev matched by the same rule."""
+    path = Path(REAL, "stress", f"regenerated_multinli_{kind.replace(' ', '_')}_matched.jsonl.gz")
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not at hand")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        theirs = [json.loads(line) for line in file]
+    ours = stress(kind, sources.load("mnli", "validation_matched", REAL))
+    side = "premise" if kind == "length mismatch" else "hypothesis"
+    texts = [row["sentence1" if side == "premise" else "sentence2"] for row in theirs]
+    same = np.array([a.split() == b.split() for a, b in zip(getattr(ours, side), texts, strict=True)])
+    assert same.mean() > 0.99
+    assert [LABELS[label] for label in ours.labels] == [row["gold_label"] for row in theirs]
