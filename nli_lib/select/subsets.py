@@ -1,0 +1,42 @@
+"""Parts of a training set by difficulty: those that paper 004 trains on (its Tables 5 and 6), as selections."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nli_lib.select.selection import Selection
+
+QUANTILES = (0.33, 0.66)
+EASY, AMBIGUOUS, HARD = range(3)
+LEVELS = {
+    "easy": (EASY,),
+    "easy+ambiguous": (EASY, AMBIGUOUS),
+    "ambiguous": (AMBIGUOUS,),
+    "ambiguous+hard": (AMBIGUOUS, HARD),
+    "easy+hard": (EASY, HARD),
+    "hard": (HARD,),
+}
+
+
+def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike) -> dict[str, Selection]:
+    """The nine training sets by name, in the order of the paper's tables; "all" is the last.
+
+    level        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.difficulty.levels`)
+    variability  (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
+    margin       (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
+
+    Source: paper 004 section 4.2 and its code (H11). *Departures*: the text calls the first of these "the top 66 %
+    percentile"; the code keeps a third, and so do its tables.
+    """
+    level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
+    if not level.shape == variability.shape == margin.shape or level.ndim != 1:
+        raise ValueError(f"shapes {level.shape}, {variability.shape}, {margin.shape}: give three arrays (N,)")
+    low, high = np.quantile(margin, QUANTILES)
+    keeps = {
+        "data maps": variability > np.quantile(variability, QUANTILES[1]),
+        "aum": (margin > low) & (margin < high),
+        **{name: np.isin(level, wanted) for name, wanted in LEVELS.items()},
+    }
+    subsets = {name: Selection.where(keep, dropped=f"not in {name}") for name, keep in keeps.items()}
+    return {**subsets, "all": Selection.all(len(level))}
