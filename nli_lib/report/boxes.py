@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from nli_lib.report.style import COLOURS, INK, SERIES, WIDTH, styled
 
+MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4}
+
 
 @styled
 def boxes(
@@ -28,19 +30,24 @@ def boxes(
     """One panel for each of ``columns``: its boxes over the values of ``group`` in ``order``, split by ``hue``.
 
     The box spans the quartiles, the whiskers reach the last value within 1.5 of its length; points beyond are not
-    drawn. ``notes`` maps (column, value of group) to lines written below that group, such as stars of significance.
-    A ``hue`` of label names takes the labels' colours.
+    drawn, the mean is a diamond. A column of zeros and ones is drawn as bars of its share instead. ``notes`` maps
+    (column, value of group) to lines written below that group, such as stars of significance. A ``hue`` of label names
+    takes the labels' colours.
     """
     down = -(-len(columns) // across)
     figure, panels = plt.subplots(down, across, figsize=(WIDTH, height * down), squeeze=False)
     values = list(table[hue].unique()) if hue else []
     palette = {value: COLOURS.get(value, SERIES[i % len(SERIES)]) for i, value in enumerate(values)}
     for axes, column in zip(panels.flat, columns, strict=False):
-        sns.boxplot(
-            table, x=group, y=column, hue=hue, order=order, palette=palette or None, color=None if hue else SERIES[4],
-            showfliers=False, saturation=1, linewidth=0.9, linecolor=INK, gap=0.12 if hue else 0, ax=axes,
-            legend="auto" if hue and axes is panels.flat[0] else False,
-        )  # fmt: skip
+        look = {"hue": hue, "order": order, "palette": palette or None, "color": None if hue else SERIES[4]}
+        look |= {"saturation": 1, "legend": "auto" if hue and axes is panels.flat[0] else False, "ax": axes}
+        if table[column].isin((0, 1)).all():
+            sns.barplot(table, x=group, y=column, errorbar=None, linewidth=0.9, edgecolor=INK, **look)
+        else:
+            sns.boxplot(
+                table, x=group, y=column, showfliers=False, linewidth=0.9, linecolor=INK, gap=0.12 if hue else 0,
+                showmeans=True, meanprops=MEAN, **look,
+            )  # fmt: skip
         words = [f"{value}\n{(notes or {}).get((column, value), '')}".rstrip() for value in order]
         axes.set(xlabel="", ylabel="", xticks=range(len(order)), xticklabels=words)
         axes.set_title(column)

@@ -32,7 +32,8 @@ def test_points_beyond_the_whiskers_are_not_drawn():
     drawn = table()
     drawn.loc[0, "overlap"] = 1000.0
     figure = boxes(drawn, ["overlap"], group="level", order=LEVELS)
-    assert max(y for line in figure.axes[0].lines for y in line.get_ydata()) <= 1
+    lines = [line for line in figure.axes[0].lines if line.get_marker() != "D"]
+    assert max(y for line in lines for y in line.get_ydata()) <= 1
 
 
 def test_labels_split_the_boxes_and_notes_stand_below():
@@ -42,3 +43,16 @@ def test_labels_split_the_boxes_and_notes_stand_below():
     assert words == ["easy\nE·N ***", "hard\nE·N ns"]
     assert [text.get_text() for text in figure.legends[0].texts] == ["entailment", "neutral"]
     assert figure.axes[1].get_legend() is None
+
+
+def test_yes_or_no_is_drawn_as_shares():
+    drawn = table().assign(negated=np.arange(400) % 4 == 0)  # every second of the easy ones
+    figure = boxes(drawn.astype({"negated": float}), ["negated"], group="level", order=LEVELS)
+    assert [bar.get_height() for bar in figure.axes[0].patches] == [0.5, 0.0]
+
+
+def test_the_mean_is_a_diamond():
+    drawn = table()
+    figure = boxes(drawn, ["overlap"], group="level", order=LEVELS)
+    marks = [float(line.get_ydata()[0]) for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert np.allclose(marks, [drawn.loc[drawn["level"] == level, "overlap"].mean() for level in LEVELS])
