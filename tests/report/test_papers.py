@@ -31,6 +31,8 @@ CITED = (
     "med",
     "fever",
     "glue",
+    "berts",
+    "stresstest",
 )
 
 
