@@ -1,0 +1,88 @@
+"""Where a model that did not train on an example contradicts its label, and by how much (paper 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib.corpora.labels import LABELS
+
+AGREE = ""
+KINDS = tuple(f"P{p}G{g}" for p in range(len(LABELS)) for g in range(len(LABELS)) if p != g)
+PRUNED = "P1G0"  # the model says neutral, the label entailment
+THRESHOLD = 2.0
+
+
+def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
+    """How prediction and label disagree, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; "" where they agree.
+
+    Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
+    class.
+    Source: paper 002 section 3 (E2); class numbers as `LABELS`.
+    """
+    scores, gold = _checked(logits, labels)
+    predicted = scores.argmax(axis=1)
+    names = np.array(
+        [[f"P{p}G{g}" if p != g else AGREE for g in range(scores.shape[1])] for p in range(scores.shape[1])]
+    )
+    return names[predicted, gold]
+
+
+def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """How strongly the model contradicts the label: logit of the prediction minus that of the label, 0 and up.
+
+    Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
+    Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
+    probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
+    Source: paper 002, "model confidence" (E3). *Departures*: the paper's name for it is kept out of the code, because
+    elsewhere confidence is a probability.
+    """
+    scores, gold = _checked(logits, labels)
+    return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
+
+
+def suspects(
+    logits: ArrayLike, labels: ArrayLike, *, kinds: Sequence[str] = (PRUNED,), threshold: float = THRESHOLD
+) -> NDArray[np.bool_]:
+    """Examples whose label is probably wrong, (N,): a mismatch of one of `kinds`, its gap strictly above `threshold`.
+
+    Source: paper 002 section 3 (E5): P1G0 above 2.0 is pruned.
+    """
+    if unknown := sorted(set(kinds) - set(KINDS)):
+        raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
+    return np.isin(mismatch(logits, labels), list(kinds)) & (logit_gap(logits, labels) > threshold)
+
+
+def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, share: float = 0.5) -> float | None:
+    """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
+
+    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges e0 < e1 < ...: intervals
+    [e0, e1), ..., the last one open above. An interval without an example decides nothing.
+    Source: paper 002 section 3 (E4), which reads 2.0 off its Figure 2.
+    """
+    gap, wrong, edges = np.asarray(gap, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(edges, dtype=float)
+    if gap.shape != wrong.shape or gap.ndim != 1:
+        raise ValueError(f"gap has shape {gap.shape}, wrong {wrong.shape}: give two arrays (N,)")
+    if edges.ndim != 1 or len(edges) == 0 or (np.diff(edges) <= 0).any():
+        raise ValueError(f"edges must rise, not {edges.tolist()}")
+    inside = np.searchsorted(edges, gap, side="right") - 1
+    chosen = None
+    for at in reversed(range(len(edges))):
+        part = wrong[inside == at]
+        if len(part) and part.mean() <= share:
+            return chosen
+        chosen = float(edges[at]) if len(part) else chosen
+    return chosen
+
+
+def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    scores, gold = np.asarray(logits, dtype=np.float64), np.asarray(labels)
+    if scores.ndim != 2 or gold.shape != scores.shape[:1]:
+        raise ValueError(f"logits have shape {scores.shape}, labels {gold.shape}: give (N, C) and (N,)")
+    if not np.isfinite(scores).all():
+        raise ValueError(f"logits of example {int(np.flatnonzero(~np.isfinite(scores).all(1))[0])} are not finite")
+    if len(gold) and not (gold.min() >= 0 and gold.max() < scores.shape[1]):
+        raise ValueError(f"labels go from {gold.min()} to {gold.max()}, the logits have {scores.shape[1]} classes")
+    return scores, gold.astype(np.int64)

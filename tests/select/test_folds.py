@@ -1,0 +1,47 @@
+"""Folds: every example once, no group split, nothing that cannot be scored. Alone: pytest tests/select/test_folds.py"""
+
+import numpy as np
+import pytest
+
+from nli_lib.select.folds import folds
+
+LABELS = np.arange(103) % 3
+
+
+def test_every_example_has_one_fold_and_folds_are_even():
+    fold = folds(LABELS)
+    assert fold.shape == LABELS.shape
+    assert sorted(np.bincount(fold, minlength=10).tolist()) == [10] * 7 + [11] * 3
+
+
+def test_the_seed_decides():
+    assert np.array_equal(folds(LABELS, seed=1), folds(LABELS, seed=1))
+    assert not np.array_equal(folds(LABELS, seed=1), folds(LABELS, seed=2))
+
+
+def test_no_group_is_split():
+    premises = np.array([f"premise {i // 3}" for i in range(len(LABELS))])
+    fold = folds(LABELS, groups=premises)
+    assert all(len(set(fold[premises == premise])) == 1 for premise in set(premises))
+    plain = folds(LABELS)
+    assert any(len(set(plain[premises == premise])) > 1 for premise in set(premises))
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "said"),
+    [
+        (LABELS[:9], {}, "9 examples cannot fill 10 folds"),
+        (LABELS[:20], {"groups": ["one"] * 20}, "1 groups cannot fill 10 folds"),
+        (np.array([0] * 19 + [1]), {}, "label 1 occurs in fold"),
+        (LABELS, {"count": 1}, "two folds are the fewest"),
+        (LABELS, {"groups": [0, 1]}, "2 entries for 103"),
+        (LABELS[:, None], {}, "shape"),
+    ],
+)
+def test_what_cannot_be_folded_is_one_error(labels, more, said):
+    with pytest.raises(ValueError, match=said):
+        folds(labels, **more)
+
+
+def test_as_many_folds_as_examples_leaves_one_out():
+    assert sorted(folds(np.array([0, 0, 1, 1]), count=4).tolist()) == [0, 1, 2, 3]
