@@ -196,6 +196,27 @@ def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
     return reasons
 
 
+def notebooks_with(part: str, study: str) -> list[str]:
+    """Names of the notebooks that have recorded a table `part` in this study, sorted."""
+    folder = project.RESULTS / study
+    return sorted({path.name.split(".")[0] for path in folder.glob(f"*.{part}.*") if path.name[0] != "."})
+
+
+def _changed_sources(record: Mapping) -> list[str]:
+    """Tables that a run would gather now and did not then, and files of the book that it read and that changed."""
+    reasons = [
+        f"{name} has recorded {part} since"
+        for part, then in record.get("gathered", {}).items()
+        for name in notebooks_with(part, record["study"])
+        if name not in then
+    ]
+    for file, digest in record.get("declared", {}).items():
+        path = project.BOOK / file
+        if not path.is_file() or digest_file(path) != digest:
+            reasons.append(f"{file} changed")
+    return reasons
+
+
 def corpus_file(corpus: str | None) -> str | None:
     """Digest of a user's own corpus file; None for the published corpora, which do not change."""
     path = Path(corpus or "").expanduser()
@@ -217,6 +238,7 @@ def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None
     modules = declared_same(record.get("modules", {}))
     reasons += _changes("module", modules, {name: digest_module(name) for name in modules})
     reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
+    reasons += _changed_sources(record)
     own = corpus_file(record.get("parameters", {}).get("CORPUS"))
     if own and own != record.get("corpus_file"):
         reasons.append(f"the corpus file {record['parameters']['CORPUS']} changed")

@@ -194,12 +194,21 @@ class Study:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
         import pandas as pd
 
-        found = sorted({path.name.split(".")[0] for path in self.folder.glob(f"*.{part}.*") if path.name[0] != "."})
+        found = records.notebooks_with(part, self.study)
         tables = [self.table(part, notebook=name).assign(notebook=name) for name in found]
         if not tables:
             raise StudyError(f"no notebook has recorded {part!r} in {self.folder}. Run the study: {self.command('')}")
+        if self._record:  # a table that appears later makes what was gathered stale
+            self._record["gathered"][part] = found
         stacked = pd.concat(tables, ignore_index=True)
         return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
+
+    def declared(self, file: str) -> Path:
+        """The path of a file of the book, such as "claims.yaml". When it changes, this notebook's record is stale."""
+        path = project.BOOK / file
+        if self._record:
+            self._record["declared"][file] = records.digest_file(path)
+        return path
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook of this study."""
@@ -277,6 +286,8 @@ class Study:
             "environment": environment(),
             "corpora": {},
             "inputs": {},
+            "gathered": {},
+            "declared": {},
             "outputs": {},
         }
         records.write(self._record)

@@ -327,3 +327,24 @@ def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(home):
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     own = begin("10_try", {"CORPUS": str(mine)})
     assert own.characterising(own.corpus("test")).corpus == str(mine)
+
+
+# ---------------------------------------------------------------- what a ledger rests on
+
+
+def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(home):
+    (home / "book" / "claims.yaml").write_text("- one")
+    path = home / "notebooks" / "63_try.ipynb"
+    path.write_text(json.dumps({"cells": []}))
+    first = started(name="10_one")
+    first.save(pd.DataFrame({"x": [1]}), "claims")
+    ledger = started(name="63_try")
+    ledger.gather("claims")
+    assert ledger.declared("claims.yaml") == home / "book" / "claims.yaml"
+    ledger.finish()
+    record = records.read("63_try", "smoke")
+    assert records.why_stale(record, path) == []
+    started(name="20_two").save(pd.DataFrame({"x": [2]}), "claims")
+    assert records.why_stale(record, path) == ["20_two has recorded claims since"]
+    (home / "book" / "claims.yaml").write_text("- one\n- two")
+    assert records.why_stale(record, path) == ["20_two has recorded claims since", "claims.yaml changed"]
