@@ -18,6 +18,7 @@ from nli_lib.report.claims import (
     verdict,
 )
 from nli_lib.report.papers import PaperError, paper_value
+from nli_lib.spec import NOTEBOOKS
 
 HELD, NOT_HELD, INCONCLUSIVE, UNTESTABLE = VERDICTS
 DECLARED = read_claims()
@@ -159,8 +160,9 @@ def test_the_declared_claims():
     papers = pd.Series([claim.paper for claim in DECLARED]).value_counts()
     assert papers["000"] >= 7
     assert papers["001"] >= 5
-    assert papers["004"] >= 5
-    assert {claim.notebook for claim in DECLARED} <= {"02_baselines", "10_data_map", "16_artifacts", "20_z_statistics"}
+    assert papers["004"] >= 10
+    chapters = {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
+    assert {claim.notebook for claim in DECLARED} - chapters <= {"53_across_encoders"}  # declared before it is written
     assert find_claim(DECLARED, "000-fig9-wanli-spread").confirm.above == 0
 
 
