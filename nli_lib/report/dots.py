@@ -175,11 +175,11 @@ def _nothing(declared: int, title: str) -> Figure:
 
 
 def _look(conditions: list[str], condition: str) -> tuple[str, str]:
-    """(colour, marker): grey for a random twin, otherwise by the place among the others."""
+    """(colour, marker): grey for a random twin, a label's own colour, otherwise by the place among the others."""
     if TWIN in condition:
         return COLOURS[TWIN], "d"
     place = [name for name in conditions if TWIN not in name].index(condition)
-    return SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]
+    return COLOURS.get(condition, SERIES[place % len(SERIES)]), MARKERS[place % len(MARKERS)]
 
 
 def _dots(

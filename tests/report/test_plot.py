@@ -183,3 +183,10 @@ def test_ledger_figure_shows_the_tested_claims_only():
     assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
     assert written(figure).count("0.5 [0.4, 0.6]") == 6
     assert "can be tested" in written(plot.ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
+
+
+def test_labels_keep_their_colours_as_conditions():
+    rows = [{"title": "hard", "condition": label, "accuracy": 0.3, "low": 0.2, "high": 0.4} for label in sorted(LABELS)]
+    figure = plot.suite_accuracy(pd.DataFrame(rows))
+    drawn = {bars.get_label(): bars.lines[0].get_color() for bars in figure.axes[0].containers}
+    assert drawn == {label: COLOURS[label] for label in LABELS}
