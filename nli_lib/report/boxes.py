@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -58,5 +59,5 @@ def boxes(
         handles, names = panels.flat[0].get_legend_handles_labels()
         panels.flat[0].get_legend().remove()
         figure.legend(handles, names, loc="outside lower center", ncols=max(1, len(names)))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
+    figure.suptitle(textwrap.fill(title, 84), x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
     return figure

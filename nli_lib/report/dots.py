@@ -51,7 +51,8 @@ def suite_accuracy(
         axes.vlines([majority[name] for name in known], at - 0.4, at + 0.4, color=INK, lw=1.6, label="majority label")
     if paper:
         paper_marks(axes, {titles.index(name): value for name, value in paper.items() if name in titles})
-    axes.set(yticks=rows, yticklabels=titles, ylim=(len(titles) - 0.5, -0.5), xlabel=xlabel, title=title)
+    axes.set(yticks=rows, yticklabels=titles, ylim=(len(titles) - 0.5, -0.5), xlabel=xlabel)
+    axes.set_title(textwrap.fill(title, 58))  # a longer line would widen the figure and make its text small
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     handles, names = axes.get_legend_handles_labels()
