@@ -15,7 +15,7 @@ from nli_lib.report.claims import VERDICTS
 from nli_lib.report.style import COLOURS, GREY, HALO, INK, SERIES, WIDTH, paper_marks, styled
 
 MARKERS = ("o", "s", "^", "v", "P", "X")
-TWIN = "random twin"
+TWIN, TWIN_MARKERS = "random twin", ("d", "*")
 VERDICT_MARKS = dict(zip(VERDICTS, (("o", "#2272b4"), ("s", "#7b1e48"), ("^", "#d1761a"), ("", GREY)), strict=True))
 
 
@@ -178,7 +178,8 @@ def _nothing(declared: int, title: str) -> Figure:
 def _look(conditions: list[str], condition: str) -> tuple[str, str]:
     """(colour, marker): grey for a random twin, a label's own colour, otherwise by the place among the others."""
     if TWIN in condition:
-        return COLOURS[TWIN], "d"
+        place = [name for name in conditions if TWIN in name].index(condition)
+        return COLOURS[TWIN], TWIN_MARKERS[place % len(TWIN_MARKERS)]
     place = [name for name in conditions if TWIN not in name].index(condition)
     return COLOURS.get(condition, SERIES[place % len(SERIES)]), MARKERS[place % len(MARKERS)]
 
