@@ -9,7 +9,7 @@ from nli_lib.select.selection import Selection
 
 QUANTILES = (0.33, 0.66)
 EASY, AMBIGUOUS, HARD = range(3)
-LEVELS = {
+PARTS = {
     "easy": (EASY,),
     "easy+ambiguous": (EASY, AMBIGUOUS),
     "ambiguous": (AMBIGUOUS,),
@@ -36,7 +36,7 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     keeps = {
         "data maps": variability > np.quantile(variability, QUANTILES[1]),
         "aum": (margin > low) & (margin < high),
-        **{name: np.isin(level, wanted) for name, wanted in LEVELS.items()},
+        **{name: np.isin(level, wanted) for name, wanted in PARTS.items()},
     }
     subsets = {name: Selection.where(keep, dropped=f"not in {name}") for name, keep in keeps.items()}
     return {**subsets, "all": Selection.all(len(level))}
