@@ -93,7 +93,7 @@ def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classe
     Source: Gardner et al. 2021; paper 001, section 3.1, equation 2; paper 000 section 4.2.
     p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
     """
-    present = _binary(matrix)
+    present = binary(matrix)
     gold = np.asarray(labels)
     if gold.shape != (present.shape[0],):
         raise ValueError(f"labels have shape {gold.shape}, the matrix {present.shape[0]} rows: give one label a row")
@@ -155,15 +155,29 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     ranked = np.flatnonzero(statistics.n >= max(min_count, 1))
     tables = []
     for label in range(statistics.z.shape[1]):
-        z = statistics.z[ranked, label]
-        cut = np.partition(z, -k)[-k] if len(z) > k else -np.inf
-        near = ranked[z >= cut]  # the top k and all that tie with the last of them
-        best = near[np.lexsort((names[near].astype(str), -statistics.n[near], -statistics.z[near, label]))][:k]
+        best = best_columns(statistics.z[:, label], statistics.n, names, ranked, k)
         n = statistics.n[best]
         columns = {"label": label, "rank": np.arange(1, len(best) + 1), "name": names[best], "column": best}
         columns |= {"z": statistics.z[best, label], "n": n, "share": statistics.counts[best, label] / n}
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)
+
+
+def best_columns(z: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
+    """The k of the `candidates` (column numbers) with the highest z, best first; ties go to higher n, then to the name.
+
+    z (V,) is -inf for a feature that is not ranked; without names ties go to the lower column.
+    """
+    candidates = candidates[z[candidates] > -np.inf]
+    if len(candidates) > k:
+        cut = np.partition(z[candidates], -k)[-k]
+        above, level = candidates[z[candidates] > cut], candidates[z[candidates] == cut]
+        missing = k - len(above)
+        if len(level) > missing:  # of the many that tie, those with the highest n, and all that tie with these
+            level = level[n[level] >= np.partition(n[level], -missing)[-missing]]
+        candidates = np.concatenate([above, level])
+    last = candidates if names is None else names[candidates].astype(str)
+    return candidates[np.lexsort((last, -n[candidates], -z[candidates]))][:k]
 
 
 def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
@@ -227,7 +241,7 @@ def _ones(columns: NDArray, starts: NDArray, width: int) -> sparse.csr_array:
     return matrix
 
 
-def _binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
+def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
     """The matrix in a form where every stored entry is one firing feature; copied only when it must change."""
     present = sparse.csr_array(matrix)
     if not present.has_canonical_format:

@@ -1,0 +1,216 @@
+"""Alone: pytest tests/select/test_zfilter.py"""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from nli_lib.measure.artifacts import features, top_features, z_statistics
+from nli_lib.measure.ranking import Ranking
+from nli_lib.select import zfilter
+from nli_lib.select.zfilter import z_filter
+from nli_lib.store import StoreError
+
+
+def slow_z_filter(instances, labels, *, seed_set=(), k, batch_size, order, classes=3, min_count=1):
+    """Algorithm 1 of paper 001, written with dictionaries: instances are sets of feature names."""
+    by_label = defaultdict(lambda: [0] * classes)
+
+    def accept(held, label):
+        for feature in held:
+            by_label[feature][label] += 1
+
+    for held, label in seed_set:
+        accept(held, label)
+    keep, why, p0 = [False] * len(instances), {}, 1 / classes
+    for start in range(0, len(order), batch_size):
+        biased = []
+        for label in range(classes):
+            ranked = []
+            for feature, counts in by_label.items():
+                if (n := sum(counts)) >= min_count:
+                    ranked.append((-(counts[label] / n - p0) / math.sqrt(p0 * (1 - p0) / n), -n, feature))
+            biased.append({feature for *_, feature in sorted(ranked)[:k]})
+        accepted = []
+        for at in order[start : start + batch_size]:
+            if found := instances[at] & biased[labels[at]]:
+                why[at] = found
+            else:
+                keep[at] = True
+                accepted.append(at)
+        for at in accepted:
+            accept(instances[at], labels[at])
+    return keep, why
+
+
+def as_matrix(instances, names):
+    column = {name: at for at, name in enumerate(names)}
+    matrix = np.zeros((len(instances), len(names)), np.uint8)
+    for row, held in enumerate(instances):
+        matrix[row, [column[name] for name in held]] = 1
+    return sparse.csr_array(matrix)
+
+
+NAMES = [f"w{at}" for at in range(12)]
+held = st.sets(st.sampled_from(NAMES), max_size=6)
+pairs = st.lists(st.tuples(held, st.integers(0, 2)), max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pairs=pairs, seed_set=pairs, k=st.integers(1, 14), batch_size=st.integers(1, 45),
+    shuffle=st.booleans(), seed=st.integers(0, 3), min_count=st.integers(1, 3),
+)  # fmt: skip
+def test_equals_algorithm_1_written_with_dictionaries(pairs, seed_set, k, batch_size, shuffle, seed, min_count):
+    instances, labels = [held for held, _ in pairs], np.array([label for _, label in pairs], int)
+    given_set = as_matrix([h for h, _ in seed_set], NAMES), np.array([label for _, label in seed_set], int)
+    found = z_filter(
+        as_matrix(instances, NAMES), labels, names=NAMES, given=given_set if seed_set else None, k=k,
+        batch_size=batch_size, shuffle=shuffle, seed=seed, min_count=min_count,
+    )  # fmt: skip
+    order = np.random.default_rng(seed).permutation(len(pairs)) if shuffle else range(len(pairs))
+    keep, why = slow_z_filter(
+        instances, labels, seed_set=seed_set, k=k, batch_size=batch_size, order=list(order), min_count=min_count
+    )
+    assert found.keep.tolist() == keep
+    for at, reason in enumerate(found.reason):
+        assert reason == ("kept" if keep[at] else "; ".join(sorted(why[at], key=NAMES.index)))
+
+
+def test_a_case_by_hand():
+    """Batches of two. "no" is contradiction's in the first batch, so the second one's "no" goes if it contradicts."""
+    instances = [{"no"}, {"a"}, {"no", "b"}, {"no"}, {"b"}]
+    labels = np.array([2, 0, 2, 0, 1])
+    found = z_filter(
+        as_matrix(instances, ["a", "b", "no"]), labels, names=["a", "b", "no"], k=1, batch_size=2, shuffle=False
+    )
+    # first batch: Z is empty, both accepted. z(no, contradiction) = sqrt 2 is its highest, z(a, entailment) likewise.
+    # second batch: pair 2 contradicts with "no": out. Pair 3 is an entailment with "no", but entailment's is "a": in.
+    # neutral: all z are -1/sqrt 2 so far, "a" comes before "no"; pair 4 holds neither.
+    assert found.keep.tolist() == [True, True, False, True, True]
+    assert found.reason.tolist() == ["kept", "kept", "no", "kept", "kept"]
+    assert found.hits.toarray().tolist()[2] == [False, False, True]
+    assert found.statistics.counts.tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 1]]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """6,000 pairs of 40 words; word 0 gives contradiction away, word 1 entailment."""
+    random = np.random.default_rng(3)
+    labels = random.integers(0, 3, 6_000)
+    present = random.random((6_000, 40)) < 0.08
+    present[:, 0] = random.random(6_000) < np.where(labels == 2, 0.4, 0.05)
+    present[:, 1] = random.random(6_000) < np.where(labels == 0, 0.3, 0.05)
+    return sparse.csr_array(present.astype(np.uint8)), labels
+
+
+def test_planted_words_lose_their_label(planted):
+    matrix, labels = planted
+    before = z_statistics(matrix, labels).z
+    found = z_filter(matrix, labels, k=2, batch_size=100)
+    after = z_statistics(matrix[found.positions], labels[found.keep]).z
+    assert before[0, 2] > 20 and before[1, 0] > 15
+    assert after[0, 2] < 5 and after[1, 0] < 5
+    assert np.nanmax(after) < 6
+    np.testing.assert_array_equal(found.statistics.z, after)  # Z is what was kept
+
+
+def test_one_batch_filters_nothing_and_an_own_label_alone_is_asked(planted):
+    matrix, labels = planted
+    assert z_filter(matrix, labels, batch_size=len(labels)).size == len(labels)
+    found = z_filter(matrix, labels, k=1, batch_size=50)
+    lost = ~found.keep & (found.hits[:, [0]].toarray().ravel())
+    assert lost.any() and (labels[lost] == 2).all()  # word 0 is held against contradictions, never against the others
+
+
+def test_the_seed_set_is_not_filtered_and_sets_the_counts(planted):
+    matrix, labels = planted
+    half = len(labels) // 2
+    seeded = z_filter(matrix[half:], labels[half:], given=(matrix[:half], labels[:half]), k=2, batch_size=100)
+    assert len(seeded) == half
+    firsts = np.random.default_rng(0).permutation(half)[:100]
+    assert not seeded.keep[firsts].all()  # with a seed set the first batch is filtered too
+    assert seeded.statistics.n.sum() == matrix[:half].sum() + matrix[half:][seeded.positions].sum()
+
+
+def test_same_from_run_to_run_and_by_seed(planted):
+    first, again, other = (z_filter(*planted, k=3, batch_size=200, seed=seed) for seed in (0, 0, 1))
+    assert (first.keep == again.keep).all() and (first.reason == again.reason).all()
+    assert not (first.keep == other.keep).all()
+
+
+@pytest.mark.parametrize("stop", [1, 3, 7])
+def test_goes_on_after_a_kill(planted, tmp_path, monkeypatch, stop):
+    monkeypatch.setattr(zfilter, "CHECKPOINT_EVERY", 2)
+    plain, add, calls = z_filter(*planted, k=3, batch_size=300), Ranking.add, []
+
+    def killed(self, *arrays):
+        calls.append(1)
+        if len(calls) > stop:
+            raise KeyboardInterrupt
+        add(self, *arrays)
+
+    monkeypatch.setattr(Ranking, "add", killed)
+    path = tmp_path / "state.npz"
+    with pytest.raises(KeyboardInterrupt):
+        z_filter(*planted, k=3, batch_size=300, checkpoint=path)
+    assert path.exists() == (stop >= 2)
+    monkeypatch.setattr(Ranking, "add", add)
+    if path.exists():
+        with pytest.raises(StoreError, match="other pairs or settings"):
+            z_filter(*planted, k=4, batch_size=300, checkpoint=path)
+    found = z_filter(*planted, k=3, batch_size=300, checkpoint=path)
+    assert (found.keep == plain.keep).all() and (found.reason == plain.reason).all()
+    assert (found.hits != plain.hits).nnz == 0 and not path.exists()
+
+
+def test_a_growing_ranking_equals_a_fresh_one(monkeypatch):
+    """The pools are refilled and shrunk on the way: many features, few of them in each step."""
+    random = np.random.default_rng(0)
+    names = np.array([f"f{at:04d}" for at in random.permutation(3_000)], dtype=object)
+    ranking, counts = Ranking(np.zeros((3_000, 3)), names, k=4), np.zeros((3_000, 3), int)
+    for _ in range(120):
+        columns = np.minimum(random.geometric(0.004, 200) - 1, 2_999)
+        labels = random.integers(0, 3, 200)
+        ranking.add(columns, labels)
+        np.add.at(counts, (columns, labels), 1)
+        expected = top_features(zfilter.z_from_counts(counts), names, k=4)
+        for label, found in enumerate(ranking.best()):
+            assert found.tolist() == expected.loc[expected["label"] == label, "column"].tolist()
+
+
+def test_edges():
+    none = z_filter(sparse.csr_array((0, 5), dtype=np.uint8), np.zeros(0, int))
+    assert len(none) == 0 and none.statistics.n.tolist() == [0] * 5
+    no_feature = z_filter(sparse.csr_array((4, 0), dtype=np.uint8), np.zeros(4, int), batch_size=1)
+    assert no_feature.keep.all()
+    # one label only: a feature of all pairs is its label's, so after the first batch nothing gets in
+    one = z_filter(sparse.csr_array(np.ones((5, 1), np.uint8)), np.zeros(5, int), batch_size=1, shuffle=False)
+    assert one.keep.tolist() == [True, False, False, False, False]
+    # k above the number of features: all that were seen are biased; a pair that holds none of them is accepted
+    texts = features(["", "a b", "", "c"], ["", "a", "", "c"], shape=False)
+    wide = z_filter(texts.matrix, np.array([0, 1, 2, 1]), names=texts.names, k=99, batch_size=1, shuffle=False)
+    assert wide.keep.all()
+    assert not z_filter(texts.matrix[[1, 1]], np.array([0, 0]), k=99, batch_size=1).keep.all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"labels": np.zeros(3, int)}, "one label a row"),
+        ({"labels": np.full(4, 3)}, "integers 0..2"),
+        ({"labels": np.full(4, -1)}, "without a gold label"),
+        ({"names": ["a"]}, "1 names for 2 features"),
+        ({"k": 0}, "k=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"given": (np.ones((2, 3)), np.zeros(2, int))}, "3 features, the pairs 2"),
+    ],
+)
+def test_wrong_input_is_named(change, words):
+    arguments = {"features": sparse.csr_array(np.ones((4, 2))), "labels": np.zeros(4, int), **change}
+    with pytest.raises(ValueError, match=words):
+        z_filter(arguments.pop("features"), arguments.pop("labels"), **arguments)
