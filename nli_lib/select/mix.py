@@ -1,0 +1,50 @@
+"""Two corpora in one training set, filtered as paper 001 does: Z-Aug, Par-Z, Seq-Z."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from nli_lib.select.selection import KEPT, Selection
+from nli_lib.select.zfilter import z_filter
+
+Way = Literal["z-aug", "par-z", "seq-z"]
+
+
+def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
+    """What is kept of a corpus D0 and of generated pairs G, which stand in one table.
+
+    "z-aug"  D0 whole, and Z(G | D0): G filtered on counts that start with D0
+    "par-z"  Z(D0) and Z(G), each filtered on its own
+    "seq-z"  Z(D0), and Z(G | Z(D0))
+
+    features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
+    Source: paper 001, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say; here every
+    row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+    """
+    base, labels = np.asarray(base, dtype=bool), np.asarray(labels)
+    if base.shape != labels.shape:
+        raise ValueError(f"base has shape {base.shape}, labels {labels.shape}")
+    matrix = sparse.csr_array(features)
+    origin, made = np.flatnonzero(base), np.flatnonzero(~base)
+
+    def filtered(rows: np.ndarray, given: np.ndarray | None = None) -> Selection:
+        seed_set = None if given is None else (matrix[given], labels[given])
+        return z_filter(matrix[rows], labels[rows], given=seed_set, **options)
+
+    if way == "z-aug":
+        parts = Selection.all(len(origin)), filtered(made, origin)
+    elif way == "par-z":
+        parts = filtered(origin), filtered(made)
+    elif way == "seq-z":
+        first = filtered(origin)
+        parts = first, filtered(made, origin[first.keep])
+    else:
+        raise ValueError(f'way is {way!r}: choose "z-aug", "par-z" or "seq-z"')
+    keep, reason = np.zeros(len(base), dtype=bool), np.full(len(base), KEPT, dtype=object)
+    for rows, part in zip((origin, made), parts, strict=True):
+        keep[rows], reason[rows] = part.keep, part.reason
+    return Selection(keep, reason)
