@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 import yaml
 
+AUDIT = {"20_z_statistics": {}, "21_z_filter": {"TRAIN": False}}  # chapters, each with parameters of its own
+
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 Scale = Annotated[str, typer.Option(help="the dial: smoke, small or full")]
@@ -118,6 +120,29 @@ def book(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     from nli_lib.book import build
 
     print(build(_request(scale, corpus)))
+
+
+@app.command()
+def audit(
+    corpus: Annotated[str, typer.Argument(help="your file (csv, tsv, jsonl, parquet), or a corpus by name")],
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+) -> None:
+    """What a corpus gives away, as pages of a book: top features by label, the hypothesis alone, the z-filter.
+
+    Reads texts and labels and trains no network.
+    """
+    from nli_lib.book import build
+    from nli_lib.record import FINISHED
+    from nli_lib.runner import run as run_notebooks
+
+    ended = []
+    for name, others in AUDIT.items():
+        request = _request(scale, corpus, None, data_dir, others=others)
+        ended += run_notebooks([name], request, 1)
+    print(build(_request(scale, corpus)))
+    if any(outcome.state != FINISHED for outcome in ended):
+        raise typer.Exit(1)
 
 
 @app.command()

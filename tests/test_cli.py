@@ -7,7 +7,7 @@ import pytest
 from tiny import write_notebook
 from typer.testing import CliRunner
 
-from nli_lib import doctor, runner
+from nli_lib import book, doctor, runner
 from nli_lib import record as records
 from nli_lib.cli import _others, app
 
@@ -18,7 +18,7 @@ def call(*words):
 
 def test_help_names_the_commands():
     told = call("--help").output
-    for command in ("run", "status", "check", "book"):
+    for command in ("run", "status", "check", "book", "audit"):
         assert command in told
 
 
@@ -47,6 +47,25 @@ def test_run_passes_everything_on(home, monkeypatch):
     request = asked["request"]
     assert (asked["names"], asked["jobs"], request.scale, request.seeds) == (["10", "20_b"], 2, "small", 2)
     assert (request.limit, request.force, request.others) == (60.0, True, {"K": 3, "NAME": "two"})
+
+
+def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(home, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
+    asked = []
+
+    def fake(names, request, jobs):
+        asked.append((names, request))
+        return [runner.Outcome(names[0], "finished" if names[0].startswith("20") else "failed", ran=True)]
+
+    monkeypatch.setattr(runner, "run", fake)
+    monkeypatch.setattr(book, "build", lambda request: f"built {request.corpus}")
+    done = call("audit", "mine.csv")
+    assert done.exit_code == 1  # the second chapter failed; the book is built all the same
+    assert f"built {tmp_path / 'mine.csv'}" in done.output
+    assert [names for names, _ in asked] == [["20_z_statistics"], ["21_z_filter"]]
+    assert [request.others for _, request in asked] == [{}, {"TRAIN": False}]
+    assert {request.corpus for _, request in asked} == {str(tmp_path / "mine.csv")}
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
