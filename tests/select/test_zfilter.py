@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nli_lib.measure.artifacts import features, top_features, z_statistics
+from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
+from nli_lib.measure.artifacts import features, top_features, z_statistics, z_threshold
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select import zfilter
 from nli_lib.select.zfilter import z_filter
@@ -214,3 +215,20 @@ def test_wrong_input_is_named(change, words):
     arguments = {"features": sparse.csr_array(np.ones((4, 2))), "labels": np.zeros(4, int), **change}
     with pytest.raises(ValueError, match=words):
         z_filter(arguments.pop("features"), arguments.pop("labels"), **arguments)
+
+
+def test_the_planted_words_stand_out_before_and_not_after():
+    corpus = make_split("train", 2_000, 0)
+    table = features(corpus.premise, corpus.hypothesis)
+    column = {name: at for at, name in enumerate(table.names)}
+    words = [(column[f"{word}@hypothesis"], label) for label, own in ARTIFACT_WORDS.items() for word in own]
+    line = z_threshold(0.01, tests=3 * len(table.names))
+
+    def above(keep):
+        z = z_statistics(table.matrix[np.flatnonzero(keep)], corpus.labels[keep]).z
+        return sum(z[at, label] > line for at, label in words)
+
+    found = z_filter(table.matrix, corpus.labels, names=table.names, batch_size=20)
+    twin = found.random_twin(corpus.labels)
+    assert above(np.ones(len(corpus), bool)) == len(words) == 15
+    assert above(found.keep) == 0 < above(twin.keep)  # the fall is not that of the size alone
