@@ -1,7 +1,8 @@
 """The z-filter against Algorithm 1 written plainly with dictionaries, and its cost against the number of pairs.
 
     python benchmarks/z_filter.py                           # 550,000 pairs, both versions, same result
-    python benchmarks/z_filter.py --sizes 100000 1000000 5000000 --plain 0    # cost and peak memory against N
+    python benchmarks/z_filter.py --plain 0 --sizes 50000 150000 500000 1500000 5000000 --draw cost.png
+                                                            # seconds and peak memory against N, as a table and drawn
 
 The pairs are real ones (SNLI and MultiNLI from NLI_DATA, else the planted corpus), shuffled and repeated; in each
 repetition every word is replaced with probability `--replace`, by a word drawn from the corpus's own word counts or,
@@ -21,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -30,6 +32,7 @@ from nli_lib.corpora.sources import load
 from nli_lib.corpora.suites import load_each
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import Tokens, tokenize
+from nli_lib.report.style import STYLE
 from nli_lib.select.zfilter import z_filter
 
 REAL = {
@@ -107,6 +110,19 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
+def draw(costs: np.ndarray, path: str) -> None:
+    """costs (sizes, 4): pairs, seconds for the features, seconds for the filter, peak memory in GB."""
+    with plt.rc_context(STYLE):
+        figure, (time_axes, memory_axes) = plt.subplots(1, 2)
+        for column, name in ((1, "features"), (2, "filter")):
+            time_axes.loglog(costs[:, 0], costs[:, column], "o-", label=name)
+        time_axes.set(xlabel="pairs", ylabel="seconds")
+        time_axes.legend()
+        memory_axes.loglog(costs[:, 0], costs[:, 3], "o-")
+        memory_axes.set(xlabel="pairs", ylabel="peak memory (GB)")
+        figure.savefig(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[550_000], help="pairs")
@@ -114,6 +130,7 @@ def main() -> None:
     parser.add_argument("--replace", type=float, default=0.1)
     parser.add_argument("--coined", type=float, default=0.05)
     parser.add_argument("--batch-size", type=int, default=1_000)
+    parser.add_argument("--draw", help="picture to write: seconds and peak memory against N")
     given = parser.parse_args()
 
     premises, hypotheses, gold, names = real_pairs()
@@ -138,6 +155,7 @@ def main() -> None:
         "ratio",
         "same",
     )
+    costs = []
     print("{:>10} {:>11} {:>11} {:>12} {:>11} {:>9} {:>7} {:>8} {:>9} {:>7} {:>6}".format(*head))
     for size in sizes:
         started = time.perf_counter()
@@ -157,6 +175,9 @@ def main() -> None:
             seconds = time.perf_counter() - again
             row += f" {seconds:9.1f} {seconds / (ended - made):7.1f} {keep == kept.keep.tolist()!s:>6}"
         print(row, flush=True)
+        costs.append((size, made - started, ended - made, peak_gb()))
+    if given.draw:
+        draw(np.array(costs), given.draw)
 
 
 if __name__ == "__main__":
