@@ -168,7 +168,8 @@ def declared_same(modules: Mapping[str, str]) -> dict[str, str]:
     """The digests of `modules`, each followed to the newest code that is declared to give the same numbers.
 
     A faster way to the same numbers need not make a recorded study stale. `book/same_numbers.yaml` declares such a
-    change: the module, its digest before (`was`) and after (`now`), why, and how it was checked. Anything not declared
+    change: the module, its digest before (`was`) and after (`now`), why, and how it was checked. A notebook whose
+    showing half changed stands there as "notebooks/<its name>", with the digests of its cells. Anything not declared
     there counts as a change.
     """
     path = project.BOOK / "same_numbers.yaml"
@@ -233,7 +234,8 @@ def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None
         then, now = record.get("parameters", {}), dict(parameters)
         names = sorted((then.keys() | now.keys()) - NEUTRAL)
         reasons += [f"{n}: {then.get(n)!r} then, {now.get(n)!r} now" for n in names if then.get(n) != now.get(n)]
-    if record.get("cells") != digest_cells(notebook):
+    name = f"notebooks/{notebook.stem}"
+    if declared_same({name: record.get("cells")})[name] != digest_cells(notebook):
         reasons.append("the notebook's code changed")
     modules = declared_same(record.get("modules", {}))
     reasons += _changes("module", modules, {name: digest_module(name) for name in modules})

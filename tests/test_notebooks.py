@@ -47,6 +47,15 @@ def test_begins_and_finishes(path):
     assert title.startswith("# ")
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_figure_made_by_hand_is_shown(path):
+    """Inside `rc_context` a cell's last expression is not the figure, so the page would stay without it."""
+    for cell in cells(path):
+        source = "".join(cell["source"])
+        if "plt.subplots" in source:
+            assert source.rstrip().splitlines()[-1] == "figure", source
+
+
 @pytest.mark.notebooks
 @pytest.mark.slow
 def test_all_finish_at_scale_smoke():

@@ -11,6 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tiny import write_notebook
+
 from nli_lib import parameters, tables
 from nli_lib import record as records
 from nli_lib import spec as project
@@ -286,11 +288,31 @@ def test_only_declared_changes_leave_a_record_standing(home):
     assert records.declared_same(then)["nli_lib.spec"] == "s1"  # a change taken back: round once, not forever
 
 
+def test_a_declared_change_of_a_notebooks_cells_leaves_its_record_standing(home):
+    path = write_notebook(home / "notebooks", "1_fine")
+    record = {"cells": "c1", "study": "smoke"}
+    assert records.why_stale(record, path) == ["the notebook's code changed"]
+    (home / "book").mkdir(exist_ok=True)
+    told = {
+        "module": "notebooks/1_fine",
+        "was": "c1",
+        "now": records.digest_cells(path),
+        "why": "drawn",
+        "checked": "so",
+    }
+    (home / "book" / "same_numbers.yaml").write_text(yaml.safe_dump([told]))
+    assert records.why_stale(record, path) == []
+    assert records.why_stale({**record, "cells": "c2"}, path) == ["the notebook's code changed"]
+
+
 def test_every_declared_change_names_a_module_and_its_reason():
     told = yaml.safe_load((project.BOOK / "same_numbers.yaml").read_text(encoding="utf-8"))
     for each in told:
         assert set(each) == {"module", "was", "now", "why", "checked"}
-        assert records.digest_module(each["module"]) != "missing"
+        if each["module"].startswith("notebooks/"):
+            assert (project.BOOK.parent / f"{each['module']}.ipynb").is_file()
+        else:
+            assert records.digest_module(each["module"]) != "missing"
         assert each["was"] != each["now"]
         assert len(each["why"]) > 20
         assert len(each["checked"]) > 20
