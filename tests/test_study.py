@@ -10,7 +10,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiny import write_notebook
 
 from nli_lib import parameters, tables
