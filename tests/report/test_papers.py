@@ -41,7 +41,7 @@ def test_values_are_unique_and_within_their_units():
     assert values["key"].is_unique
     shares, percents = values[values["unit"] == "accuracy"], values[values["unit"] == "accuracy (%)"]
     shares = shares[~shares["column"].isin(["examples"])]
-    percents = percents[percents["row"] != "size"]
+    percents = percents[(percents["row"] != "size") & (percents["column"] != "size")]
     assert shares["value"].between(0, 1).all()
     assert percents["value"].between(0, 100).all()
 
