@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from nli_lib import record as records
 from nli_lib import spec as project
 from nli_lib.parameters import SUFFIXES, ParameterError, Rule, check, literals
-from nli_lib.spec import CHARACTERISE, SCALES, RunSpec, Scale
+from nli_lib.spec import CHARACTERISE, CLEAN, SCALES, RunSpec, Scale
 from nli_lib.store import environment
 
 if TYPE_CHECKING:
@@ -124,6 +124,12 @@ class Study:
         self.used(corpus)
         return corpus
 
+    def test(self) -> Corpus:
+        """The study's test set. A user's file has none, so what needs one raises `StudyError`."""
+        if self.corpus_name.endswith(SUFFIXES):
+            raise StudyError(f"{self.notebook} needs a test set of its own, and {self.corpus_name} is one file")
+        return self.corpus(self.test_split)
+
     def used(self, corpus: Corpus) -> None:
         """Write a corpus that was loaded by other means (a suite's member) into the record."""
         if self._record:
@@ -155,10 +161,19 @@ class Study:
 
     def characterising(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` that records `corpus` as paper 004 does: settled, five epochs, its recipe (`CHARACTERISE`)."""
-        # a user's file is known by its path, which the corpus's own name has lost
+        limit = self.scale.characterised_limit
+        return self.spec(view, seed, **{**self._place(corpus), "limit": limit, **CHARACTERISE, **changes})
+
+    def cleaning(self, corpus: Corpus, seed: int = 0, **changes: object) -> RunSpec:
+        """The `RunSpec` that trains on `corpus` as paper 002 does: three epochs, its recipe (`CLEAN`)."""
+        limit = self.scale.cleaned_limit
+        recipe = {**self._place(corpus), "limit": limit, **CLEAN, **self.scale.cleaner}
+        return self.spec("pair", seed, **{**recipe, **changes})
+
+    def _place(self, corpus: Corpus) -> dict[str, str]:
+        """Corpus and split as a spec names them: a user's file by its path, which the corpus's own name has lost."""
         name = self.corpus_name if self.corpus_name.endswith(SUFFIXES) else corpus.name
-        where = {"corpus": name, "split": corpus.split, "limit": self.scale.characterised_limit}
-        return self.spec(view, seed, **{**where, **CHARACTERISE, **changes})
+        return {"corpus": name, "split": corpus.split}
 
     # ------------------------------------------------------------ tables
 

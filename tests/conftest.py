@@ -8,7 +8,13 @@ from nli_lib import spec as project
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """An empty project in a temporary folder: results, runs, notebooks and book, for child processes too."""
-    folders = {"RUNS": "data/runs", "RESULTS": "data/results", "NOTEBOOKS": "notebooks", "BOOK": "book"}
+    folders = {
+        "RUNS": "data/runs",
+        "EXPORTS": "data/exports",
+        "RESULTS": "data/results",
+        "NOTEBOOKS": "notebooks",
+        "BOOK": "book",
+    }
     monkeypatch.setattr(project, "HOME", tmp_path)
     for name, folder in folders.items():
         (tmp_path / folder).mkdir(parents=True)

@@ -2,15 +2,19 @@
 
 ChaosNLI (Nie et al., 2020) collected 100 labels for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev matched. They
 are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the majority's?).
+SNLI's own five labels are a smaller one: there it is the label of a pair's author that can be wrong.
 """
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.labels import to_index
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
@@ -51,6 +55,41 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
             "majority": votes.argmax(axis=1),
         }
     )
+
+
+FIVE = 5
+ANNOTATED = ("position", "author", "majority", "agreement")
+
+
+def annotators(corpus: Corpus) -> pd.DataFrame:
+    """The examples of `corpus` that five annotators have labelled, one row each, in the corpus's order.
+
+    position   place of the example in `corpus`
+    author     index of the label that the hypothesis was written for, the first of the five
+    majority   index of the corpus's gold label, which is what at least three of the five gave, the author among them
+    agreement  share of the five who gave the gold label, .6 to 1
+
+    In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
+    is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
+    labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
+    """
+    if corpus.name == "planted":
+        true = corpus.table["true_label"].to_numpy(dtype=int)
+        return pd.DataFrame(
+            {"position": np.arange(len(corpus)), "author": corpus.labels, "majority": true, "agreement": 1.0}
+        )
+    if "annotator_labels" not in corpus.table:
+        return pd.DataFrame(columns=list(ANNOTATED))
+    texts = corpus.table["annotator_labels"]
+    given = pd.Series(json.loads(f"[{','.join(texts[texts.str.startswith('[', na=False)])}]"), dtype=object)
+    given.index = np.flatnonzero(texts.str.startswith("[", na=False))
+    given = given[given.map(len) == FIVE]
+    votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
+    whole = (votes >= 0).all(axis=1)
+    position, votes = given.index.to_numpy(dtype=int)[whole], votes[whole]
+    gold = corpus.labels[position]
+    agreement = (votes == gold[:, None]).mean(axis=1)
+    return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
 
 
 def _planted(corpus: Corpus) -> pd.DataFrame:

@@ -47,6 +47,16 @@ class Tokens:
         """(V,) the ids that occur, ascending, the padding id among them."""
         return torch.unique(torch.cat([self.ids, self.ids.new_tensor([self.pad])]))
 
+    def __getitem__(self, keep: np.ndarray) -> Tokens:
+        """The examples named by a boolean mask (N,) or integer positions, encoded as they are here."""
+        keep = np.asarray(keep)
+        rows = torch.from_numpy(np.flatnonzero(keep) if keep.dtype == bool else keep.astype(np.int64))
+        starts, lengths = self.offsets[rows], self.offsets.diff()[rows]
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        place = torch.arange(int(offsets[-1])) + (starts - offsets[:-1]).repeat_interleave(lengths)
+        segments = None if self.segments is None else self.segments[place]
+        return Tokens(self.ids[place], segments, offsets, self.pad)
+
     def to(self, device: torch.device) -> Tokens:
         """The same tokens with ids and segments on `device`; offsets stay where batches are planned, on the CPU."""
         segments = None if self.segments is None else self.segments.to(device)

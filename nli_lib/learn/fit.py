@@ -21,6 +21,7 @@ import torch
 from tqdm.auto import tqdm
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.encode import Tokens
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import quiet
 from nli_lib.spec import RunSpec
@@ -75,13 +76,15 @@ class Run:
         return self.folder / "model"
 
 
-def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None) -> Run:
+def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens: Tokens | None = None) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
     `keep` is a boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
-    selection in `spec.subset`, which is part of the run's identity. The run lives in `spec.folder`: an unfinished one
-    continues at its first epoch that is not done and ends, on one CPU, with the same bits as an uninterrupted one; a
-    finished one is returned at once; one made from other settings or other rows is a `StoreError` naming the field.
+    selection in `spec.subset`, which is part of the run's identity. `tokens` are those of the whole `corpus` where they
+    are at hand (`encode.encode`), so that several runs on parts of it share them. The run lives in `spec.folder`. An
+    unfinished one continues at its first epoch that is not done and ends, on one CPU, with the same bits as an
+    uninterrupted one; a finished one is returned at once; one made from other settings or other rows is a `StoreError`
+    naming the field.
 
     Recipe (paper 000, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
     normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
@@ -91,7 +94,10 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None) -> Run:
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
     themselves are computed in fp32; see also `dropout`, `vocabulary`, `optimizer` and `products`.
     """
-    corpus = corpus if keep is None else corpus[keep]
+    if tokens is not None and len(tokens) != len(corpus):
+        raise ValueError(f"tokens of {len(tokens)} examples for a corpus of {len(corpus)}")
+    if keep is not None:
+        corpus, tokens = corpus[keep], None if tokens is None else tokens[keep]
     if len(corpus) == 0:
         raise ValueError(f"no rows of {corpus.name}/{corpus.split} to train on: the selection keeps none")
     shape = (spec.epochs, len(corpus), len(corpus.classes))
@@ -99,13 +105,13 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None) -> Run:
     settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest}
     with open_run(spec.folder, settings, arrays, steps=spec.epochs) as folder:
         if not folder.done.all():
-            _train(spec, corpus, folder)
+            _train(spec, corpus, folder, tokens)
     return Run(spec, spec.folder)
 
 
-def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder) -> None:
+def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | None) -> None:
     _describe_rows(corpus, folder)
-    loop = Loop(spec, corpus)
+    loop = Loop(spec, corpus, tokens=tokens)
     first = _resume(loop, folder)
     if first == 0:
         print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")

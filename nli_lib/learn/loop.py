@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn import attention, dropout, layers, products, vocabulary
-from nli_lib.learn.encode import encode, shuffled_batches, sorted_batches
+from nli_lib.learn.encode import Tokens, encode, shuffled_batches, sorted_batches
 from nli_lib.learn.model import ExactLinear, exact_output, load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import FlatAdamW
 from nli_lib.spec import RunSpec
@@ -35,11 +35,12 @@ class Loop:
     `notes` says in words which of the fast parts the model takes and which it does not.
     """
 
-    def __init__(self, spec: RunSpec, corpus: Corpus, device: torch.device | None = None):
+    def __init__(self, spec: RunSpec, corpus: Corpus, device: torch.device | None = None, tokens: Tokens | None = None):
         self.spec, self.device = spec, device or pick_device()
         self.bf16 = spec.precision == "bf16"
         self.tokenizer = load_tokenizer(spec.model)
-        tokens = encode(*corpus.texts(spec.view), self.tokenizer, spec.max_length)
+        if tokens is None:
+            tokens = encode(*corpus.texts(spec.view), self.tokenizer, spec.max_length)
         self.lengths = tokens.lengths
         self.tokens = tokens.to(self.device)
         self.labels = torch.tensor(corpus.labels).to(self.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
@@ -43,6 +44,13 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
 
 
+def mismatches(logits: ArrayLike, labels: ArrayLike) -> pd.DataFrame:
+    """The examples whose label the model contradicts, one row each: position, kind and gap."""
+    kind, gap = mismatch(logits, labels), logit_gap(logits, labels)
+    position = np.flatnonzero(kind != AGREE)
+    return pd.DataFrame({"position": position, "kind": kind[position], "gap": gap[position]})
+
+
 def suspects(
     logits: ArrayLike, labels: ArrayLike, *, kinds: Sequence[str] = (PRUNED,), threshold: float = THRESHOLD
 ) -> NDArray[np.bool_]:
@@ -55,26 +63,48 @@ def suspects(
     return np.isin(mismatch(logits, labels), list(kinds)) & (logit_gap(logits, labels) > threshold)
 
 
-def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, share: float = 0.5) -> float | None:
-    """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
+def errors_by_gap(
+    gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many mismatches lie in each interval of the gap, and how many of them have a wrong label; two arrays (K,).
 
-    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges e0 < e1 < ...: intervals
-    [e0, e1), ..., the last one open above. An interval without an example decides nothing.
-    Source: paper 002 section 3 (E4), which reads 2.0 off its Figure 2.
+    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
+    intervals [e0, e1), [e1, e2), ..., the last one open above. Gaps below e0 are not counted.
+    Source: paper 002, its first Figure 2.
     """
     gap, wrong, edges = np.asarray(gap, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(edges, dtype=float)
     if gap.shape != wrong.shape or gap.ndim != 1:
         raise ValueError(f"gap has shape {gap.shape}, wrong {wrong.shape}: give two arrays (N,)")
     if edges.ndim != 1 or len(edges) == 0 or (np.diff(edges) <= 0).any():
         raise ValueError(f"edges must rise, not {edges.tolist()}")
-    inside = np.searchsorted(edges, gap, side="right") - 1
+    inside = np.searchsorted(edges, gap, side="right")  # 0 is below the first edge
+    count = len(edges) + 1
+    return np.bincount(inside, minlength=count)[1:], np.bincount(inside[wrong], minlength=count)[1:]
+
+
+def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, share: float = 0.5) -> float | None:
+    """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
+
+    Arguments as `errors_by_gap`. An interval without an example decides nothing.
+    Source: paper 002 section 3 (E4), which reads 2.0 off its Figure 2.
+    """
     chosen = None
-    for at in reversed(range(len(edges))):
-        part = wrong[inside == at]
-        if len(part) and part.mean() <= share:
-            return chosen
-        chosen = float(edges[at]) if len(part) else chosen
+    for edge, n, errors in reversed(list(zip(edges, *errors_by_gap(gap, wrong, edges), strict=True))):
+        if n and errors <= share * n:
+            break
+        chosen = float(edge) if n else chosen
     return chosen
+
+
+def mismatch_types(before: ArrayLike, after: ArrayLike) -> NDArray[np.int64]:
+    """Which of two models makes a mismatch, (N,): 1 the first alone, 2 the second alone, 3 both, 0 neither.
+
+    before, after (N,) bool. Source: paper 002 section 3 (E6), whose Model 0 and Model 1 they are.
+    """
+    before, after = np.asarray(before), np.asarray(after)
+    if before.dtype != bool or after.dtype != bool or before.shape != after.shape or before.ndim != 1:
+        raise ValueError(f"shapes {before.shape} and {after.shape}: give two boolean arrays (N,)")
+    return before + 2 * after.astype(np.int64)
 
 
 def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

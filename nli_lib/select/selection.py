@@ -7,6 +7,7 @@ selection has a control one call away: ``random_twin``, of the same size and lab
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,11 @@ class Selection:
     def positions(self) -> np.ndarray:
         """Positions of the kept examples, ascending (size,)."""
         return np.flatnonzero(self.keep)
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits that tell this choice of examples from another, for the name of a run."""
+        return hashlib.sha256(np.packbits(self.keep).tobytes() + len(self).to_bytes(8, "little")).hexdigest()[:8]
 
     @classmethod
     def all(cls, n: int) -> Selection:

@@ -9,7 +9,7 @@ import pytest
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.people import COLUMNS, human_labels
+from nli_lib.corpora.people import COLUMNS, annotators, human_labels
 from nli_lib.corpora.planted import make_split
 
 
@@ -82,3 +82,32 @@ def test_chaosnli_meets_its_corpora(name, split, rows):
     assert len(people) <= rows
     assert len(people) >= 0.9 * rows  # MultiNLI's pairIDs are not known for every row here
     assert people["share_gold"].mean() > 0.5
+
+
+def test_the_author_is_judged_by_five():
+    corpus = snli(["a", "b", "c", "d", "e"], [1, 0, 2, 0, 1])
+    e, n, c = "entailment", "neutral", "contradiction"
+    given = [[e, n, n, n, e], [e] * 5, [c], None, [n, n, e, "-", n]]
+    corpus.table["annotator_labels"] = [json.dumps(each) if each else None for each in given]
+    five = annotators(corpus)
+    assert five["position"].tolist() == [0, 1]  # the others have fewer than five labels
+    assert five["author"].tolist() == [0, 0]
+    assert five["majority"].tolist() == [1, 0]
+    assert five["agreement"].tolist() == [0.6, 1.0]
+    assert annotators(snli(["a"], [0])).empty
+
+
+def test_the_planted_authors_are_the_flips():
+    corpus = make_split("train", 300, seed=1)
+    five = annotators(corpus)
+    assert ((five["author"] != five["majority"]).to_numpy() == corpus.table["flipped"].to_numpy()).all()
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
+def test_authors_of_snli():
+    corpus = sources.load("snli", "test")
+    five = annotators(corpus)
+    assert len(five) == 9815  # nine of 9,824 have four labels
+    assert (five["author"] != five["majority"]).sum() == 682
+    assert five["agreement"].min() == 0.6

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.measure.consensus import KINDS, logit_gap, mismatch, suspects, threshold_rule
+from nli_lib.measure.consensus import (
+    KINDS,
+    errors_by_gap,
+    logit_gap,
+    mismatch,
+    mismatch_types,
+    suspects,
+    threshold_rule,
+)
 
 LOGITS = np.array([[1.0, 4.5, 0.0], [3.0, 1.0, 0.0], [0.0, 2.0, -1.0], [5.0, 0.0, 7.5]])
 GOLD = np.array([0, 0, 0, 2])
@@ -84,3 +92,21 @@ def test_bad_input_is_one_error(logits, gold, said):
 def test_no_example_gives_no_number():
     assert mismatch(np.zeros((0, 3)), np.zeros(0, int)).shape == (0,)
     assert logit_gap(np.zeros((0, 3)), np.zeros(0, int)).shape == (0,)
+
+
+def test_errors_by_gap_counts_each_interval_once():
+    gap = np.array([-0.1, 0.0, 0.9, 1.0, 3.0, 9.0])
+    wrong = np.array([1, 0, 1, 1, 0, 1], dtype=bool)
+    n, errors = errors_by_gap(gap, wrong, [0, 1, 2, 3])
+    assert n.tolist() == [2, 1, 0, 2]  # -0.1 lies below the first edge; an edge belongs to the interval it opens
+    assert errors.tolist() == [1, 1, 0, 1]
+    assert [part.tolist() for part in errors_by_gap([], [], [0, 1])] == [[0, 0], [0, 0]]
+
+
+def test_types_of_mismatch_by_hand():
+    before, after = np.array([1, 0, 1, 0], dtype=bool), np.array([0, 1, 1, 0], dtype=bool)
+    assert mismatch_types(before, after).tolist() == [1, 2, 3, 0]
+    with pytest.raises(ValueError, match="boolean"):
+        mismatch_types(before, after.astype(int))
+    with pytest.raises(ValueError, match="shapes"):
+        mismatch_types(before, after[:2])

@@ -1,0 +1,93 @@
+"""cross_score: every example of a corpus scored by a model that did not train on it.
+
+fold = folds(corpus.labels, groups=corpus.premise, seed=0)
+logits = cross_score(spec, corpus, fold)          # (N, C), out of sample
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import joblib
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.encode import Tokens, encode
+from nli_lib.learn.fit import fit
+from nli_lib.learn.loop import pick_device
+from nli_lib.learn.model import load_tokenizer
+from nli_lib.learn.predict import predict
+from nli_lib.spec import RunSpec
+
+ON_A_GPU = 4  # trainings of a small encoder that keep one GPU busy
+
+
+def cross_score(
+    spec: RunSpec, corpus: Corpus, fold: ArrayLike, *, carried: int = 1, jobs: int | None = None
+) -> np.ndarray:
+    """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
+
+    fold     (N,) fold of each example, 0 and up, as `select.folds.folds` draws them
+    carried  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of one fold
+             is trained on for the next, over so many folds in a row, and so it has seen what it scores
+    jobs     folds trained at a time, each in a process of its own with its share of the cores; by default one for each
+             core that torch uses here, and `ON_A_GPU` on a GPU
+
+    Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
+    fold at work loses the epoch at work.
+    Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
+    Source: paper 002 section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two points a fold and start
+    again at the sixth, which `carried=5` gives and fresh models do not.
+    """
+    fold = _checked(fold, len(corpus))
+    count = int(fold.max()) + 1
+    if carried < 1:
+        raise ValueError(f"carried={carried}: a model serves one fold or more")
+    tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
+    chains = [range(start, min(start + carried, count)) for start in range(0, count, carried)]
+    jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
+    work = (joblib.delayed(_score_chain)(spec, corpus, fold, chain, tokens) for chain in chains)
+    logits = np.empty((len(corpus), len(corpus.classes)), np.float32)
+    for scored in joblib.Parallel(n_jobs=jobs, return_as="generator")(work):
+        for at, part in scored:
+            here = fold == at
+            logits[here] = part
+            right = float((part.argmax(axis=1) == corpus.labels[here]).mean())
+            print(f"fold {at}: trained on {(~here).sum():,}, scored {here.sum():,}, accuracy {right:.4f}", flush=True)
+    return logits
+
+
+def _score_chain(
+    spec: RunSpec, corpus: Corpus, fold: np.ndarray, chain: Sequence[int], tokens: Tokens
+) -> list[tuple[int, np.ndarray]]:
+    """(fold, its logits) for the folds of a chain, in order; each starts from the model of the one before."""
+    scored = []
+    for at, run_spec in zip(chain, fold_specs(spec, fold, chain), strict=True):
+        run = fit(run_spec, corpus, fold != at, tokens=tokens)
+        scored.append((at, predict(run, corpus[fold == at])))
+    return scored
+
+
+def fold_specs(spec: RunSpec, fold: np.ndarray, chain: Sequence[int]) -> Iterator[RunSpec]:
+    """The spec of each fold's run; in a chain all but the first start from the folder of the run before."""
+    drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
+    for at in chain:
+        spec = spec.model_copy(update={"subset": f"without fold {at} of {int(fold.max()) + 1}, {drawn}"})
+        yield spec
+        spec = spec.model_copy(update={"model": str(spec.folder / "model")})
+
+
+def _checked(fold: ArrayLike, n: int) -> np.ndarray:
+    fold = np.asarray(fold)
+    if fold.shape != (n,):
+        raise ValueError(f"fold has shape {fold.shape} for {n} examples")
+    if n == 0 or not np.issubdtype(fold.dtype, np.integer) or fold.min() < 0:
+        raise ValueError("fold must hold a number from 0 up for each example, and there must be examples")
+    sizes = np.bincount(fold)
+    if len(sizes) < 2 or not sizes.all():
+        empty = "only one fold" if len(sizes) < 2 else f"no example in fold {int(np.flatnonzero(sizes == 0)[0])}"
+        raise ValueError(f"there is {empty}: nothing could be scored by a model that did not train on it")
+    return fold

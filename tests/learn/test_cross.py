@@ -1,0 +1,120 @@
+"""Cross-scoring: each example by a model that did not see it. Alone: pytest tests/learn/test_cross.py"""
+
+import numpy as np
+import pytest
+import torch
+from tiny_words import make_corpus
+
+from nli_lib.learn import cross as module
+from nli_lib.learn.cross import cross_score, fold_specs
+from nli_lib.learn.fit import fit
+from nli_lib.learn.predict import predict
+from nli_lib.select.folds import folds
+
+pytestmark = pytest.mark.usefixtures("runs")
+
+
+@pytest.fixture
+def fold(corpus):
+    return folds(corpus.labels, count=3, seed=0)
+
+
+def test_equal_to_its_definition(make_spec, corpus, fold):
+    spec = make_spec(epochs=2, capture="passing")
+    logits = cross_score(spec, corpus, fold)
+    assert logits.shape == (50, 3)
+    assert logits.dtype == np.float32
+    for at in range(3):
+        run = fit(spec.model_copy(update={"subset": f"by hand {at}"}), corpus[fold != at])
+        assert np.array_equal(logits[fold == at], predict(run, corpus[fold == at]))
+
+
+def test_fresh_models_are_blind_to_the_labels_they_score(make_spec, corpus, fold):
+    spec = make_spec(epochs=1)
+    before = cross_score(spec, corpus, fold)
+    changed = make_corpus(50)
+    changed.table.loc[fold == 1, "label"] = (changed.table.loc[fold == 1, "label"] + 1) % 3
+    spec = make_spec(epochs=1, corpus="changed")
+    after = cross_score(spec, changed, fold)
+    assert np.array_equal(before[fold == 1], after[fold == 1])
+    assert not np.array_equal(before[fold == 0], after[fold == 0])
+
+
+def test_carried_over_a_model_has_seen_what_it_scores(make_spec):
+    corpus = make_corpus(60)
+    corpus.table["label"] = np.random.default_rng(0).integers(0, 3, 60)  # labels at random can be remembered only
+    fold = folds(corpus.labels, count=4, seed=0)
+    spec = make_spec(epochs=40, learning_rate=3e-3)
+
+    def by_fold(logits):
+        return np.array([(logits.argmax(1) == corpus.labels)[fold == at].mean() for at in range(4)])
+
+    fresh, carried = by_fold(cross_score(spec, corpus, fold)), by_fold(cross_score(spec, corpus, fold, carried=2))
+    assert carried[[0, 2]].tolist() == fresh[[0, 2]].tolist()  # the first of each session has seen nothing
+    assert carried[[1, 3]].mean() > 0.7
+    assert fresh.mean() < 0.6
+
+
+def test_a_chain_starts_from_the_model_before(make_spec, fold):
+    first, second = fold_specs(make_spec(), fold, [1, 2])
+    assert second.model == str(first.folder / "model")
+    assert first.subset != second.subset
+    other = next(fold_specs(make_spec(), 2 - fold, [1]))
+    assert other.id != first.id  # other folds, another run
+
+
+def test_stopped_after_a_fold_it_continues_at_the_next(make_spec, corpus, fold, monkeypatch):
+    spec, trained = make_spec(epochs=1), []
+
+    def stops(run_spec, *given, **more):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.append(run_spec.subset)
+        return fit(run_spec, *given, **more)
+
+    monkeypatch.setattr(module, "fit", stops)
+    with pytest.raises(KeyboardInterrupt):
+        cross_score(spec, corpus, fold)
+    seen = []
+    monkeypatch.setattr("nli_lib.learn.fit._train", lambda spec, *_: seen.append(spec.subset))
+    monkeypatch.setattr(module, "fit", fit)
+    monkeypatch.setattr(module, "predict", lambda run, part: np.zeros((len(part), 3), np.float32))
+    cross_score(spec, corpus, fold)
+    assert len(seen) == 1
+    assert not set(seen) & set(trained)
+
+
+def test_folds_share_one_tokenisation(make_spec, corpus, fold, monkeypatch):
+    monkeypatch.setattr("nli_lib.learn.loop.encode", None)  # a loop that tokenised by itself would fail
+    assert np.isfinite(cross_score(make_spec(epochs=1), corpus, fold)).all()
+
+
+def test_two_at_a_time_in_processes_of_their_own(encoder, corpus, fold, home, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(home))  # for the workers: the environment of this test's home
+    from nli_lib.spec import RunSpec
+
+    spec = RunSpec(corpus="tiny", model=encoder, epochs=1, batch_size=8, learning_rate=1e-3, precision="fp32")
+    alone = cross_score(spec, corpus, fold, jobs=1)
+    spec = spec.model_copy(update={"subset": "again", "limit": 50})
+    assert np.array_equal(cross_score(spec, corpus, fold, jobs=2), alone)
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("fold", "said"),
+    [
+        (np.zeros(49, int), "shape"),
+        (np.zeros(50, int), "only one fold"),
+        (np.arange(50) % 2 * 2, "no example in fold 1"),
+        (np.arange(50) % 2 - 1, "from 0 up"),
+        (np.full(50, 0.5), "from 0 up"),
+    ],
+)
+def test_folds_that_cannot_be_scored_are_one_error(make_spec, corpus, fold, said):
+    with pytest.raises(ValueError, match=said):
+        cross_score(make_spec(), corpus, fold)
+
+
+def test_a_model_serves_one_fold_or_more(make_spec, corpus, fold):
+    with pytest.raises(ValueError, match="carried=0"):
+        cross_score(make_spec(), corpus, fold, carried=0)

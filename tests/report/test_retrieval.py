@@ -1,0 +1,76 @@
+"""Precision and recall of a score for wrong labels. Alone: pytest tests/report/test_retrieval.py"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
+
+from nli_lib.report.retrieval import average_precision, precision_at, retrieval_table
+
+SCORES = np.array([4.0, 3.0, 2.0, 1.0])
+WRONG = np.array([True, False, True, False])
+
+
+def test_by_hand():
+    assert average_precision(SCORES, WRONG) == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert [precision_at(SCORES, WRONG, k) for k in (1, 2, 3, 4)] == [1, 1 / 2, 2 / 3, 1 / 2]
+    assert average_precision(np.zeros(4), WRONG) == 0.5  # knows nothing: the share of wrong ones
+    assert precision_at(np.zeros(4), WRONG, 1) == 0.5
+
+
+examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40).filter(
+    lambda rows: any(wrong for _, wrong in rows)
+)
+
+
+@given(examples, st.randoms(use_true_random=False))
+def test_equal_to_the_library_in_any_order(rows, random):
+    scores, wrong = np.array([row[0] for row in rows], float), np.array([row[1] for row in rows])
+    area = average_precision(scores, wrong)
+    assert area == pytest.approx(average_precision_score(wrong, scores))
+    assert 0 < area <= 1
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    assert average_precision(scores[order], wrong[order]) == pytest.approx(area)
+
+
+@given(examples, st.integers(0, 9))
+def test_a_resample_is_the_corpus_with_repeats(rows, seed):
+    scores, wrong = np.array([row[0] for row in rows], float), np.array([row[1] for row in rows])
+    counts = np.random.default_rng(seed).integers(0, 3, len(rows))
+    if counts[wrong].sum() == 0:
+        return
+    twin = average_precision_score(np.repeat(wrong, counts), np.repeat(scores, counts))
+    assert average_precision(scores, wrong, counts[None])[0] == pytest.approx(twin)
+
+
+def test_table():
+    generator = np.random.default_rng(0)
+    wrong = generator.random(400) < 0.2
+    scores = {"knows": wrong + generator.normal(0, 0.5, 400), "random": generator.random(400)}
+    table = retrieval_table(scores, wrong, ks=(10, 50, 1000), resamples=200).set_index("score")
+    assert (table["low"] <= table["area"]).all()
+    assert (table["area"] <= table["high"]).all()
+    assert table.loc["knows", "low"] > 0.6
+    assert table.loc["random", "low"] < wrong.mean() < table.loc["random", "high"]
+    assert list(table.columns) == ["area", "low", "high", "n", "wrong", "at 10", "at 50"]  # 1,000 are not there
+
+
+@pytest.mark.parametrize(
+    ("scores", "wrong", "said"),
+    [
+        (SCORES, np.zeros(4, bool), "nothing can be found"),
+        ([1.0, np.nan], np.array([True, False]), "NaN"),
+        (SCORES, WRONG[:2], "shape"),
+        (SCORES, WRONG.astype(int), "bool"),
+    ],
+)
+def test_bad_input_is_one_error(scores, wrong, said):
+    with pytest.raises(ValueError, match=said):
+        average_precision(scores, wrong)
+
+
+def test_k_must_fit():
+    with pytest.raises(ValueError, match="k=5 of 4"):
+        precision_at(SCORES, WRONG, 5)

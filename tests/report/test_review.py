@@ -1,0 +1,55 @@
+"""The list for a reviewer and cleanlab's arrays. Alone: pytest tests/report/test_review.py"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.report.review import export_review, review_list
+
+LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])
+GOLD = [0, 0, 1, 0]
+FOLD = np.array([0, 1, 1, 0])
+
+
+@pytest.fixture
+def corpus():
+    rows = {"uid": list("abcd"), "premise": 'A dog, "Rex", runs.\n=1+1', "hypothesis": "é <b>", "label": GOLD}
+    return Corpus(pd.DataFrame(rows).assign(corpus="mine", split="train"), "mine", "train")
+
+
+def test_the_most_contradicted_comes_first(corpus):
+    table = review_list(corpus, LOGITS, FOLD)
+    assert table["uid"].tolist() == ["c", "a", "d"]  # b's label is what the model says
+    assert table["rank"].tolist() == [1, 2, 3]
+    assert table["kind"].tolist() == ["P2G1", "P1G0", "P1G0"]
+    assert table["gap"].tolist() == [5.0, 3.0, 0.5]
+    assert table["pruned"].tolist() == [False, True, False]
+    assert table["fold"].tolist() == [1, 0, 0]
+    assert table.loc[0, "gold"] == "neutral"
+    assert table.loc[0, "predicted"] == "contradiction"
+    assert table.loc[2, "p_gold"] == pytest.approx(np.exp(1) / (np.exp(1) + np.exp(1.5) + 1), abs=1e-4)
+
+
+def test_the_files_give_back_what_went_in(corpus, tmp_path):
+    table = review_list(corpus, LOGITS, FOLD)
+    paths = export_review(tmp_path / "new", table, corpus, LOGITS, FOLD)
+    again = pd.read_csv(paths["suspects.csv"], keep_default_na=False)
+    pd.testing.assert_frame_equal(again, table, check_dtype=False)
+    lines = [json.loads(line) for line in paths["suspects.jsonl"].read_text(encoding="utf-8").splitlines()]
+    assert [line["uid"] for line in lines] == ["c", "a", "d"]
+    assert lines[0]["premise"] == corpus.premise[0]
+    with np.load(paths["cleanlab.npz"], allow_pickle=False) as arrays:
+        assert arrays["labels"].tolist() == GOLD
+        assert arrays["fold"].tolist() == FOLD.tolist()
+        assert arrays["uid"].tolist() == list("abcd")
+        assert arrays["classes"].tolist() == list(corpus.classes)
+        assert arrays["pred_probs"].sum(axis=1) == pytest.approx(np.ones(4))
+        assert (arrays["pred_probs"].argmax(axis=1) == LOGITS.argmax(axis=1)).all()
+
+
+def test_nothing_to_review_is_an_empty_list(corpus):
+    sure = np.eye(3)[GOLD] * 4
+    assert len(review_list(corpus, sure, FOLD)) == 0
