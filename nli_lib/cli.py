@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 import yaml
 
-AUDIT = {"20_z_statistics": {}, "21_z_filter": {"TRAIN": False}}  # chapters, each with parameters of its own
+# chapters that answer one question about one corpus, each with parameters of its own
+AUDIT = {"20_z_statistics": {}, "21_z_filter": {"TRAIN": False}}
+SUSPECTS = "31_cross_score_and_prune"
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -132,14 +134,32 @@ def audit(
 
     Reads texts and labels and trains no network.
     """
+    _pages(AUDIT, scale, corpus, data_dir)
+
+
+@app.command()
+def suspects(
+    corpus: Annotated[str, typer.Argument(help="your file (csv, tsv, jsonl, parquet), or a corpus by name")],
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring what it did not train on")] = 10,
+) -> None:
+    """Which labels of a corpus are probably wrong: a ranked list to review in data/exports/, and a page of a book.
+
+    Trains one model for each fold, which scores what it has not seen, and one on all. Stopped, it continues.
+    """
+    _pages({SUSPECTS: {"FOLDS": folds, "WAYS_PAIRS": 0}}, scale, corpus, data_dir)
+
+
+def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | None) -> None:
+    """Run some chapters on one corpus and build the book of them. Exit code 1 when one did not finish."""
     from nli_lib.book import build
     from nli_lib.record import FINISHED
     from nli_lib.runner import run as run_notebooks
 
     ended = []
-    for name, others in AUDIT.items():
-        request = _request(scale, corpus, None, data_dir, others=others)
-        ended += run_notebooks([name], request, 1)
+    for name, others in chapters.items():
+        ended += run_notebooks([name], _request(scale, corpus, None, data_dir, others=others), 1)
     print(build(_request(scale, corpus)))
     if any(outcome.state != FINISHED for outcome in ended):
         raise typer.Exit(1)

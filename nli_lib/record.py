@@ -32,8 +32,13 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", "transformers", "sentence-transformers")
 
 # Modules on top of the house: they draw or manage and change no recorded number.
-SHOWING = {"study", "record", "parameters", "tables", "runner", "worker", "book", "doctor", "cli"}
-RECKONING = {"evaluate", "inference", "contrasts"}  # the modules of report/ whose numbers are recorded; the others draw
+SHOWING = {"study", "prose", "record", "parameters", "tables", "runner", "worker", "book", "doctor", "cli"}
+RECKONING = {
+    "evaluate",
+    "inference",
+    "contrasts",
+    "retrieval",
+}  # the modules of report/ whose numbers are recorded; the others draw
 
 LIBRARY = Path(__file__).resolve().parent
 

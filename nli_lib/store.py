@@ -17,9 +17,12 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -53,6 +56,21 @@ def atomic(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield draft
+        draft.chmod(0o755)
+        shutil.rmtree(path, ignore_errors=True)
+        draft.replace(path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def write_json(path: Path, value: object) -> None:
     with atomic(path) as draft:
         draft.write_text(json.dumps(value, indent=2, sort_keys=True, default=str) + "\n", encoding="utf-8")
@@ -83,6 +101,19 @@ def environment() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return versions
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def device() -> str:
+    """What computed: the CUDA device's name where torch uses one, else the CPU and how many of its cores."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{platform.machine()} CPU, {cores} cores"
 
 
 class RunFolder:

@@ -22,24 +22,18 @@ Importing this module takes well under a second and needs no torch; pandas and t
 
 from __future__ import annotations
 
-import html
-import math
-import numbers
 import os
-import platform
-import string
-import sys
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nli_lib import record as records
 from nli_lib import spec as project
 from nli_lib.parameters import SUFFIXES, ParameterError, Rule, check, literals
+from nli_lib.prose import fill
 from nli_lib.spec import CHARACTERISE, CLEAN, SCALES, RunSpec, Scale
-from nli_lib.store import environment
+from nli_lib.store import device, environment, now
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -329,33 +323,3 @@ class Study:
                 f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}\n"
                 f"seeds {', '.join(map(str, done['seeds']))}; revision {done['environment'].get('revision')}"
             )
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def device() -> str:
-    """What computed: the CUDA device's name where torch uses one, else the CPU and how many of its cores."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{platform.machine()} CPU, {cores} cores"
-
-
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """`template.format(**values)` that refuses gaps: unknown names, NaN, infinities; text values lose their HTML."""
-    fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
-    names = {field.split(".")[0].split("[")[0] for field in fields}
-    if missing := sorted(names - values.keys()):
-        raise StudyError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
-    for name in sorted(names):
-        value = values[name]
-        if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
-            raise StudyError(f"say: {name} is {value}: the tables hold no such number")
-    safe = {k: html.escape(value, quote=False) if isinstance(value, str) else value for k, value in values.items()}
-    try:
-        return template.format(**safe)
-    except (ValueError, AttributeError, LookupError, TypeError) as error:
-        raise StudyError(f"say: {template!r} cannot be filled: {error}") from error

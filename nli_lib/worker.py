@@ -29,7 +29,8 @@ from traitlets.config import Config
 
 from nli_lib import record as records
 from nli_lib import spec as project
-from nli_lib.study import NOTEBOOK_FILE, RUN_PID, TOKEN, now
+from nli_lib.store import now
+from nli_lib.study import NOTEBOOK_FILE, RUN_PID, TOKEN
 
 LONGEST_SOCKET = 90  # a Unix socket's path holds about 100 characters
 

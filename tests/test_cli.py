@@ -18,7 +18,7 @@ def call(*words):
 
 def test_help_names_the_commands():
     told = call("--help").output
-    for command in ("run", "status", "check", "book", "audit"):
+    for command in ("run", "status", "check", "book", "audit", "suspects"):
         assert command in told
 
 
@@ -66,6 +66,21 @@ def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(home, monkeypat
     assert [names for names, _ in asked] == [["20_z_statistics"], ["21_z_filter"]]
     assert [request.others for _, request in asked] == [{}, {"TRAIN": False}]
     assert {request.corpus for _, request in asked} == {str(tmp_path / "mine.csv")}
+
+
+def test_suspects_runs_its_chapter_on_the_file(home, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
+    asked = []
+    monkeypatch.setattr(
+        runner, "run", lambda *given: asked.append(given) or [runner.Outcome("31_a", "finished", ran=True)]
+    )
+    monkeypatch.setattr(book, "build", lambda request: f"built {request.corpus}")
+    done = call("suspects", "mine.csv", "--folds", "5")
+    assert done.exit_code == 0, done.output
+    ((names, request, jobs),) = asked
+    assert (names, request.others, jobs) == (["31_cross_score_and_prune"], {"FOLDS": 5, "WAYS_PAIRS": 0}, 1)
+    assert request.corpus == str(tmp_path / "mine.csv")
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):

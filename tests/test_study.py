@@ -16,7 +16,7 @@ from nli_lib import parameters, tables
 from nli_lib import record as records
 from nli_lib import spec as project
 from nli_lib.parameters import ParameterError, check
-from nli_lib.study import StudyError, begin, fill
+from nli_lib.study import StudyError, begin
 
 
 def started(namespace=None, name="10_try", **more):
@@ -198,23 +198,6 @@ def test_claims_are_gathered_from_all_notebooks(home):
     ]
     with pytest.raises(StudyError, match="from 1 down to 0"):
         one.claim("000-a", 0.6, 1, 0, n=10)
-
-
-# ---------------------------------------------------------------- words
-
-
-def test_say_fills_and_refuses_gaps():
-    assert fill("{share:.1%} of {n:,}", {"share": 0.25, "n": 9842}) == "25.0% of 9,842"
-    assert fill("{text}", {"text": "<script>"}) == "&lt;script&gt;"
-    for template, values, said in (
-        ("{n}", {"m": 1}, r"no value for n \(given: m\)"),
-        ("{n}", {"n": math.nan}, "n is nan"),
-        ("{n}", {"n": np.float32("inf")}, "n is inf"),
-        ("{n}", {"n": None}, "n is None"),
-        ("{n:.1%}", {"n": "x"}, "cannot be filled"),
-    ):
-        with pytest.raises(StudyError, match=said):
-            fill(template, values)
 
 
 # ---------------------------------------------------------------- the record

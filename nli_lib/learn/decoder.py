@@ -7,13 +7,14 @@ neither text, nor tokenizer, nor objective, nor a single weight.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+
+from nli_lib.store import atomic_folder
 
 END = "<|endoftext|>"  # what SmolLM2 saw between two documents; here it ends each text, and the last one is read
 
@@ -27,26 +28,18 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
     *Departures*: the file's weights are quantised (four bits and an offset); they are taken as fp32 and trained on as
     such. The last layer norm is the whole model's, made for the output of its last layer.
     """
-    if target.is_dir():
-        return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-        whole = AutoModel.from_pretrained(**source, dtype=torch.float32).state_dict()
-        config = AutoConfig.from_pretrained(**source, num_hidden_layers=layers, use_cache=False)
-        lower = AutoModel.from_config(config, dtype=torch.float32)
-        lower.load_state_dict({name: whole[name] for name in lower.state_dict()})
-        lower.save_pretrained(draft)
-        _end_each_text(AutoTokenizer.from_pretrained(**source)).save_pretrained(draft)
-        draft.chmod(0o755)
-        try:
-            draft.rename(target)
-        except OSError:  # another process was faster; its folder is the same
-            if not target.is_dir():
-                raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+    with FileLock(f"{target}.lock"):  # another process may be making it
+        if target.is_dir():
+            return target
+        with atomic_folder(target) as draft:
+            whole = AutoModel.from_pretrained(**source, dtype=torch.float32).state_dict()
+            config = AutoConfig.from_pretrained(**source, num_hidden_layers=layers, use_cache=False)
+            lower = AutoModel.from_config(config, dtype=torch.float32)
+            lower.load_state_dict({name: whole[name] for name in lower.state_dict()})
+            lower.save_pretrained(draft)
+            _end_each_text(AutoTokenizer.from_pretrained(**source)).save_pretrained(draft)
     return target
 
 

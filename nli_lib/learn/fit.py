@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +23,7 @@ from nli_lib.learn.encode import Tokens
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import quiet
 from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder, StoreError, atomic, open_run
+from nli_lib.store import RunFolder, StoreError, atomic, atomic_folder, open_run
 
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
 
@@ -127,7 +125,9 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | No
         if last:
             seconds = sum(each["seconds"] for each in folder.log)
             folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
-            _save_model(loop, folder.path / "model")
+            with quiet(), atomic_folder(folder.path / "model") as draft:
+                loop.finish().save_pretrained(draft)
+                loop.tokenizer.save_pretrained(draft)
         else:
             with atomic(folder.checkpoint) as draft:
                 torch.save({"epoch": epoch + 1, **loop.state_dict()}, draft)
@@ -214,17 +214,3 @@ def _facts(loop: Loop, corpus: Corpus) -> dict:
         "new_parameters": loop.new,
         "notes": loop.notes,
     }
-
-
-def _save_model(loop: Loop, target: Path) -> None:
-    """Write model and tokenizer beside `target` and rename, so that `target` is whole or absent."""
-    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=".model."))
-    try:
-        with quiet():
-            loop.finish().save_pretrained(draft)
-            loop.tokenizer.save_pretrained(draft)
-        draft.chmod(0o755)
-        shutil.rmtree(target, ignore_errors=True)
-        draft.replace(target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -94,15 +94,21 @@ def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classe
     p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
     """
     present = binary(matrix)
-    gold = np.asarray(labels)
-    if gold.shape != (present.shape[0],):
-        raise ValueError(f"labels have shape {gold.shape}, the matrix {present.shape[0]} rows: give one label a row")
-    if gold.size and (gold.dtype.kind not in "iu" or gold.min() < 0 or gold.max() >= n_classes):
-        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
+    gold = check_labels(labels, present.shape[0], n_classes)
     cells = present.indices.astype(np.int64) * n_classes  # one cell a (feature, label)
-    cells += np.repeat(gold.astype(np.int64), np.diff(present.indptr))
+    cells += np.repeat(gold, np.diff(present.indptr))
     counts = np.bincount(cells, minlength=present.shape[1] * n_classes).reshape(-1, n_classes)
     return z_from_counts(counts)
+
+
+def check_labels(labels: ArrayLike, rows: int, n_classes: int) -> NDArray[np.int64]:
+    """The labels as (N,) whole numbers, or a `ValueError` where there are not `rows` of them, 0 to n_classes - 1."""
+    gold = np.asarray(labels)
+    if gold.shape != (rows,):
+        raise ValueError(f"labels have shape {gold.shape} for {rows} examples: give one label each")
+    if gold.size and (gold.dtype.kind not in "iu" or gold.min() < 0 or gold.max() >= n_classes):
+        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
+    return gold.astype(np.int64)
 
 
 def z_from_counts(counts: ArrayLike) -> ZStatistics:
@@ -113,6 +119,12 @@ def z_from_counts(counts: ArrayLike) -> ZStatistics:
         z = (counts / n[:, None] - p0) / np.sqrt(p0 * (1 - p0) / n[:, None])
     z[n == 0] = np.nan
     return ZStatistics(z, n, counts)
+
+
+def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
+    """The highest z of any feature, seen at least `min_count` times, for any label; nan where none is seen so often."""
+    z = statistics.z[statistics.n >= max(min_count, 1)]
+    return float(z.max()) if z.size else float("nan")
 
 
 def weighted_counts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -45,7 +46,6 @@ def join(*parts: Features) -> Features:
     if len(rows) != 1:
         raise ValueError(f"the tables have {sorted(rows)} rows: make them of the same pairs")
     names = np.concatenate([part.names for part in parts])
-    if len(names) > len(known := set(names)):
-        twice = next(name for name in names if name not in known or known.discard(name))
-        raise ValueError(f"feature {twice!r} comes twice: give it another name")
+    if (repeated := pd.Index(names).duplicated()).any():
+        raise ValueError(f"feature {names[repeated][0]!r} comes twice: give it another name")
     return Features(sparse.hstack([part.matrix for part in parts], format="csr", dtype=np.uint8), names)

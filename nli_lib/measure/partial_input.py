@@ -19,6 +19,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+from nli_lib.measure.artifacts import check_labels
+
 BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
 PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
 PASSES = 20  # over the texts, then stop: more of them fit the training texts, not the held-out ones
@@ -152,11 +154,6 @@ def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: 
 
 
 def _labels(texts: Sequence[str], labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
-    gold = np.asarray(labels)
-    if len(texts) == 0 or gold.shape != (len(texts),):
-        raise ValueError(
-            f"{len(texts)} texts and labels of shape {gold.shape}: give at least one text, and each its label"
-        )
-    if gold.dtype.kind not in "iu" or gold.min() < 0 or gold.max() >= n_classes:
-        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
-    return gold.astype(np.int64)
+    if len(texts) == 0:
+        raise ValueError("there are no texts: give at least one, and each its label")
+    return check_labels(labels, len(texts), n_classes)

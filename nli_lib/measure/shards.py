@@ -51,8 +51,7 @@ def _shard(
 ) -> tuple[sparse.csr_array, pa.Array]:
     """Matrix and names of one shard, read from `path` where it holds those of the same texts."""
     if path is None:
-        found = features(premises, hypotheses, **options)
-        return found.matrix, pa.array(found.names, pa.large_string())
+        return _made(premises, hypotheses, options)
     key = _key(premises, hypotheses, options)
     if path.exists():
         with np.load(path, allow_pickle=False) as saved:
@@ -62,7 +61,7 @@ def _shard(
                 )
                 parts = np.ones(len(saved["indices"]), np.uint8), saved["indices"], saved["indptr"]
                 return sparse.csr_array(parts, shape=(len(premises), len(names))), names
-    matrix, names = _shard(premises, hypotheses, None, options)
+    matrix, names = _made(premises, hypotheses, options)
     _, offsets, letters = names.buffers()
     with atomic(path) as draft, draft.open("wb") as file:
         arrays = {"indptr": matrix.indptr, "indices": matrix.indices}
@@ -72,6 +71,11 @@ def _shard(
         }
         np.savez(file, key=key, **arrays)
     return matrix, names
+
+
+def _made(premises: Sequence, hypotheses: Sequence, options: dict) -> tuple[sparse.csr_array, pa.Array]:
+    found = features(premises, hypotheses, **options)
+    return found.matrix, pa.array(found.names, pa.large_string())
 
 
 def _key(premises: Sequence, hypotheses: Sequence, options: dict) -> str:

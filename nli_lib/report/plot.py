@@ -135,7 +135,7 @@ def competency(
         figure.draw_without_rendering()
         label_points(axes, top["n"], top["p"], top["feature"])
     rows[-1, 0].set_xlabel("n(feature): pairs that contain it")
-    dots = [plt.Line2D([], [], marker="o", ls="", color=COLOURS[name], label=name) for name in LABELS]
+    dots = [plt.Line2D([], [], marker="o", ls="", color=COLOURS[name], label=name) for name in table["label"].unique()]
     figure.legend(handles=[*dots, *lines], loc="outside lower center", ncols=3)
     return figure
 

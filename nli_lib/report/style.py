@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 WIDTH = 7.0  # inches; with no text under 9 points a figure is still legible on a phone
 INK, GREY, PALE = "#222222", "#8c8c8c", "#d9d9d9"
 COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48", "random twin": GREY}
+COLOURS |= {"not_entailment": COLOURS["contradiction"], "non_contradiction": COLOURS["entailment"]}
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
 SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#7b1e48", "#8fb9dd", "#6b6b6b")
 STYLE = {

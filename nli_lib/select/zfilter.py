@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from tqdm.auto import tqdm
 
-from nli_lib.measure.artifacts import ZStatistics, binary, z_from_counts, z_statistics
+from nli_lib.measure.artifacts import ZStatistics, binary, check_labels, z_from_counts, z_statistics
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.store import StoreError, atomic
@@ -65,20 +65,21 @@ def z_filter(
     1,000 pairs, ties go to the more frequent feature, then to the first in the alphabet. `min_count` leaves rarer
     features out of the ranking; the paper has none (1). See chapter 21 for what these choices are worth.
     """
-    matrix, labels = _checked(features, labels, n_classes)
+    matrix = binary(features)
+    labels = check_labels(labels, matrix.shape[0], n_classes)
     if k < 1 or batch_size < 1:
         raise ValueError(f"k={k} and batch_size={batch_size} must be at least 1")
     rows, columns = matrix.shape
     if names is not None and len(names) != columns:
         raise ValueError(f"{len(names)} names for {columns} features: give one a column")
-    key = _key(matrix, labels, given, (k, batch_size, shuffle, seed, min_count)) if checkpoint else ""
+    settings = (k, batch_size, shuffle, seed, min_count, n_classes)
+    key = _key(matrix, labels, given, names, settings) if checkpoint else ""
     if checkpoint and checkpoint.exists():
         done, keep, hits, counts = _load(checkpoint, key)
     else:
         done, keep, hits, counts = 0, np.zeros(rows, bool), [], _seed_counts(given, columns, n_classes)
     ranking = Ranking(counts, names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
-    biased = np.zeros((n_classes, columns), dtype=bool)
     starts = range(done, rows, batch_size)
     for number, start in enumerate(tqdm(starts, desc="z-filter", unit="batch", mininterval=1, disable=not progress)):
         if checkpoint and number and number % CHECKPOINT_EVERY == 0:
@@ -86,12 +87,8 @@ def z_filter(
         batch = order[start : start + batch_size]
         part, gold = matrix[batch], labels[batch]
         owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) which pair of the batch an entry is of
-        found = ranking.best()
-        for label, worst in enumerate(found):
-            biased[label, worst] = True
-        hit = biased[gold[owner], part.indices]
-        for label, worst in enumerate(found):
-            biased[label, worst] = False
+        biased = np.concatenate([worst * n_classes + label for label, worst in enumerate(ranking.best())])
+        hit = np.isin(part.indices.astype(np.int64) * n_classes + gold[owner], biased)
         accepted = np.ones(len(batch), dtype=bool)
         accepted[owner[hit]] = False
         ranking.add(part.indices[accepted[owner]], gold[owner[accepted[owner]]])
@@ -103,16 +100,6 @@ def z_filter(
     rejecting = sparse.csr_array((np.ones(where.shape[1], bool), tuple(where)), shape=matrix.shape)
     rejecting.sort_indices()
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
-
-
-def _checked(features: sparse.sparray, labels: ArrayLike, n_classes: int) -> tuple[sparse.csr_array, NDArray]:
-    """The features as ones in canonical rows, and labels that fit them."""
-    matrix, labels = binary(features), np.asarray(labels)
-    if labels.shape != (matrix.shape[0],):
-        raise ValueError(f"labels have shape {labels.shape}, the features {matrix.shape[0]} rows: give one label a row")
-    if labels.size and (labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= n_classes):
-        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
-    return matrix, labels.astype(np.int64)
 
 
 def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:
@@ -137,9 +124,12 @@ def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> 
 # ---------------------------------------------------------------- going on after a kill
 
 
-def _key(matrix: sparse.csr_array, labels: NDArray, given: tuple | None, settings: tuple) -> str:
+def _key(
+    matrix: sparse.csr_array, labels: NDArray, given: tuple | None, names: ArrayLike | None, settings: tuple
+) -> str:
     """Digest of everything that decides what the filter does."""
     digest = hashlib.sha256(repr((matrix.shape, settings)).encode())
+    digest.update("\n".join(map(str, () if names is None else names)).encode())
     parts = [matrix.indptr, matrix.indices, labels]
     if given is not None:
         seed = binary(given[0])

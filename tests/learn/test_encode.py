@@ -62,7 +62,7 @@ def test_an_empty_corpus_encodes_to_nothing(encoder):
 def test_a_part_is_encoded_as_the_part_alone(encoder, corpus):
     tokenizer = load_tokenizer(encoder)
     tokens = encode(*corpus.texts(), tokenizer, 32)
-    for keep in (corpus.labels == 1, np.array([7, 3, 3]), np.zeros(50, bool)):
+    for keep in (corpus.labels == 1, np.array([7, 3]), np.zeros(50, bool)):
         part, alone = tokens[keep], encode(*corpus[keep].texts(), tokenizer, 32)
         assert part.ids.tolist() == alone.ids.tolist()
         assert part.offsets.tolist() == alone.offsets.tolist()

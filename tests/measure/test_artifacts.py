@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nli_lib.corpora import planted
-from nli_lib.measure.artifacts import features, share_at_z, top_features, z_from_counts, z_statistics, z_threshold
+from nli_lib.measure.artifacts import (
+    features,
+    highest_z,
+    share_at_z,
+    top_features,
+    z_from_counts,
+    z_statistics,
+    z_threshold,
+)
 
 BETWEEN = {"len-ratio [0, 0.25)": (0, 0.25), "len-ratio [0.5, 0.75)": (0.5, 0.75), "len-ratio [1, 1.25)": (1, 1.25)}
 
@@ -188,3 +196,10 @@ def test_planted_artifacts_rank_on_top():
     assert {"safe to@hypothesis"} <= set(
         top_features(z_statistics(table.matrix, corpus.labels), table.names, k=40).name
     )
+
+
+def test_the_highest_z_of_features_seen_often_enough():
+    stats = z_from_counts([[3, 0, 0], [40, 10, 10], [0, 0, 0]])
+    assert highest_z(stats) == stats.z[1, 0]
+    assert highest_z(z_from_counts([[3, 0, 0]])) == pytest.approx(np.sqrt(6))
+    assert np.isnan(highest_z(stats, min_count=100))

@@ -162,8 +162,10 @@ def test_goes_on_after_a_kill(planted, tmp_path, monkeypatch, stop):
     assert path.exists() == (stop >= 2)
     monkeypatch.setattr(Ranking, "add", add)
     if path.exists():
-        with pytest.raises(StoreError, match="other pairs or settings"):
-            z_filter(*planted, k=4, batch_size=300, checkpoint=path)
+        names = np.arange(planted[0].shape[1]).astype(str)
+        for other in ({"k": 4}, {"n_classes": 4}, {"names": names}):
+            with pytest.raises(StoreError, match="other pairs or settings"):
+                z_filter(*planted, **{"k": 3, "batch_size": 300, "checkpoint": path, **other})
     found = z_filter(*planted, k=3, batch_size=300, checkpoint=path)
     assert (found.keep == plain.keep).all() and (found.reason == plain.reason).all()
     assert (found.hits != plain.hits).nnz == 0 and not path.exists()
@@ -202,7 +204,7 @@ def test_edges():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"labels": np.zeros(3, int)}, "one label a row"),
+        ({"labels": np.zeros(3, int)}, "give one label each"),
         ({"labels": np.full(4, 3)}, "integers 0..2"),
         ({"labels": np.full(4, -1)}, "without a gold label"),
         ({"names": ["a"]}, "1 names for 2 features"),
