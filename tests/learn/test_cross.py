@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_words import make_corpus
 
 from nli_lib.learn import cross as module
 from nli_lib.learn.cross import cross_score, fold_specs
