@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.labels import SUPPORTED_OR_REFUTED, TWO_WAY, canonical
+from nli_lib.corpora.labels import LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, canonical
 from nli_lib.corpora.reading import Raw
 from nli_lib.corpora.records import Records
 
@@ -183,6 +183,8 @@ def own(raw: Raw, columns: dict[str, str] | None = None) -> Records:
 
     columns  the library's name -> the file's, for instance ``{"premise": "text_a", "label": "gold"}``; without it the
              names of the SNLI format (sentence1, sentence2, gold_label) are understood too
+
+    A file that knows not_entailment, and neither neutral nor contradiction, has two classes.
     """
     fields = {
         "uid": ("uid",),
@@ -201,4 +203,7 @@ def own(raw: Raw, columns: dict[str, str] | None = None) -> Records:
     fields.update({ours: (theirs,) for ours, theirs in (columns or {}).items()})
     taken = {next((name for name in theirs if name in raw.table.columns), None) for theirs in fields.values()}
     rest = [name for name in raw.table.columns if name not in taken]
-    return Records(pick(raw, fields, rest, ' Rename the column, or pass columns={"premise": "its name", ...}.'))
+    table = pick(raw, fields, rest, ' Rename the column, or pass columns={"premise": "its name", ...}.')
+    named = {canonical(label) for label in table["label"].unique()}
+    two = "not_entailment" in named and named.isdisjoint({"neutral", "contradiction"})
+    return Records(table, TWO_WAY if two else LABELS)

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
 
-AGREE = ""
+AGREE = "agree"
 KINDS = tuple(f"P{p}G{g}" for p in range(len(LABELS)) for g in range(len(LABELS)) if p != g)
 PRUNED = "P1G0"  # the model says neutral, the label entailment
 THRESHOLD = 2.0
 
 
 def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
-    """How prediction and label disagree, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; "" where they agree.
+    """How prediction and label disagree, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; `AGREE` where they agree.
 
     Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
     class.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.consensus import PRUNED, THRESHOLD, logit_gap, mismatch, suspects
+from nli_lib.measure.consensus import AGREE, PRUNED, THRESHOLD, logit_gap, mismatch, suspects
 from nli_lib.store import atomic
 
 
@@ -49,7 +49,7 @@ def review_list(
         }
     )
     order = np.argsort(-gap, kind="stable")
-    table = table.iloc[order[(table["kind"] != "").to_numpy()[order]]].reset_index(drop=True)
+    table = table.iloc[order[(table["kind"] != AGREE).to_numpy()[order]]].reset_index(drop=True)
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     return table
 

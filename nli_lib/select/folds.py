@@ -30,6 +30,8 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
         if len(groups) != len(gold):
             raise ValueError(f"groups has {len(groups)} entries for {len(gold)} examples")
         members, unit = len(np.unique(groups)), "groups"
+    if len(gold) and (gold == gold[0]).all():
+        raise ValueError(f"all {len(gold)} examples have the label {gold[0]}: there is nothing to learn")
     if members < count:
         raise ValueError(f"{members} {unit} cannot fill {count} folds: ask for fewer folds")
     splitter = (KFold if groups is None else GroupKFold)(count, shuffle=True, random_state=seed)

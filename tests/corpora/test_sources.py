@@ -542,3 +542,22 @@ def test_real_human_cad_blocks_share_a_side_with_their_original():
     block = pd.DataFrame({"origin": origin, "label": revised.labels})
     seen = pd.concat([block, pd.DataFrame({"origin": range(400), "label": original.labels})])
     assert (seen.groupby("origin")["label"].nunique() == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
+        (["entailment", "not_entailment", "neutral"], LABELS),
+        (["entailment", "entailment", "contradiction"], LABELS),
+    ],
+)
+def test_a_users_file_of_two_classes(tmp_path, labels, classes):
+    rows = "".join(f"A dog runs.,It moves {at}.,{label}\n" for at, label in enumerate(labels))
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n" + rows)
+    corpus = load(tmp_path / "mine.csv")
+    assert corpus.classes == classes
+    named = [corpus.classes[label] for label in corpus.labels]
+    wanted = [label.replace("non-", "not_") for label in labels]
+    assert named == [label for label in wanted if label in classes]  # the others are counted
+    assert sum(corpus.skipped.values()) == len(labels) - len(named)

@@ -22,7 +22,7 @@ GOLD = np.array([0, 0, 0, 2])
 
 
 def test_by_hand():
-    assert mismatch(LOGITS, GOLD).tolist() == ["P1G0", "", "P1G0", ""]
+    assert mismatch(LOGITS, GOLD).tolist() == ["P1G0", "agree", "P1G0", "agree"]
     assert logit_gap(LOGITS, GOLD).tolist() == [3.5, 0, 2.0, 0]
     assert mismatch(LOGITS, [2, 1, 0, 0]).tolist() == ["P1G2", "P0G1", "P1G0", "P2G0"]
 
@@ -51,7 +51,7 @@ def test_equal_to_the_slow_twin_in_any_order(cases):
     kinds, gaps = mismatch(logits, gold), logit_gap(logits, gold)
     for i, (*scores, label) in enumerate(cases):
         predicted = scores.index(max(scores))
-        assert kinds[i] == ("" if predicted == label else f"P{predicted}G{label}")
+        assert kinds[i] == ("agree" if predicted == label else f"P{predicted}G{label}")
         assert gaps[i] == pytest.approx(scores[predicted] - scores[label])
         assert gaps[i] >= 0
     order = np.random.default_rng(0).permutation(len(cases))

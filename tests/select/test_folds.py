@@ -33,6 +33,7 @@ def test_no_group_is_split():
         (LABELS[:9], {}, "9 examples cannot fill 10 folds"),
         (LABELS[:20], {"groups": ["one"] * 20}, "1 groups cannot fill 10 folds"),
         (np.array([0] * 19 + [1]), {}, "label 1 occurs in fold"),
+        (np.zeros(20, int), {}, "all 20 examples have the label 0"),
         (LABELS, {"count": 1}, "two folds are the fewest"),
         (LABELS, {"groups": [0, 1]}, "2 entries for 103"),
         (LABELS[:, None], {}, "shape"),
