@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import joblib
 import numpy as np
@@ -49,10 +50,12 @@ def cross_score(
     tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
     chains = [range(start, min(start + carried, count)) for start in range(0, count, carried)]
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
-    work = (joblib.delayed(_score_chain)(spec, corpus, fold, chain, tokens) for chain in chains)
+    work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
     logits = np.empty((len(corpus), len(corpus.classes)), np.float32)
-    for scored in joblib.Parallel(n_jobs=jobs, return_as="generator")(work):
-        for at, part in scored:
+    # each process has its share of the threads: with more, they wait for each other and all fall to a third
+    with joblib.parallel_config("loky", inner_max_num_threads=max(1, torch.get_num_threads() // jobs)):
+        scored = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
+        for at, part in chain.from_iterable(scored):
             here = fold == at
             logits[here] = part
             right = float((part.argmax(axis=1) == corpus.labels[here]).mean())
@@ -61,20 +64,20 @@ def cross_score(
 
 
 def _score_chain(
-    spec: RunSpec, corpus: Corpus, fold: np.ndarray, chain: Sequence[int], tokens: Tokens
+    spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequence[int], tokens: Tokens
 ) -> list[tuple[int, np.ndarray]]:
     """(fold, its logits) for the folds of a chain, in order; each starts from the model of the one before."""
     scored = []
-    for at, run_spec in zip(chain, fold_specs(spec, fold, chain), strict=True):
+    for at, run_spec in zip(folds, fold_specs(spec, fold, folds), strict=True):
         run = fit(run_spec, corpus, fold != at, tokens=tokens)
         scored.append((at, predict(run, corpus[fold == at])))
     return scored
 
 
-def fold_specs(spec: RunSpec, fold: np.ndarray, chain: Sequence[int]) -> Iterator[RunSpec]:
+def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterator[RunSpec]:
     """The spec of each fold's run; in a chain all but the first start from the folder of the run before."""
     drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
-    for at in chain:
+    for at in folds:
         spec = spec.model_copy(update={"subset": f"without fold {at} of {int(fold.max()) + 1}, {drawn}"})
         yield spec
         spec = spec.model_copy(update={"model": str(spec.folder / "model")})
