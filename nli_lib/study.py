@@ -158,7 +158,7 @@ class Study:
         limit = self.scale.characterised_limit
         return self.spec(view, seed, **{**self._place(corpus), "limit": limit, **CHARACTERISE, **changes})
 
-    def cleaning(self, corpus: Corpus, seed: int = 0, **changes: object) -> RunSpec:
+    def cleaning(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus` as paper 002 does: three epochs, its recipe (`CLEAN`)."""
         limit = self.scale.cleaned_limit
         recipe = {**self._place(corpus), "limit": limit, **CLEAN, **self.scale.cleaner}
