@@ -27,7 +27,7 @@ from nli_lib.study import SMOKE_LABEL
 from nli_lib.worker import Job, command
 
 AT_ONCE = 2  # chapters drawn at a time
-README_FIGURES = ("data-map", "competency", "suite-accuracy", "level-accuracy")
+README_FIGURES = ("data-map", "competency", "suite-accuracy", "level-accuracy", "errors-by-gap")
 
 
 class BookError(RuntimeError):
