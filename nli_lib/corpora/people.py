@@ -18,6 +18,8 @@ from nli_lib.corpora.labels import to_index
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
+ANNOTATED = ("position", "author", "majority", "agreement")
+FIVE = 5  # labels of each annotated pair of SNLI
 
 
 def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -57,16 +59,12 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     )
 
 
-FIVE = 5
-ANNOTATED = ("position", "author", "majority", "agreement")
-
-
 def annotators(corpus: Corpus) -> pd.DataFrame:
     """The examples of `corpus` that five annotators have labelled, one row each, in the corpus's order.
 
     position   place of the example in `corpus`
     author     index of the label that the hypothesis was written for, the first of the five
-    majority   index of the corpus's gold label, which is what at least three of the five gave, the author among them
+    majority   index of the corpus's gold label, which at least three of the five gave; the author is one of them
     agreement  share of the five who gave the gold label, .6 to 1
 
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
@@ -81,8 +79,8 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     if "annotator_labels" not in corpus.table:
         return pd.DataFrame(columns=list(ANNOTATED))
     texts = corpus.table["annotator_labels"]
-    given = pd.Series(json.loads(f"[{','.join(texts[texts.str.startswith('[', na=False)])}]"), dtype=object)
-    given.index = np.flatnonzero(texts.str.startswith("[", na=False))
+    texts = texts[texts.str.startswith("[", na=False)]
+    given = pd.Series(json.loads(f"[{','.join(texts)}]"), texts.index, dtype=object)
     given = given[given.map(len) == FIVE]
     votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
     whole = (votes >= 0).all(axis=1)

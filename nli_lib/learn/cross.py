@@ -52,7 +52,7 @@ def cross_score(
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
     work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
     logits = np.empty((len(corpus), len(corpus.classes)), np.float32)
-    # each process has its share of the threads: with more, they wait for each other and all fall to a third
+    # joblib leaves OMP_NUM_THREADS as it finds it: each process would take all the threads that are set here
     with joblib.parallel_config("loky", inner_max_num_threads=max(1, torch.get_num_threads() // jobs)):
         scored = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
         for at, part in chain.from_iterable(scored):

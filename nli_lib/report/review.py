@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.consensus import AGREE, PRUNED, THRESHOLD, logit_gap, mismatch, suspects
+from nli_lib.measure.label_issues import self_confidence
 from nli_lib.store import atomic
 
 
@@ -43,7 +44,7 @@ def review_list(
             "predicted": classes[logits.argmax(axis=1)],
             "kind": mismatch(logits, corpus.labels),
             "gap": gap.round(4),
-            "p_gold": softmax(logits, axis=1)[np.arange(len(corpus)), corpus.labels].round(4),
+            "p_gold": self_confidence(logits, corpus.labels).round(4),
             "fold": np.asarray(fold),
             "pruned": suspects(logits, corpus.labels, kinds=kinds, threshold=threshold),
         }

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from nli_lib.learn import cross as module
 from nli_lib.learn.cross import cross_score, fold_specs
 from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
 from nli_lib.select.folds import folds
+from nli_lib.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("runs")
 
@@ -88,15 +88,12 @@ def test_folds_share_one_tokenisation(make_spec, corpus, fold, monkeypatch):
     assert np.isfinite(cross_score(make_spec(epochs=1), corpus, fold)).all()
 
 
-def test_two_at_a_time_in_processes_of_their_own(encoder, corpus, fold, home, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(home))  # for the workers: the environment of this test's home
-    from nli_lib.spec import RunSpec
-
+@pytest.mark.usefixtures("home")
+def test_two_at_a_time_in_processes_of_their_own(encoder, corpus, fold):
     spec = RunSpec(corpus="tiny", model=encoder, epochs=1, batch_size=8, learning_rate=1e-3, precision="fp32")
     alone = cross_score(spec, corpus, fold, jobs=1)
     spec = spec.model_copy(update={"subset": "again", "limit": 50})
     assert np.array_equal(cross_score(spec, corpus, fold, jobs=2), alone)
-    assert torch.get_num_threads() == 1
 
 
 @pytest.mark.parametrize(
