@@ -1,6 +1,6 @@
-"""What a person needs to look at suspected label errors: a ranked list, and the arrays that cleanlab takes.
+"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter turned away.
 
-The list holds the corpus's own text, so it is written to `spec.EXPORTS`, which git ignores, and never into a table.
+These hold the corpus's own text, so they are written to `spec.EXPORTS`, which git ignores, and never into a table.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scipy.special import softmax
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.consensus import AGREE, PRUNED, THRESHOLD, logit_gap, mismatch, suspects
 from nli_lib.measure.label_issues import self_confidence
+from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
 
@@ -80,3 +81,18 @@ def export_review(
             classes=np.array(corpus.classes, dtype=np.str_),
         )
     return paths
+
+
+def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
+    """Write every example of a corpus with what a selection step said of it, in the corpus's order; the path.
+
+    A csv of uid, premise, hypothesis, gold (a name), kept (True or False) and reason ("kept", or why not).
+    """
+    if len(selection) != len(corpus):
+        raise ValueError(f"a selection among {len(selection)} examples does not belong to a corpus of {len(corpus)}")
+    columns = {"uid": corpus.uid, "premise": corpus.premise, "hypothesis": corpus.hypothesis}
+    columns["gold"] = np.array(corpus.classes, dtype=object)[corpus.labels]
+    table = pd.DataFrame({**columns, "kept": selection.keep, "reason": selection.reason})
+    with atomic(Path(path)) as draft:
+        table.to_csv(draft, index=False, lineterminator="\n")
+    return Path(path)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.review import export_review, review_list
+from nli_lib.report.review import export_filtered, export_review, review_list
+from nli_lib.select.selection import Selection
 
 LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])
 GOLD = [0, 0, 1, 0]
@@ -53,3 +54,19 @@ def test_the_files_give_back_what_went_in(corpus, tmp_path):
 def test_nothing_to_review_is_an_empty_list(corpus):
     sure = np.eye(3)[GOLD] * 4
     assert len(review_list(corpus, sure, FOLD)) == 0
+
+
+def test_what_a_filter_turned_away_is_written_with_its_reason(corpus, tmp_path):
+    keep = np.array([True, False, True, False])
+    chosen = Selection(keep, np.array(["kept", "no@hypothesis; null", "kept", "null"], dtype=object))
+    table = pd.read_csv(export_filtered(tmp_path / "new" / "z.csv", corpus, chosen), keep_default_na=False)
+    assert table["uid"].tolist() == list("abcd")
+    assert table["kept"].tolist() == keep.tolist()
+    assert table["reason"].tolist() == chosen.reason.tolist()
+    assert table["premise"].tolist() == corpus.premise.tolist()
+    assert table["gold"].tolist() == ["entailment", "entailment", "neutral", "entailment"]
+
+
+def test_a_selection_of_other_examples_is_refused(corpus, tmp_path):
+    with pytest.raises(ValueError, match="3 examples does not belong to a corpus of 4"):
+        export_filtered(tmp_path / "z.csv", corpus, Selection.all(3))
