@@ -73,7 +73,7 @@ def test_lines_of_significance_are_those_of_the_still_figure(corpus):
     loose, strict = (trace for trace in drawn(corpus, alpha=0.01, tests=2).data if trace.mode == "lines")
     at = np.asarray(loose.x)
     assert np.asarray(loose.y) == pytest.approx(1 / 3 + 2.3263 * np.sqrt(2 / 9 / at), abs=1e-4)
-    assert strict.y[-1] == pytest.approx(1 / 3 + 2.5758 * np.sqrt(2 / 9 / 4), abs=1e-4)
+    assert strict.y[-1] == pytest.approx(1 / 3 + 2.5758 * np.sqrt(2 / 9 / strict.x[-1]), abs=1e-4)
 
 
 @settings(deadline=None, max_examples=60)
