@@ -7,6 +7,7 @@ SCALE ?= smoke
 CORPUS ?=
 SEEDS ?=
 NLI_DATA ?=
+CHAPTERS ?=
 JOBS ?= $(if $(filter smoke,$(SCALE)),2,1)
 export NLI_DATA
 # .ci/setup leaves compiling to the first import; where this is set (many containers) every import would compile again
@@ -21,8 +22,8 @@ RUN := $(DIAL) $(if $(SEEDS),--seeds "$(SEEDS)") --jobs "$(JOBS)"
 .PHONY: help study book test lab check clean
 
 help:
-	@echo "make study [SCALE=smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n]"
-	@echo "                          run every notebook that is missing or stale, then build the book"
+	@echo "make study [SCALE=smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n] [CHAPTERS='30 31']"
+	@echo "                          run every notebook that is missing or stale, or only some, then build the book"
 	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
 	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
 	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
@@ -31,7 +32,7 @@ help:
 
 # The book is built even when a notebook failed: it says which. The failure still ends the command.
 study: .venv/.study
-	@status=0; $(STUDY) run $(RUN) || status=$$?; $(STUDY) book $(DIAL) || status=$$?; exit $$status
+	@status=0; $(STUDY) run $(CHAPTERS) $(RUN) || status=$$?; $(STUDY) book $(DIAL) || status=$$?; exit $$status
 
 book: .venv/.base
 	@$(STUDY) book $(DIAL)

@@ -38,7 +38,8 @@ def cross_score(
              core that torch uses here, and `ON_A_GPU` on a GPU
 
     Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
-    fold at work loses the epoch at work.
+    fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
+    folds that they were handed; the next call waits for those.
     Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
     Source: paper 002 section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two points a fold and start
     again at the sixth, which `carried=5` gives and fresh models do not.

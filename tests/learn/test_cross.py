@@ -1,6 +1,11 @@
 """Cross-scoring: each example by a model that did not see it. Alone: pytest tests/learn/test_cross.py"""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
 from nli_lib.select.folds import folds
 from nli_lib.spec import RunSpec
+from nli_lib.store import RunFolder
 
 pytestmark = pytest.mark.usefixtures("runs")
 
@@ -94,6 +100,39 @@ def test_two_at_a_time_in_processes_of_their_own(encoder, corpus, fold):
     alone = cross_score(spec, corpus, fold, jobs=1)
     spec = spec.model_copy(update={"subset": "again", "limit": 50})
     assert np.array_equal(cross_score(spec, corpus, fold, jobs=2), alone)
+
+
+KILLED = """
+import os, signal, sys, threading, time
+import numpy as np
+sys.path.insert(0, {tests!r})
+from tiny_words import make_corpus
+from nli_lib import spec as project
+from nli_lib.learn.cross import cross_score
+from nli_lib.select.folds import folds
+from nli_lib.spec import RunSpec
+def dies():
+    while not [path for path in project.RUNS.glob("*/done.npy") if path.stat().st_size and np.load(path).any()]:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+threading.Thread(target=dies, daemon=True).start()
+corpus = make_corpus(50)
+cross_score(RunSpec.model_validate_json({spec!r}), corpus, folds(corpus.labels, count=3, seed=0), jobs=2)
+"""
+
+
+def test_killed_with_processes_of_its_own_and_started_again_it_ends_the_same(make_spec, corpus, fold, home):
+    spec = make_spec(epochs=20, capture="passing")
+    program = KILLED.format(tests=str(Path(__file__).parent), spec=spec.model_dump_json())
+    environment = {**os.environ, "NLI_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
+    with (home / "said.txt").open("w+") as said:  # not a pipe, which the processes left behind would keep open
+        code = subprocess.run([sys.executable, "-c", program], env=environment, stdout=said, stderr=said).returncode
+        said.seek(0)
+        assert code == -signal.SIGKILL, said.read()
+    parts = [RunFolder(each.folder) for each in fold_specs(spec, fold, range(3)) if each.folder.exists()]
+    assert any(part.done.any() for part in parts)
+    again = cross_score(spec, corpus, fold, jobs=1)  # waits for what the killed one's processes still hold
+    assert np.array_equal(again, cross_score(make_spec(epochs=20, capture="passing", limit=50), corpus, fold, jobs=1))
 
 
 @pytest.mark.parametrize(
