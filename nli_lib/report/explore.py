@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
+from statsmodels.stats.proportion import proportion_confint
 
 from nli_lib.measure.artifacts import share_at_z, z_threshold
 from nli_lib.report.style import COLOURS, INK
@@ -50,7 +51,8 @@ def examples(matrix: sparse.sparray, labels: ArrayLike, n_classes: int = 3, *, c
 def competency(
     table: pd.DataFrame, corpus: Corpus, shown: ArrayLike, *, alpha: float = 0.01, tests: int = 1, most: int = MOST
 ) -> Figure:
-    """`report.plot.competency` with a tooltip at each point: the feature, its counts, its z, and pairs that hold it.
+    """`report.plot.competency` with a tooltip at each point: the feature, its share with Wilson's interval, its count,
+    its z, and pairs that hold it.
 
     table   feature, label (a name), n, p, as the still figure takes it, one row for each point
     shown   (rows of the table, count) positions in the corpus of the pairs to quote, -1 for none: a row of `examples`
@@ -66,12 +68,15 @@ def competency(
     p0 = 1 / len(corpus.classes)
     points = table.assign(z=(table["p"] - p0) / np.sqrt(p0 * (1 - p0) / table["n"]), place=np.arange(len(table)))
     points = points.nlargest(most, "z")
+    low, high = proportion_confint((points["p"] * points["n"]).round(), points["n"], method="wilson")
+    points = points.assign(low=low, high=high)
     figure = graph_objects.Figure()
-    for label, part in points.groupby("label", sort=False):
+    for label in corpus.classes:
+        part = points[points["label"] == label]
         figure.add_scattergl(
             x=part["n"],
             y=part["p"],
-            name=str(label),
+            name=label,
             mode="markers",
             marker={"size": 6, "opacity": 0.65, "color": COLOURS[label]},
             text=[_told(row, corpus, np.asarray(shown)[row.place]) for row in part.itertuples()],
@@ -84,17 +89,17 @@ def competency(
         line = {"color": INK, "dash": dash, "width": 1.2}
         figure.add_scatter(x=across[p <= 1], y=p[p <= 1], name=name, mode="lines", line=line, hoverinfo="skip")
     drawn = "" if len(points) == len(table) else f" ({len(points):,} of {len(table):,} points, those of highest z)"
-    figure.update_layout(
-        template="plotly_white", height=560, hoverlabel={"align": "left"}, title=f"Point at a feature{drawn}"
-    )
-    figure.update_xaxes(type="log", title="n(feature): pairs that contain it")
+    tooltip = {"align": "left", "bgcolor": "white", "font": {"color": INK}}
+    figure.update_layout(template="plotly_white", height=560, hoverlabel=tooltip, title=f"Point at a feature{drawn}")
+    figure.update_xaxes(type="log", dtick=1, title="n(feature): pairs that contain it")
     figure.update_yaxes(title="p(label | feature)", range=[-0.03, 1.05])
     return figure
 
 
 def _told(row: tuple, corpus: Corpus, places: np.ndarray) -> str:
     """What stands at a point. Plotly reads tags in it, so whatever comes from the corpus is escaped."""
-    head = f"<b>{escape(row.feature)}</b><br>{row.label} in {row.p:.0%} of {row.n:,} pairs, z = {row.z:.1f}"
+    share = f"{row.p:.0%} [{row.low:.0%}, {row.high:.0%}]"
+    head = f"<b>{escape(row.feature)}</b><br>{row.label} in {share} of {row.n:,} pairs, z = {row.z:.1f}"
     quoted = [
         f"{escape(shorten(corpus.premise[at], 90))}<br>&nbsp;&nbsp;→ {escape(shorten(corpus.hypothesis[at], 90))}"
         for at in places[places >= 0]

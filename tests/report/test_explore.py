@@ -43,7 +43,7 @@ def told(figure):
 
 def test_a_point_tells_its_feature_its_counts_and_three_pairs(corpus):
     text = told(drawn(corpus))["contradiction", "nobody@hypothesis"]
-    assert "contradiction in 100 % of 4 pairs" in text.replace("100%", "100 %")
+    assert "contradiction in 100% [51%, 100%] of 4 pairs" in text  # Wilson: n / (n + 1.96^2)
     assert "z = 2.8" in text  # (1 - 1/3) / sqrt(2/9 / 4)
     assert text.count("→") == 3
     assert "A cat sits.<br>&nbsp;&nbsp;→ nobody sits" in text
@@ -58,7 +58,7 @@ def test_tags_of_the_corpus_are_text(corpus):
 
 def test_a_label_under_which_a_feature_never_fires_quotes_nothing(corpus):
     text = told(drawn(corpus))["entailment", "nobody@hypothesis"]
-    assert "0% of 4 pairs" in text
+    assert "in 0% [0%, 49%] of 4 pairs" in text
     assert "→" not in text
 
 
