@@ -35,6 +35,7 @@ from nli_lib.measure.tokens import Tokens, tokenize
 from nli_lib.report.style import STYLE
 from nli_lib.select.zfilter import z_filter
 
+MEMORY_AIM = 12  # GB for five million pairs
 REAL = {
     "snli train": ("snli", "train"),
     "snli dev": ("snli", "validation"),
@@ -112,14 +113,18 @@ def peak_gb() -> float:
 
 def draw(costs: np.ndarray, path: str) -> None:
     """costs (sizes, 4): pairs, seconds for the features, seconds for the filter, peak memory in GB."""
+    pairs, memory = costs[:, 0], costs[:, 3]
     with plt.rc_context(STYLE):
         figure, (time_axes, memory_axes) = plt.subplots(1, 2)
         for column, name in ((1, "features"), (2, "filter")):
-            time_axes.loglog(costs[:, 0], costs[:, column], "o-", label=name)
+            time_axes.loglog(pairs, costs[:, column], "o-", label=name)
+        time_axes.loglog(pairs, costs[0, 1] * pairs / pairs[0], ":", color="grey", label="in proportion to the pairs")
         time_axes.set(xlabel="pairs", ylabel="seconds")
         time_axes.legend()
-        memory_axes.loglog(costs[:, 0], costs[:, 3], "o-")
-        memory_axes.set(xlabel="pairs", ylabel="peak memory (GB)")
+        memory_axes.semilogx(pairs, memory, "o-", label="peak, the texts included")
+        memory_axes.axhline(MEMORY_AIM, ls=":", color="grey", label=f"the aim, {MEMORY_AIM} GB")
+        memory_axes.set(xlabel="pairs", ylabel="memory (GB)", ylim=(0, None))
+        memory_axes.legend()
         figure.savefig(path)
 
 

@@ -1,4 +1,4 @@
-"""Folds for scoring every example by a model that did not train on it."""
+"""Folds for scoring every example by a model that did not train on it, and what leaks between them."""
 
 from __future__ import annotations
 
@@ -45,3 +45,18 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
                 "ask for fewer folds, or leave that label out"
             )
     return fold
+
+
+def labels_beside(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:
+    """(N, C): does an example of the same group, in another fold, hold label c?
+
+    labels (N,) from 0 to C - 1, groups (N,) such as premises, fold (N,). What the model that scores an example has seen
+    of its group; all false where no group is split.
+    """
+    gold, fold = np.asarray(labels), np.asarray(fold)
+    group = np.unique(np.asarray(groups), return_inverse=True)[1]
+    part = group * (fold.max(initial=0) + 1) + fold
+    held = np.zeros((2, max(group.max(initial=0), part.max(initial=0)) + 1, gold.max(initial=0) + 1), dtype=np.int64)
+    for counted, member in zip(held, (group, part), strict=True):
+        np.add.at(counted, (member, gold), 1)
+    return held[0, group] > held[1, part]

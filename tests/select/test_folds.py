@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.select.folds import folds
+from nli_lib.select.folds import folds, labels_beside
 
 LABELS = np.arange(103) % 3
 
@@ -46,3 +46,25 @@ def test_what_cannot_be_folded_is_one_error(labels, more, said):
 
 def test_as_many_folds_as_examples_leaves_one_out():
     assert sorted(folds(np.array([0, 0, 1, 1]), count=4).tolist()) == [0, 1, 2, 3]
+
+
+def test_labels_beside_by_hand():
+    """One premise with labels 0, 1, 2 in folds 0, 0, 1; another alone."""
+    beside = labels_beside([0, 1, 2, 1], ["a", "a", "a", "b"], [0, 0, 1, 1])
+    assert beside.tolist() == [[False, False, True], [False, False, True], [True, True, False], [False] * 3]
+
+
+def test_labels_beside_as_defined():
+    random = np.random.default_rng(0)
+    labels, groups, fold = random.integers(0, 3, 200), random.integers(0, 60, 200), random.integers(0, 5, 200)
+    others = [(groups == groups[at]) & (fold != fold[at]) for at in range(200)]
+    expected = [[any(other & (labels == label)) for label in range(3)] for other in others]
+    assert np.array_equal(labels_beside(labels, groups, fold), expected)
+    order = random.permutation(200)
+    assert np.array_equal(labels_beside(labels[order], groups[order], fold[order]), np.array(expected)[order])
+
+
+def test_nothing_is_beside_where_no_group_is_split():
+    premises = [f"premise {i // 3}" for i in range(len(LABELS))]
+    assert not labels_beside(LABELS, premises, folds(LABELS, groups=premises)).any()
+    assert labels_beside(LABELS, premises, folds(LABELS)).any()
