@@ -152,7 +152,8 @@ def suspects(
 
 
 def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | None) -> None:
-    """Run some chapters on one corpus and build the book of them. Exit code 1 when one did not finish."""
+    """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
+    from nli_lib import spec as project
     from nli_lib.book import build
     from nli_lib.record import FINISHED
     from nli_lib.runner import run as run_notebooks
@@ -160,7 +161,9 @@ def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | N
     ended = []
     for name, others in chapters.items():
         ended += run_notebooks([name], _request(scale, corpus, None, data_dir, others=others), 1)
-    print(build(_request(scale, corpus)))
+    request = _request(scale, corpus)
+    print(*sorted((project.EXPORTS / request.study).glob("*")), sep="\n")
+    print(build(request))
     if any(outcome.state != FINISHED for outcome in ended):
         raise typer.Exit(1)
 

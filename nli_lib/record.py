@@ -23,6 +23,7 @@ from pathlib import Path
 import yaml
 
 from nli_lib import spec as project
+from nli_lib.parameters import CORPORA
 from nli_lib.store import write_json
 
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
@@ -47,11 +48,16 @@ NEUTRAL = {"DATA_DIR", "SHOW_ONLY"}
 
 
 def study_name(scale: str, corpus: str | None) -> str:
-    """The folder a run's tables live in: the scale's name on its own corpus, else "<scale>-<corpus>"."""
+    """The folder a run's tables live in: the scale's name on its own corpus, else "<scale>-<corpus>".
+
+    A file's name is followed by four digits that stand for its place, so that two files of one name are two studies.
+    """
     if corpus in (None, project.SCALES[scale].corpus):
         return scale
-    stem = Path(corpus).name.split(".")[0]
-    return f"{scale}-{re.sub(r'[^A-Za-z0-9_]+', '-', stem)}"
+    words = [scale, re.sub(r"[^A-Za-z0-9_]+", "-", Path(corpus).name.split(".")[0])]
+    if corpus not in CORPORA:
+        words.append(digest_bytes(str(Path(corpus).expanduser().resolve()).encode())[:4])
+    return "-".join(words)
 
 
 def record_path(notebook: str, study: str) -> Path:

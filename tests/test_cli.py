@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from nli_lib import book, doctor, runner
 from nli_lib import record as records
+from nli_lib import spec as project
 from nli_lib.cli import _others, app
 
 
@@ -56,6 +57,9 @@ def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(home, monkeypat
 
     def fake(names, request, jobs):
         asked.append((names, request))
+        written = project.EXPORTS / request.study / "z_filter.csv"
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.touch()
         return [runner.Outcome(names[0], "finished" if names[0].startswith("20") else "failed", ran=True)]
 
     monkeypatch.setattr(runner, "run", fake)
@@ -63,6 +67,7 @@ def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(home, monkeypat
     done = call("audit", "mine.csv")
     assert done.exit_code == 1  # the second chapter failed; the book is built all the same
     assert f"built {tmp_path / 'mine.csv'}" in done.output
+    assert f"{project.EXPORTS / asked[0][1].study / 'z_filter.csv'}\n" in done.output
     assert [names for names, _ in asked] == [["20_z_statistics"], ["21_z_filter"]]
     assert [request.others for _, request in asked] == [{}, {"TRAIN": False}]
     assert {request.corpus for _, request in asked} == {str(tmp_path / "mine.csv")}

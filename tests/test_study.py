@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -118,8 +119,14 @@ def test_scale_decides_corpus_splits_and_seeds(home):
 
 
 def test_a_users_file_has_a_study_of_its_own(home, tmp_path):
-    (tmp_path / "my corpus.csv").write_text("premise,hypothesis,label\n")
-    assert started({"CORPUS": str(tmp_path / "my corpus.csv")}).study == "smoke-my-corpus"
+    names = []
+    for folder in ("one", "two"):
+        path = tmp_path / folder / "my corpus.csv"
+        path.parent.mkdir()
+        path.write_text("premise,hypothesis,label\n")
+        names.append(started({"CORPUS": str(path)}).study)
+    assert all(re.fullmatch("smoke-my-corpus-[0-9a-f]{4}", name) for name in names)
+    assert names[0] != names[1]
 
 
 def test_corpus_is_limited_by_the_scale_and_recorded(home):
