@@ -22,12 +22,12 @@ EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask
 def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None) -> tuple[torch.Tensor, tuple]:
     """dropout(softmax(scaling * query key')) value, and what its backward pass needs; all of them are (BH, L, D).
 
-    attention_mask (B, 1, L, L) is True where a key may be looked at. Products are taken in the type of the inputs, the
-    softmax in fp32.
+    There may be fewer queries than keys. attention_mask (B, 1, Q, L) is True where a key may be looked at. Products are
+    taken in the type of the inputs, the softmax in fp32.
     """
-    scores = product(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, L, L)
+    scores = product(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, Q, L)
     if attention_mask is not None:
-        hidden = torch.zeros(attention_mask.shape).masked_fill_(~attention_mask, torch.finfo(torch.float32).min)
+        hidden = torch.where(attention_mask, 0.0, torch.finfo(torch.float32).min)
         scores.view(len(hidden), -1, *scores.shape[1:]).add_(hidden)
     weights = torch.softmax(scores, dim=-1)
     kept = weights.to(value.dtype)
@@ -35,15 +35,15 @@ def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None)
     return product(kept, value), (query, key, value, weights, kept)
 
 
-def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> torch.Tensor:
-    """Gradients (3, BH, L, D) for query, key and value from the one for the context (BH, L, D)."""
+def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> list[torch.Tensor]:
+    """Gradients for query, key and value, each of its shape, from the one for the context."""
     query, key, value, weights, kept = saved
     for_kept = product(gradient, value.transpose(1, 2))
     for_kept = for_kept if mask is None else mask(for_kept)
     for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
     for_scores = for_scores.mul_(scaling).to(query.dtype)
     transposed = for_scores.transpose(1, 2), kept.transpose(1, 2)
-    return torch.stack([product(for_scores, key), product(transposed[0], query), product(transposed[1], gradient)])
+    return [product(for_scores, key), product(transposed[0], query), product(transposed[1], gradient)]
 
 
 class _Attention(torch.autograd.Function):
@@ -62,7 +62,7 @@ class _Attention(torch.autograd.Function):
     def backward(ctx, gradient: torch.Tensor):
         flat = gradient.reshape(-1, *gradient.shape[2:])
         gradients = attend_backward(flat, ctx.saved_tensors, ctx.scaling, ctx.mask)
-        return *gradients.view(3, *gradient.shape), None, None, None
+        return *(each.view(gradient.shape) for each in gradients), None, None, None
 
 
 def attention(

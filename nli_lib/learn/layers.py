@@ -18,7 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from nli_lib.learn.attention import NAME, attend, attend_backward
-from nli_lib.learn.dropout import LARGEST_RATE, FastDropout, Mask, RandomBits
+from nli_lib.learn.dropout import LARGEST_RATE, Mask, RandomBits
 from nli_lib.learn.products import linear, product
 
 PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
@@ -26,7 +26,10 @@ PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "o
 
 
 class _Layer(torch.autograd.Function):
-    """Input and result are the residual stream (B, L, W) in fp32; `weights` are those of `FusedLayer`, in its order."""
+    """Input and result are the residual stream (B, L, W) in fp32; `weights` are those of `FusedLayer`, in its order.
+
+    Of a layer `first` the result is (B, 1, W): the first token is the only query.
+    """
 
     @staticmethod
     def forward(ctx, stream: torch.Tensor, attention_mask, layer: FusedLayer, *weights: torch.Tensor) -> torch.Tensor:
@@ -36,28 +39,33 @@ class _Layer(torch.autograd.Function):
         masks = layer.masks(batch, length, dtype)
         stream = stream.reshape(-1, width)  # (BL, W)
         low = stream.to(dtype)
-        qkv = linear(low, qkv_w, qkv_b).view(batch, length, 3, heads, -1)
-        qkv = qkv.permute(2, 0, 3, 1, 4).reshape(3, batch * heads, length, -1)  # (3, BH, L, D)
+        if layer.first:
+            query = linear(low[::length], qkv_w[:width], qkv_b[:width]).view(batch * heads, 1, -1)  # (BH, 1, D)
+            qkv = query, *_by_head(linear(low, qkv_w[width:], qkv_b[width:]), batch, heads, width)
+            stream = stream[::length]  # (B, W), as all that follows
+            attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
+        else:
+            qkv = _by_head(linear(low, qkv_w, qkv_b), batch, heads, width)
         context, attended = attend(*qkv, attention_mask, layer.scaling, masks[0])
-        context = context.view(batch, heads, length, -1).transpose(1, 2).reshape(-1, width)
-        inner = _residual(stream, linear(context, out_w, out_b), masks[1])
+        context = context.view(batch, heads, -1, width // heads).transpose(1, 2).reshape(-1, width)
+        inner = _residual(stream, linear(context, out_w, out_b), masks[1], layer.first)
         middle, mean1, rstd1 = torch.native_layer_norm(inner, [width], norm1_w, norm1_b, layer.epsilons[0])
         low_middle = middle.to(dtype)
         up = linear(low_middle, up_w, up_b)
         active = functional.gelu(up)
-        outer = _residual(middle, linear(active, down_w, down_b), masks[2])
+        outer = _residual(middle, linear(active, down_w, down_b), masks[2], layer.first)
         result, mean2, rstd2 = torch.native_layer_norm(outer, [width], norm2_w, norm2_b, layer.epsilons[1])
         saved = (low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2)
         ctx.save_for_backward(*saved, *attended, *weights)
-        ctx.scaling, ctx.masks = layer.scaling, masks
-        return result.view(batch, length, width)
+        ctx.layer, ctx.masks, ctx.shape = layer, masks, (batch, length, width)
+        return result.view(batch, -1, width)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
         low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2, *rest = ctx.saved_tensors
         attended, weights = rest[:5], rest[5:]
         qkv_w, _, out_w, _, norm1_w, norm1_b, up_w, _, down_w, _, norm2_w, norm2_b = weights
-        batch, length, width = gradient.shape
+        (batch, length, width), layer = ctx.shape, ctx.layer
         dtype, every = low.dtype, [True, True, True]
 
         gradient = gradient.reshape(-1, width)
@@ -73,15 +81,39 @@ class _Layer(torch.autograd.Function):
         )
         out = _drop(stream.to(dtype), ctx.masks[1])
         g_out_w, g_out_b = _products(out, context)  # as above
-        g_context = product(out, out_w).view(batch, length, -1, attended[0].shape[2]).transpose(1, 2)
-        g_context = g_context.reshape(-1, length, attended[0].shape[2])  # (BH, L, D)
-        qkv = attend_backward(g_context, attended, ctx.scaling, ctx.masks[0])
-        qkv = qkv.view(3, batch, -1, *qkv.shape[2:]).permute(1, 3, 0, 2, 4).reshape(-1, 3 * width)  # (BL, 3W)
-        stream += product(qkv, qkv_w).float()
+        g_context = product(out, out_w).view(batch, -1, layer.heads, width // layer.heads).transpose(1, 2)
+        g_context = g_context.reshape(batch * layer.heads, -1, width // layer.heads)  # (BH, L, D)
+        query, *others = attend_backward(g_context, attended, layer.scaling, ctx.masks[0])
+        if layer.first:
+            query, others = query.view(batch, width), _by_token(others, batch)
+            entered = product(others, qkv_w[width:])
+            entered[::length] += product(query, qkv_w[:width])
+            entered = entered.float()
+            entered[::length] += stream
+            parts = zip(_products(query, low[::length]), _products(others, low), strict=True)
+            g_qkv_w, g_qkv_b = (torch.cat(part) for part in parts)
+        else:
+            qkv = _by_token([query, *others], batch)
+            entered = stream.add_(product(qkv, qkv_w).float())
+            g_qkv_w, g_qkv_b = _products(qkv, low)
 
-        attention = (*_products(qkv, low), g_out_w, g_out_b, g_norm1_w, g_norm1_b)
+        attention = (g_qkv_w, g_qkv_b, g_out_w, g_out_b, g_norm1_w, g_norm1_b)
         feed_forward = (*_products(g_up, low_middle), g_down_w, g_down_b, g_norm2_w, g_norm2_b)
-        return stream.view(batch, length, width), None, None, *attention, *feed_forward
+        return entered.view(batch, length, width), None, None, *attention, *feed_forward
+
+
+def _by_head(values: torch.Tensor, batch: int, heads: int, width: int) -> torch.Tensor:
+    """(BL, KW) to (K, BH, L, D): K results of a token, cut into heads."""
+    count, length = values.shape[1] // width, len(values) // batch
+    cut = values.view(batch, length, count, heads, width // heads).permute(2, 0, 3, 1, 4)
+    return cut.reshape(count, batch * heads, length, width // heads)
+
+
+def _by_token(values: list[torch.Tensor], batch: int) -> torch.Tensor:
+    """K times (BH, L, D) to (BL, KW), the way back."""
+    together = torch.stack(values)
+    _, _, length, depth = together.shape
+    return together.view(len(values), batch, -1, length, depth).permute(1, 3, 0, 2, 4).reshape(batch * length, -1)
 
 
 def _products(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,10 +121,10 @@ def _products(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor
     return product(output.t(), entered), output.sum(0)
 
 
-def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
-    """stream + dropout(values), the scaling and the sum in fp32."""
-    if mask is None:
-        return stream + values.float()
+def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None, rounded: bool) -> torch.Tensor:
+    """stream + dropout(values), the sum in fp32 and the scaling too, unless it is to be `rounded` as autocast does."""
+    if mask is None or rounded:
+        return stream + _drop(values, mask).float()
     return torch.add(stream, mask.cut(values).float(), alpha=mask.scale)
 
 
@@ -101,7 +133,10 @@ def _drop(values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
 
 
 class FusedLayer(nn.Module):
-    """Stands in for one layer of the model; holds its modules, with query, key and value joined in one."""
+    """Stands in for one layer of the model; holds its modules, with query, key and value joined in one.
+
+    With `first` it gives the result of the first token alone: (B, L, W) in, (B, 1, W) out.
+    """
 
     def __init__(self, original: nn.Module, model: PreTrainedModel, source: RandomBits):
         super().__init__()
@@ -114,13 +149,14 @@ class FusedLayer(nn.Module):
         self.heads, self.scaling = attention.num_attention_heads, attention.attention_head_size**-0.5
         self.epsilons = self.norm1.eps, self.norm2.eps
         self.rates = attention.dropout.p, original.attention.output.dropout.p, original.output.dropout.p
-        self.source = source
+        self.source, self.first = source, False
         self.aside = [original]  # in a list, so that its parameters are not this module's too
 
     def masks(self, batch: int, length: int, dtype: torch.dtype) -> list[Mask | None]:
         """Dropout masks of the attention weights, the attention's result and the layer's result."""
-        attention = (batch * self.heads, length, length)
-        hidden = (batch * length, self.out.out_features)
+        queries = 1 if self.first else length
+        attention = (batch * self.heads, queries, length)
+        hidden = (batch * queries, self.out.out_features)
         rates = self.rates if self.training else (0, 0, 0)
         shapes = zip((attention, hidden, hidden), rates, strict=True)
         return [Mask(shape, dtype, rate, self.source) if rate else None for shape, rate in shapes]
@@ -141,30 +177,6 @@ class FusedLayer(nn.Module):
         return original
 
 
-class FirstTokenLayer(FusedLayer):
-    """The same layer for the first token alone: (B, L, W) in, (B, 1, W) out."""
-
-    def __init__(self, original: nn.Module, model: PreTrainedModel, source: RandomBits):
-        super().__init__(original, model, source)
-        self.drops = nn.ModuleList(FastDropout(rate, source) for rate in self.rates)
-
-    def forward(self, hidden_states: torch.Tensor, attention_mask=None, *_: object, **__: object) -> torch.Tensor:
-        batch, length, width = hidden_states.shape
-        weight, bias = self.qkv.weight, self.qkv.bias
-        low = hidden_states.to(weight.dtype)
-        query = linear(low[:, 0], weight[:width], bias[:width]).view(batch * self.heads, 1, -1)  # (BH, 1, D)
-        both = linear(low, weight[width:], bias[width:]).view(batch, length, 2, self.heads, -1)
-        key, value = both.permute(2, 0, 3, 1, 4).reshape(2, batch * self.heads, length, -1)  # (BH, L, D) each
-        scores = product(query, key.transpose(1, 2)).float().mul(self.scaling).view(batch, self.heads, 1, length)
-        if attention_mask is not None:  # True where a key may be looked at
-            scores = scores.masked_fill(~attention_mask[:, :, :1], torch.finfo(torch.float32).min)
-        weights = self.drops[0](torch.softmax(scores, dim=-1).to(value.dtype)).view(-1, 1, length)
-        context = product(weights, value).view(batch, width)
-        middle = self.norm1(hidden_states[:, 0].float() + self.drops[1](self.out(context)))
-        active = functional.gelu(self.up(middle.to(weight.dtype)))
-        return self.norm2(middle + self.drops[2](self.down(active)))[:, None]
-
-
 def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
     """Replace `model`'s layers by `FusedLayer` where that gives the same output; returns in words what is special.
 
@@ -181,7 +193,7 @@ def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
     last = stacks[0][-1]
     only_first = _reads_first_token_only(model, last)
     if only_first:
-        fused[-1] = FirstTokenLayer(last, model, source).eval()
+        fused[-1].first = True
     for at, layer in enumerate(fused):
         stacks[0][at] = layer
     return ["the last layer is computed for the first token, which alone the head reads"] if only_first else []

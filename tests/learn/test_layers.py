@@ -26,8 +26,8 @@ def model(encoder):
 @pytest.mark.parametrize("first_only", [False, True])
 def test_output_and_every_gradient_are_the_original_layers(model, masked, first_only):
     original = model.bert.encoder.layer[0]
-    kind = layers.FirstTokenLayer if first_only else layers.FusedLayer
-    fused = kind(original, model, RandomBits()).eval()
+    fused = layers.FusedLayer(original, model, RandomBits()).eval()
+    fused.first = first_only
     values, fast = (torch.randn(3, 6, 32, generator=torch.manual_seed(0)).requires_grad_() for _ in range(2))
     look = (torch.arange(6) < torch.tensor([[6], [4], [1]]))[:, None, None, :].expand(3, 1, 6, 6) if masked else None
     theirs, ours = original(values, look), fused(fast, look)
@@ -48,11 +48,12 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked, first_
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4)
 
 
-def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model):
+@pytest.mark.parametrize("first_only", [False, True])
+def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model, first_only):
     """With the bits drawn again the layer repeats, so differences of its output give its gradient with dropout on."""
     source = RandomBits()
     fused = layers.FusedLayer(model.bert.encoder.layer[0], model, source).train()
-    fused.rates = (0.3, 0.3, 0.3)
+    fused.rates, fused.first = (0.3, 0.3, 0.3), first_only
     values, direction = torch.randn(2, 5, 32), torch.randn(2, 5, 32)
 
     def out(step):
@@ -60,7 +61,7 @@ def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model):
         return fused(values + step * direction, None)
 
     values.requires_grad_()
-    upstream = torch.randn(2, 5, 32)
+    upstream = torch.randn(2, 1 if first_only else 5, 32)
     (gradient,) = torch.autograd.grad(out(0.0), values, upstream)
     slope = ((out(1e-2) - out(-1e-2)) * upstream).sum() / 2e-2
     assert float((gradient * direction).sum()) == pytest.approx(float(slope.detach()), rel=2e-2)
