@@ -9,8 +9,8 @@ of an example, padding counts nothing. The Trainers, both with dynamic padding a
     default   rows in random order
     best      rows grouped by length (`train_sampling_strategy="group_by_length"`); --workers N adds loader processes
 
-One round runs each for `--steps` steps, a third of an epoch of SNLI's development set, after a few that are not timed: in
-its first forty or so a process still grows its memory, which costs as much as a fifth of a step. Ratios are taken
+One round runs each for `--steps` steps, a third of an epoch of SNLI's development set, after a few that are not timed:
+in its first forty or so a process still grows its memory, which costs as much as a fifth of a step. Ratios are taken
 within a round, so that what else the machine does strikes both sides. The share of the matrix rate compares the
 operations of useful tokens, each 6 * (weights of the layers that every token passes) + 12 * layers * width * length,
 with the fastest product we know of two matrices of 2048 x 2048 in the same precision (`learn.products`), timed in the
