@@ -235,6 +235,13 @@ def corpus_file(corpus: str | None) -> str | None:
     return digest_file(path) if corpus and path.is_file() else None
 
 
+def _unnamed(parameters: Mapping) -> dict:
+    """The parameters, the scale's own corpus written as None also where it was asked for by name."""
+    scale = project.SCALES.get(parameters.get("SCALE"))
+    own = scale is not None and parameters.get("CORPUS") == scale.corpus
+    return {**parameters, **({"CORPUS": None} if own else {})}
+
+
 def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None) -> list[str]:
     """Reasons why a finished record no longer stands for the code at hand; empty when it does.
 
@@ -242,7 +249,7 @@ def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None
     """
     reasons = []
     if parameters is not None:
-        then, now = record.get("parameters", {}), dict(parameters)
+        then, now = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
         names = sorted((then.keys() | now.keys()) - NEUTRAL)
         reasons += [f"{n}: {then.get(n)!r} then, {now.get(n)!r} now" for n in names if then.get(n) != now.get(n)]
     name = f"notebooks/{notebook.stem}"

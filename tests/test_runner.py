@@ -68,6 +68,7 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "1_first: finished, still stands" in capsys.readouterr().out
 
     assert runner.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
+    assert runner.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
     write_notebook(folder, "1_first", SAVE, "more = 1")
     assert runner.stale("1_first", Request()) == ["the notebook's code changed"]
     table = home / "data" / "results" / "smoke" / "1_first.scores.csv"
