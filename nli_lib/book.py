@@ -227,8 +227,8 @@ def status_page(names: list[str], request: Request) -> str:
         f"Study `{request.study}`: corpus {request.corpus or scale.corpus}, encoder {scale.model}, "
         f"{scale.epochs} epochs, learning rate {scale.learning_rate:g}. "
         "Each chapter is drawn from the tables that its run recorded; a run "
-        "counts as finished only when its last cell wrote its record and every cell was counted. Seconds are those of its "
-        "last run; trainings that it found in the store took theirs before.\n\n"
+        "counts as finished only when its last cell wrote its record and every cell was counted. Seconds are those of "
+        "its last run; trainings that it found in the store took theirs before.\n\n"
         f"{table}\n"
     )
 
