@@ -143,15 +143,17 @@ def suspects(
     scale: Scale = "small",
     data_dir: DataDir = None,
     folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring what it did not train on")] = 10,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
 ) -> None:
     """Which labels of a corpus are probably wrong: a ranked list to review in data/exports/, and a page of a book.
 
-    Trains one model for each fold, which scores what it has not seen, and one on all. Stopped, it continues.
+    Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
+    continues.
     """
-    _pages({SUSPECTS: {"FOLDS": folds, "WAYS_PAIRS": 0}}, scale, corpus, data_dir)
+    _pages({SUSPECTS: {"FOLDS": folds, "WAYS_PAIRS": 0}}, scale, corpus, data_dir, seeds)
 
 
-def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | None) -> None:
+def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | None, seeds: int | None = None) -> None:
     """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
     from nli_lib import spec as project
     from nli_lib.book import build
@@ -160,7 +162,7 @@ def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | N
 
     ended = []
     for name, others in chapters.items():
-        ended += run_notebooks([name], _request(scale, corpus, None, data_dir, others=others), 1)
+        ended += run_notebooks([name], _request(scale, corpus, seeds, data_dir, others=others), 1)
     request = _request(scale, corpus)
     print(*sorted((project.EXPORTS / request.study).glob("*")), sep="\n")
     print(build(request))

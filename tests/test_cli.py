@@ -86,6 +86,9 @@ def test_suspects_runs_its_chapter_on_the_file(home, monkeypatch, tmp_path):
     ((names, request, jobs),) = asked
     assert (names, request.others, jobs) == (["31_cross_score_and_prune"], {"FOLDS": 5, "WAYS_PAIRS": 0}, 1)
     assert request.corpus == str(tmp_path / "mine.csv")
+    assert request.seeds == 1  # a list takes ten trainings a seed; more are asked for
+    call("suspects", "mine.csv", "--seeds", "3")
+    assert asked[-1][1].seeds == 3
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):

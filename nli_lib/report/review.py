@@ -27,12 +27,14 @@ def review_list(
     *,
     kinds: Sequence[str] = (PRUNED,),
     threshold: float = THRESHOLD,
+    votes: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Every example whose label the model contradicts, the most contradicted first: the order to review them in.
 
     logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
-    whether paper 002's rule, with these kinds and this threshold, would take the example out.
+    whether paper 002's rule, with these kinds and this threshold, would take the example out. Where several seeds have
+    scored the corpus, votes (N,) says how many of them prune the example, and is the last column.
     """
     logits, classes = np.asarray(logits, dtype=np.float64), np.array(corpus.classes, dtype=object)
     gap = logit_gap(logits, corpus.labels)
@@ -50,6 +52,8 @@ def review_list(
             "pruned": suspects(logits, corpus.labels, kinds=kinds, threshold=threshold),
         }
     )
+    if votes is not None:
+        table["votes"] = np.asarray(votes)
     order = np.argsort(-gap, kind="stable")
     table = table.iloc[order[(table["kind"] != AGREE).to_numpy()[order]]].reset_index(drop=True)
     table.insert(0, "rank", np.arange(1, len(table) + 1))

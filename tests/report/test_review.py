@@ -34,6 +34,12 @@ def test_the_most_contradicted_comes_first(corpus):
     assert table.loc[2, "p_gold"] == pytest.approx(np.exp(1) / (np.exp(1) + np.exp(1.5) + 1), abs=1e-4)
 
 
+def test_votes_of_several_seeds_stay_with_their_example(corpus):
+    table = review_list(corpus, LOGITS, FOLD, votes=[3, 0, 1, 2])
+    assert dict(zip(table["uid"], table["votes"], strict=True)) == {"a": 3, "c": 1, "d": 2}
+    assert "votes" not in review_list(corpus, LOGITS, FOLD)
+
+
 def test_the_files_give_back_what_went_in(corpus, tmp_path):
     table = review_list(corpus, LOGITS, FOLD)
     paths = export_review(tmp_path / "new", table, corpus, LOGITS, FOLD)
