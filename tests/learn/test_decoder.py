@@ -24,17 +24,30 @@ def weights():
 
 
 @pytest.fixture(scope="module")
-def folder(weights, tmp_path_factory):
-    with quiet():
-        return lower_layers(weights, LAYERS, tmp_path_factory.mktemp("models") / NAME)
+def made(weights, tmp_path_factory):
+    """(folder, the whole model that its layers came from): reading the file twice would take a quarter of a minute."""
+    read, from_pretrained = [], transformers.AutoModel.from_pretrained
+
+    def remembered(**given):
+        read.append(from_pretrained(**given))
+        return read[-1]
+
+    with pytest.MonkeyPatch.context() as patch, quiet():
+        patch.setattr(transformers.AutoModel, "from_pretrained", remembered)
+        folder = lower_layers(weights, LAYERS, tmp_path_factory.mktemp("models") / NAME)
+    (whole,) = read
+    return folder, whole
 
 
-def test_the_lower_layers_compute_what_they_do_in_the_whole_model(weights, folder):
+@pytest.fixture
+def folder(made):
+    return made[0]
+
+
+def test_the_lower_layers_compute_what_they_do_in_the_whole_model(made):
+    folder, whole = made[0], made[1].eval()
     lower = transformers.AutoModel.from_pretrained(folder).eval()
-    assert lower.config.num_hidden_layers == len(lower.layers) == LAYERS
-    with quiet():
-        source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-        whole = transformers.AutoModel.from_pretrained(**source, dtype=torch.float32).eval()
+    assert lower.config.num_hidden_layers == len(lower.layers) == LAYERS < len(whole.layers)
     ids = torch.tensor([[49, 555, 2801, 99, 30]])
     with torch.inference_mode():
         inside = whole(ids, output_hidden_states=True).hidden_states[LAYERS]  # before the last layer norm
