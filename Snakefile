@@ -7,8 +7,8 @@
 import sys
 from pathlib import Path
 
-from nli_lib.record import study_name
-from nli_lib.runner import Request, order, stale
+from nli_lib.study.manifest import study_name
+from nli_lib.study.schedule import Request, order, stale
 
 SCALE = config.get("scale", "smoke")
 CORPUS = config.get("corpus")

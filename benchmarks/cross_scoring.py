@@ -25,7 +25,8 @@ from nli_lib.corpora import load  # noqa: E402
 from nli_lib.learn.cross import cross_score  # noqa: E402
 from nli_lib.learn.fit import fit  # noqa: E402
 from nli_lib.select.folds import folds  # noqa: E402
-from nli_lib.spec import CLEAN, RunSpec  # noqa: E402
+from nli_lib.spec import RunSpec  # noqa: E402
+from nli_lib.study.recipes import CLEAN  # noqa: E402
 
 
 def timed(work):

@@ -32,12 +32,12 @@ from torch import nn
 from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.sources import load
+from nli_lib.corpora.load.sources import load
+from nli_lib.learn.fast.products import product
 from nli_lib.learn.fit import fit, train_epoch
 from nli_lib.learn.loop import Loop, pick_device
 from nli_lib.learn.model import load_classifier, load_tokenizer
 from nli_lib.learn.predict import predict
-from nli_lib.learn.products import product
 from nli_lib.spec import RunSpec
 
 UNTIMED = 3
@@ -203,7 +203,7 @@ def compare_speed(spec: RunSpec, corpus: Corpus, rounds: int, steps: int, worker
         "matrix rate, GFLOP/s": table["matrix"] / 1e9,
         "share of it, Trainer best": table["best"] * work / table["matrix"],
         "share of it, fit": table["fit"] * work / table["matrix"],
-        'cost of capture="passing"': pd.Series([capture_cost(loop, corpus, 99, 2 * steps)]),
+        'cost of capture="train"': pd.Series([capture_cost(loop, corpus, 99, 2 * steps)]),
     }
     print(f"\n{work / 1e6:.1f} million operations a token; {rounds} rounds of {steps} steps")
     print(f"{'':32}{'min':>10}{'median':>10}{'max':>10}")
@@ -253,7 +253,7 @@ def main() -> None:
     split = "validation" if name == "snli" else "train"
     corpus = load(name, split, limit=given.limit or (None if name == "snli" else 5000))
     spec = RunSpec(corpus=name, split=split, limit=given.limit, model=given.model, precision=given.precision,
-                   epochs=given.epochs, learning_rate=1e-4, subset="benchmark", capture="passing")  # fmt: skip
+                   epochs=given.epochs, learning_rate=1e-4, subset="benchmark", capture="train")  # fmt: skip
     print(f"{corpus}, {given.model}, {given.precision}, {pick_device()}, {torch.get_num_threads()} threads")
     if given.accuracy:
         compare_accuracy(spec, corpus, load(name, "test"), given.seeds)

@@ -28,7 +28,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nli_lib.corpora.sources import load
+from nli_lib.corpora.load.sources import load
 from nli_lib.corpora.suites import load_each
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import Tokens, tokenize

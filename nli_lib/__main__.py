@@ -1,5 +1,5 @@
 """`python -m nli_lib` is `nli-study`."""
 
-from nli_lib.cli import main
+from nli_lib.study.cli import main
 
 main()

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from nli_lib import spec as project
+from nli_lib import paths
 
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
 
@@ -81,7 +81,7 @@ def revision() -> str:
 
     def git(*words: str) -> str:
         return subprocess.run(
-            ("git", "-C", str(project.HOME), *words), capture_output=True, text=True, check=True
+            ("git", "-C", str(paths.HOME), *words), capture_output=True, text=True, check=True
         ).stdout.strip()
 
     try:

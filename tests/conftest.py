@@ -2,7 +2,7 @@
 
 import pytest
 
-from nli_lib import spec as project
+from nli_lib import paths
 
 
 @pytest.fixture
@@ -15,10 +15,10 @@ def home(tmp_path, monkeypatch):
         "NOTEBOOKS": "notebooks",
         "BOOK": "book",
     }
-    monkeypatch.setattr(project, "HOME", tmp_path)
+    monkeypatch.setattr(paths, "HOME", tmp_path)
     for name, folder in folders.items():
         (tmp_path / folder).mkdir(parents=True)
-        monkeypatch.setattr(project, name, tmp_path / folder)
+        monkeypatch.setattr(paths, name, tmp_path / folder)
     monkeypatch.setenv("NLI_HOME", str(tmp_path))
     monkeypatch.delenv("NLI_DATA", raising=False)
     return tmp_path

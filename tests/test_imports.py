@@ -11,15 +11,15 @@ LIBRARY = Path(__file__).resolve().parents[1] / "nli_lib"
 MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
 
 # Higher may import lower (a larger number), never the other way round.
-ROOMS = ["top", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
-GROUND = {"spec", "store"}
+ROOMS = ["study", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
+GROUND = {"paths", "spec", "store"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
 
 def room(name: str) -> str:
     """The room of a dotted module name of the library."""
     part = name.split(".")[1] if "." in name else ""
-    return part if part in ROOMS else "ground" if part in GROUND or not part else "top"
+    return part if part in ROOMS else "ground" if part in GROUND or not part else "study"
 
 
 def dotted(path: Path) -> str:

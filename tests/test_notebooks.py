@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nli_lib import runner
-from nli_lib.parameters import STANDARD
-from nli_lib.runner import Request
+from nli_lib.study import schedule
+from nli_lib.study.parameters import STANDARD
+from nli_lib.study.schedule import Request
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -32,7 +32,7 @@ def test_parameters_are_four_to_eight_literals(path):
     assert len(tagged) == 1
     statements = ast.parse("".join(tagged[0]["source"])).body
     assert all(isinstance(statement, ast.Assign | ast.AnnAssign) for statement in statements)
-    found = runner.declared_parameters(path)
+    found = schedule.declared_parameters(path)
     assert 4 <= len(found) <= 8
     assert set(STANDARD) <= set(found), "every notebook takes the standard parameters"
     assert (found["SCALE"], found["SHOW_ONLY"]) == ("smoke", False)
@@ -60,7 +60,7 @@ def test_a_figure_made_by_hand_is_shown(path):
 @pytest.mark.slow
 def test_all_finish_at_scale_smoke():
     """In the project's own store: what still stands is not run again, so that a second call costs seconds."""
-    outcomes = runner.run([], Request())
-    failed = [runner.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
+    outcomes = schedule.run([], Request())
+    failed = [schedule.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
     assert not failed, "\n".join(failed)
     assert {outcome.notebook for outcome in outcomes} == {path.stem for path in NOTEBOOKS}

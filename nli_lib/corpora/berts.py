@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.load import sources
 
 SPLIT = ("mnli", "validation_matched")
 ROWS = 9_815  # examples of the split, in the order that `index` counts

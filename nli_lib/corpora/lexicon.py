@@ -42,7 +42,7 @@ class Wordnet:
     def antonyms_of(self, word: str) -> set[str]:
         """First antonym of every lemma of every synset of `word`, inflected or not; several words are joined by "_".
 
-        Source: paper 004's `heuristics.py` (H6), which takes the first antonym of each lemma only.
+        Source: the difficulty paper's `heuristics.py` (H6), which takes the first antonym of each lemma only.
         """
         lemmas = (lemma for synset in self._reader.synsets(word) for lemma in synset.lemmas())
         return {found[0].name() for lemma in lemmas if (found := lemma.antonyms())}

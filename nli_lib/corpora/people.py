@@ -12,9 +12,9 @@ import json
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import to_index
+from nli_lib.corpora.load import sources
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")

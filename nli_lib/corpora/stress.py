@@ -1,4 +1,4 @@
-"""The NLI stress test of Naik et al. (2018), made from any three-way corpus by rule (paper 004, Tables 5 and 6).
+"""The NLI stress test of Naik et al. (2018), made from any three-way corpus by rule (the difficulty paper, Tables 5 and 6).
 
 Every row keeps the uid of the example it was made from (`origin`) and the rule in words (`rule`). What is random about
 a row depends on the seed and that uid alone: neither the order of the corpus nor what else is in it plays a part.
@@ -32,7 +32,7 @@ TAUTOLOGIES = {
 }
 KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
 
-# Share of each part in the distributed stress test, by which paper 004's "overall" weighs its accuracies. Recovered by
+# Share of each part in the distributed stress test, by which the difficulty paper's "overall" weighs its accuracies. Recovered by
 # least squares from its Tables 5 and 6; half of that number is spelling.
 NAIK_SHARES = {
     "word-overlap": 0.1437,

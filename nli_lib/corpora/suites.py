@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.load import sources
 
 
 @dataclass(frozen=True)
 class Member:
     """One evaluation set of a suite.
 
-    corpus, split  as for `nli_lib.corpora.sources.load`
+    corpus, split  as for `nli_lib.corpora.load.sources.load`
     title          the name in tables and figures, unique within a suite
     rule           how three-way predictions meet a two-class set: "argmax" (argmax, then collapse) or "sum" (collapse
                    the probabilities, then argmax), see `nli_lib.corpora.labels.collapse`; no matter for three classes
@@ -48,7 +48,7 @@ _FEVER = Member("fever", "validation", "FEVER")
 SUITES: dict[str, tuple[Member, ...]] = {
     # what a model trained on SNLI is tested on
     "snli": (_SNLI_TEST, _SNLI_HARD, *_MNLI, _HANS, *_ANLI, _SICK, _BREAKING, _CAD),
-    # the out-of-domain sets of paper 000 that are public, for a model trained on MultiNLI or WANLI
+    # the out-of-domain sets of WANLI that are public, for a model trained on MultiNLI or WANLI
     "wanli": (*_MNLI, Member("wanli", "test", "WANLI test"), _HANS, _TWO_WAY[0], _TWO_WAY[2], _FEVER, *_ANLI),
     # every set with two classes, where the collapse rule matters
     "two_way": (_HANS, *_TWO_WAY, _FEVER),

@@ -41,7 +41,7 @@ def cross_score(
     fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
     folds that they were handed; the next call waits for those.
     Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
-    Source: paper 002 section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two points a fold and start
+    Source: the consensus cleaning paper section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two points a fold and start
     again at the sixth, which `carried=5` gives and fresh models do not.
     """
     fold = _checked(fold, len(corpus))

@@ -84,9 +84,9 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens
     uninterrupted one; a finished one is returned at once; one made from other settings or other rows is a `StoreError`
     naming the field.
 
-    Recipe (paper 000, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
+    Recipe (WANLI, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
     normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
-    `capture="settled"` records an evaluation pass after each epoch (papers 000 and 004), `"passing"` the logits of the
+    `capture="eval"` records an evaluation pass after each epoch (WANLI and the difficulty paper), `"train"` the logits of the
     training pass itself, each before its own batch's update and with dropout on (cartography).
 
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
@@ -117,7 +117,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | No
     for epoch in range(first, spec.epochs):
         row, passing = train_epoch(loop, corpus, epoch)
         logits = folder.array("logits", "r+")
-        logits[epoch] = passing if spec.capture == "passing" else loop.evaluate().numpy()
+        logits[epoch] = passing if spec.capture == "train" else loop.evaluate().numpy()
         logits.flush()
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))

@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn import attention, dropout, layers, products, vocabulary
 from nli_lib.learn.encode import Tokens, encode, shuffled_batches, sorted_batches
+from nli_lib.learn.fast import attention, dropout, layers, products, vocabulary
 from nli_lib.learn.model import ExactLinear, exact_output, load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import FlatAdamW
 from nli_lib.spec import RunSpec

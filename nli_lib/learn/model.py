@@ -18,7 +18,8 @@ from transformers import (
 from transformers.utils import logging
 
 from nli_lib.learn.decoder import lower_layers
-from nli_lib.spec import LOWER_LAYERS, MODELS, resolve_model
+from nli_lib.learn.encoders import LOWER_LAYERS, resolve_model
+from nli_lib.paths import MODELS
 
 
 @contextlib.contextmanager

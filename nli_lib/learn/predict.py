@@ -12,9 +12,9 @@ from transformers import AutoModel, AutoModelForSequenceClassification, PreTrain
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS, head_columns
-from nli_lib.learn import attention, products
-from nli_lib.learn.dropout import RandomBits
 from nli_lib.learn.encode import encode, sorted_batches
+from nli_lib.learn.fast import attention, products
+from nli_lib.learn.fast.dropout import RandomBits
 from nli_lib.learn.fit import Run
 from nli_lib.learn.loop import pick_device
 from nli_lib.learn.model import exact_output, find_model, load_tokenizer, quiet
@@ -61,7 +61,7 @@ def embed(
 ) -> np.ndarray:
     """Vectors (N, D) float32 of the N examples in the last hidden layer of a run's or a ready model's encoder.
 
-    pooling  "cls" takes the first token (paper 000's neighbour space), "pooled" the mean over all real tokens
+    pooling  "cls" takes the first token (WANLI's neighbour space), "pooled" the mean over all real tokens
     """
     if pooling not in ("cls", "pooled"):
         raise ValueError(f'pooling={pooling!r} is neither "cls" nor "pooled"')

@@ -1,4 +1,4 @@
-"""Which surface features of a pair give its label away: the features of paper 001 and their z-statistics.
+"""Which surface features of a pair give its label away: the features of the z-filter paper and their z-statistics.
 
 `features` gives a sparse matrix with a name for each column, `z_statistics` counts it against the labels,
 `top_features` ranks, `z_threshold` and `share_at_z` say from where on a correlation is detectable.
@@ -59,7 +59,7 @@ def features(
     "lex-overlap> t" and "full-lex-overlap" (share of hypothesis tokens that occur in the premise; strict, so an overlap
     of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix.
     Columns do not depend on the order of the pairs.
-    Source: paper 001, section 3.1 and Tables 8 and 12.
+    Source: the z-filter paper, section 3.1 and Tables 8 and 12.
     *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
     names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
     An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The prediction of a
@@ -78,7 +78,7 @@ def features(
 
 
 def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
-    """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (paper 000, Figure 3)."""
+    """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (WANLI, Figure 3)."""
     both = [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
     found = features(both, [""] * len(both), ngrams=(1,), sides=("premise",), shape=False)
     return Features(found.matrix, np.array([name.removesuffix("@premise") for name in found.names], dtype=object))
@@ -90,7 +90,7 @@ def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classe
     Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C).
     Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n), p0 = 1 / n_classes; sign kept; nan where n = 0.
     A feature seen once has z = sqrt(2) for its label when there are three.
-    Source: Gardner et al. 2021; paper 001, section 3.1, equation 2; paper 000 section 4.2.
+    Source: Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2.
     p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
     """
     present = binary(matrix)
@@ -160,7 +160,7 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
 
     Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
-    Source: paper 001, Table 8 (k = 20, no significance threshold).
+    Source: the z-filter paper, Table 8 (k = 20, no significance threshold).
     *Departures*: the paper states neither a tie rule nor a minimum count; `min_count` leaves rarer features out.
     """
     names = np.asarray(names, dtype=object)
@@ -202,7 +202,7 @@ def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
 def share_at_z(n: ArrayLike, z: float, n_classes: int = 3) -> NDArray[np.float64]:
     """The label share at which a feature seen n times reaches z: the iso-z curve of a competency plot.
 
-    Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: paper 000, Figure 3.
+    Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: WANLI, Figure 3.
     """
     p0 = 1.0 / n_classes
     return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Where a model that did not train on an example contradicts its label, and by how much (paper 002)."""
+"""Where a model that did not train on an example contradicts its label, and by how much (the consensus cleaning paper)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
 
     Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
     class.
-    Source: paper 002 section 3 (E2); class numbers as `LABELS`.
+    Source: the consensus cleaning paper section 3 (E2); class numbers as `LABELS`.
     """
     scores, gold = _checked(logits, labels)
     predicted = scores.argmax(axis=1)
@@ -37,7 +37,7 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
     Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
     probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
-    Source: paper 002, "model confidence" (E3). *Departures*: the paper's name for it is kept out of the code, because
+    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name for it is kept out of the code, because
     elsewhere confidence is a probability.
     """
     scores, gold = _checked(logits, labels)
@@ -56,7 +56,7 @@ def suspects(
 ) -> NDArray[np.bool_]:
     """Examples whose label is probably wrong, (N,): a mismatch of one of `kinds`, its gap strictly above `threshold`.
 
-    Source: paper 002 section 3 (E5): P1G0 above 2.0 is pruned.
+    Source: the consensus cleaning paper section 3 (E5): P1G0 above 2.0 is pruned.
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
@@ -70,7 +70,7 @@ def errors_by_gap(
 
     gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
     intervals [e0, e1), [e1, e2), ..., the last one open above. Gaps below e0 are not counted.
-    Source: paper 002, its first Figure 2.
+    Source: the consensus cleaning paper, its first Figure 2.
     """
     gap, wrong, edges = np.asarray(gap, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(edges, dtype=float)
     if gap.shape != wrong.shape or gap.ndim != 1:
@@ -86,7 +86,7 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, 
     """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
 
     Arguments as `errors_by_gap`. An interval without an example decides nothing.
-    Source: paper 002 section 3 (E4), which reads 2.0 off its Figure 2.
+    Source: the consensus cleaning paper section 3 (E4), which reads 2.0 off its Figure 2.
     """
     chosen = None
     for edge, n, errors in reversed(list(zip(edges, *errors_by_gap(gap, wrong, edges), strict=True))):
@@ -99,7 +99,7 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, 
 def mismatch_types(before: ArrayLike, after: ArrayLike) -> NDArray[np.int64]:
     """Which of two models makes a mismatch, (N,): 1 the first alone, 2 the second alone, 3 both, 0 neither.
 
-    before, after (N,) bool. Source: paper 002 section 3 (E6), whose Model 0 and Model 1 they are.
+    before, after (N,) bool. Source: the consensus cleaning paper section 3 (E6), whose Model 0 and Model 1 they are.
     """
     before, after = np.asarray(before), np.asarray(after)
     if before.dtype != bool or after.dtype != bool or before.shape != after.shape or before.ndim != 1:

@@ -21,7 +21,7 @@ def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
 
     Shapes: logits (E, N, C), labels (N,) -> (N,).
     Formula: mu[i] = mean over e of p[e, i, g[i]].
-    Source: dataset cartography (Swayamdipta et al. 2020); paper 000 section 2.1, paper 004 equation 1.
+    Source: dataset cartography (Swayamdipta et al. 2020); WANLI section 2.1, the difficulty paper equation 1.
     """
     return _gold_probabilities(logits, labels).mean(axis=0)
 
@@ -32,8 +32,8 @@ def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
     Shapes: logits (E, N, C), labels (N,) -> (N,).
     Formula: sigma[i] = sqrt(mean over e of (p[e, i, g[i]] - mu[i])^2), the population standard deviation, so
     sigma <= sqrt(mu (1 - mu)) <= 0.5, and with odd E at most sqrt(E^2 - 1) / (2 E).
-    Source: dataset cartography; paper 000 section 2.1.
-    *Departures*: equation 2 of paper 004 is printed without the square, which makes it 0 for every example; its
+    Source: dataset cartography; WANLI section 2.1.
+    *Departures*: equation 2 of the difficulty paper is printed without the square, which makes it 0 for every example; its
     code, like all the others, takes the population standard deviation, and so do we.
     """
     return _gold_probabilities(logits, labels).std(axis=0)
@@ -44,8 +44,8 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
 
     Shapes: logits (E, N, C), labels (N,) -> (N,).
     Formula: mean over e of [argmax over c of logits[e, i, c] = g[i]]; a tie counts for the lowest class index.
-    Source: paper 004 equation 3.
-    *Departures*: cartography and paper 000 report the count, which is this share times E. Never divide by the largest
+    Source: the difficulty paper equation 3.
+    *Departures*: cartography and WANLI report the count, which is this share times E. Never divide by the largest
     value seen, as their plots do: where no example is always right that overstates every share.
     """
     return _correct(*_checked(logits, labels)).mean(axis=0)
@@ -56,8 +56,8 @@ def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
 
     Shapes: logits (E, N, C), labels (N,) -> (N,).
     Formula: mean over e of (logits[e, i, g[i]] - max over c != g[i] of logits[e, i, c]).
-    Source: Pleiss et al. 2020; paper 004 uses it as average margin.
-    *Departures*: paper 004's code finds the runner-up on probabilities, which is the same but for classes that the
+    Source: Pleiss et al. 2020; the difficulty paper uses it as average margin.
+    *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes that the
     softmax has rounded to equal values; we search the logits, as the AUM package does.
     """
     scores, gold = _checked(logits, labels)
@@ -71,7 +71,7 @@ def max_variability(logits: ArrayLike) -> Floats:
 
     Shapes: logits (E, N, C) -> (N,). It needs no gold label, so it can be asked of unlabelled text.
     Formula: max over c of the population standard deviation over e of p[e, i, c].
-    Source: paper 000 section 2.3, equation 1.
+    Source: WANLI section 2.3, equation 1.
     """
     return softmax(_checked_logits(logits), axis=-1).std(axis=0).max(axis=-1)
 

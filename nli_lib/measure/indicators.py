@@ -1,4 +1,4 @@
-"""Features of one's own beside those of paper 001: any named yes-or-no column about a pair.
+"""Features of one's own beside those of the z-filter paper: any named yes-or-no column about a pair.
 
 own = indicators({"has a number": [any(map(str.isdigit, text)) for text in corpus.hypothesis]})
 table = join(features(corpus.premise, corpus.hypothesis), own)
@@ -33,7 +33,7 @@ def prediction(predicted: ArrayLike, *, n_classes: int = 3, name: str = "hypo-on
     """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
 
     predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
-    Source: paper 001, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts. With
+    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts. With
     `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
     """
     predicted = np.asarray(predicted)

@@ -56,10 +56,10 @@ def partial_input_accuracy(
 
     Shapes: N texts, labels (N,) -> accuracy and the arrays of `PartialInput`. Without test texts each text is scored by
     a model that was fitted without its fold; with them the model is fitted on all texts and scored on the test texts.
-    `balance` first draws as many texts of each label as the rarest has, or `per_label` (paper 000 cuts both corpora to
+    `balance` first draws as many texts of each label as the rarest has, or `per_label` (WANLI cuts both corpora to
     one size so); `groups` (N,) keeps texts of one group, such as hypotheses of one premise, in one fold.
-    Source: Gururangan et al. 2018; paper 000, section 4.1.
-    *Departures*: paper 000 uses fastText and states no settings; this is logistic regression on hashed n-grams.
+    Source: Gururangan et al. 2018; WANLI, section 4.1.
+    *Departures*: WANLI uses fastText and states no settings; this is logistic regression on hashed n-grams.
     """
     gold = _labels(texts, labels, n_classes)
     rows = np.arange(len(gold))

@@ -1,4 +1,4 @@
-"""The features of paper 001 for a corpus of millions: shard after shard, in memory that grows with the ones alone."""
+"""The features of the z-filter paper for a corpus of millions: shard after shard, in memory that grows with the ones alone."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.spec import resolve_model
+from nli_lib.learn.encoders import resolve_model
 
 
 def similarity(
@@ -25,7 +25,7 @@ def similarity(
     Formula: (u . v) / (|u| |v|), u and v the embeddings of the two sentences by the same encoder.
     Every distinct sentence is encoded once, in batches of sentences of like length.
     `model` is an offline name, a local folder or a hub id; `device` None takes a GPU where there is one.
-    Source: paper 000, section 4.3 and Figure 4. *Departures*: the paper does not name its encoder; "minilm" is
+    Source: WANLI, section 4.3 and Figure 4. *Departures*: the paper does not name its encoder; "minilm" is
     all-MiniLM-L6-v2, whose training data include SNLI and MultiNLI pairs, so name the encoder beside the figure.
     """
     from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import

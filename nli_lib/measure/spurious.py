@@ -1,4 +1,4 @@
-"""Five measures of spurious correlation in a pair of texts (paper 004, Table 2); a sound variant where one is blind.
+"""Five measures of spurious correlation in a pair of texts (the difficulty paper, Table 2); a sound variant where one is blind.
 
 Each takes N premises and N hypotheses and returns (N,). Texts are tokenised as in `tokens`: lower case, no ASCII
 punctuation, split on white space, as the paper's `heuristics.py` does. A text without a token gives 0.

@@ -1,7 +1,7 @@
 """Words of many texts at once, as integers: the tokenizer behind every lexical measure.
 
 A token is what is left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes
-"theres") and splitting on white space. Paper 001 names no tokenizer; this rule reproduces every feature it shows.
+"theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature it shows.
 The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
 """
 

@@ -1,4 +1,4 @@
-"""Box plots by level of difficulty, as paper 004 draws them: quartiles and whiskers, no single points."""
+"""Box plots by level of difficulty, as the difficulty paper draws them: quartiles and whiskers, no single points."""
 
 from __future__ import annotations
 

@@ -20,13 +20,14 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from nli_lib.paths import BOOK
 from nli_lib.report.papers import paper_value
-from nli_lib.spec import BOOK
 
 CLAIMS = BOOK / "claims.yaml"
 VERDICTS = ("held", "not held", "inconclusive", "not testable at this scale")
 RECORD = ("id", "value", "low", "high", "n", "seeds", "corpora")
 PLANTED = "planted"
+Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
 
 
 class ClaimError(ValueError):
@@ -77,8 +78,8 @@ class Claim(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str = Field(pattern=r"^\d{3}-[a-z0-9.-]+$", description="starts with the paper's number")
-    paper: str = Field(pattern=r"^\d{3}$")
+    id: str = Field(pattern=r"^[a-z]+-[a-z0-9.-]+$", description="starts with the paper's key")
+    paper: Paper
     where: str = Field(min_length=3, description="table, figure or section of the paper")
     claim: str = Field(min_length=10, description="in our words")
     notebook: str = Field(pattern=r"^\d{2}_\w+$", description="the notebook that records the statistic")
@@ -93,7 +94,7 @@ class Claim(BaseModel):
 
     @model_validator(mode="after")
     def _belongs_to_its_paper(self) -> Claim:
-        if not self.id.startswith(self.paper):
+        if not self.id.startswith(f"{self.paper}-"):
             raise ValueError(f"id {self.id!r} does not start with its paper {self.paper!r}")
         for key in self.paper_keys:
             paper_value(key)  # raises PaperError, a ValueError, when the key does not exist
@@ -151,7 +152,7 @@ def find_claim(claims: Sequence[Claim], claim_id: str) -> Claim:
     for claim in claims:
         if claim.id == claim_id:
             return claim
-    near = [c.id for c in claims if c.paper == claim_id[:3]] or [c.id for c in claims]
+    near = [c.id for c in claims if c.paper == claim_id.split("-")[0]] or [c.id for c in claims]
     raise ClaimError(f"no claim {claim_id!r} in book/claims.yaml; declared: {', '.join(near)}")
 
 

@@ -142,7 +142,7 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     ``b`` minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger.
     ``family`` is the number of tests that share the Bonferroni correction.
 
-    *Departures*: paper 004 does not state its family (9 a panel is the likely one) and gives no effect size.
+    *Departures*: the difficulty paper does not state its family (9 a panel is the likely one) and gives no effect size.
     """
     a, b = _sample(a, "a"), _sample(b, "b")
     if family < 1:
@@ -156,7 +156,7 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
 
 def stars(p: float) -> str:
-    """ns, *, **, *** at .05, .01 and .001, as paper 004 draws them (p at a threshold gets the more stars)."""
+    """ns, *, **, *** at .05, .01 and .001, as the difficulty paper draws them (p at a threshold gets the more stars)."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 

@@ -1,6 +1,6 @@
 """The papers' numbers, read from book/papers.yaml. Nothing else in the project types one of them.
 
-`paper_value("000-table3-multinli-hans")` is 78.08; `paper_table("001", "Table 2")` is that table, rows by columns.
+`paper_value("wanli-table3-multinli-hans")` is 78.08; `paper_table("zfilter", "Table 2")` is that table, rows by columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from nli_lib.spec import BOOK
+from nli_lib.paths import BOOK
 
 PAPERS = BOOK / "papers.yaml"
 
@@ -45,7 +45,7 @@ def paper_value(key: str, path: Path = PAPERS) -> float:
     values = _read(Path(path)).set_index("key")["value"]
     if key not in values.index:
         near = [k for k in values.index if k.rsplit("-", 1)[0] == key.rsplit("-", 1)[0]] or [
-            k for k in values.index if k.startswith(key[:3])
+            k for k in values.index if k.split("-")[0] == key.split("-")[0]
         ]
         raise PaperError(f"{path} has no number {key!r}; near it: {', '.join(near[:8]) or 'nothing'}")
     return float(values[key])
@@ -92,6 +92,6 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _key(table: PaperTable, row: str, column: str) -> str:
-    """000-table3-multinli-hans; the column "value" of a passage is left out."""
+    """wanli-table3-multinli-hans; the column "value" of a passage is left out."""
     place = re.sub(r"[^a-z0-9.]", "", table.where.lower()).replace("section", "sec").replace("appendix", "app")
     return "-".join([table.paper, place, row] + ([] if column == "value" else [column]))

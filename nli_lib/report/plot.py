@@ -165,7 +165,7 @@ def _curves(
 
 @styled
 def similarity_densities(table: pd.DataFrame, *, points: int = 256) -> Figure:
-    """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (paper 000, Figure 4).
+    """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (WANLI, Figure 4).
 
     ``table``: corpus, label (a name), similarity (cosine, -1 to 1). Gaussian kernel, Scott's bandwidth; a tick at the
     foot of each curve marks its median.

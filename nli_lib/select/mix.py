@@ -1,4 +1,4 @@
-"""Two corpora in one training set, filtered as paper 001 does: Z-Aug, Par-Z, Seq-Z."""
+"""Two corpora in one training set, filtered as the z-filter paper does: Z-Aug, Par-Z, Seq-Z."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     "seq-z"  Z(D0), and Z(G | Z(D0))
 
     features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
-    Source: paper 001, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say; here every
+    Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say; here every
     row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
     """
     base, labels = np.asarray(base, dtype=bool), np.asarray(labels)

@@ -1,4 +1,4 @@
-"""z-filter: drop the pairs whose surface features give their label away (paper 001, Algorithm 1)."""
+"""z-filter: drop the pairs whose surface features give their label away (the z-filter paper, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def z_filter(
 
     With a `checkpoint` file the state is written every few batches, and a call with the same arguments goes on there.
 
-    Source: paper 001, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
+    Source: the z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
     *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has
     1,000 pairs, ties go to the more frequent feature, then to the first in the alphabet. `min_count` leaves rarer
     features out of the ranking; the paper has none (1). See chapter 21 for what these choices are worth.

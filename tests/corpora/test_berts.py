@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import berts, sources
+from nli_lib.corpora import berts
 from nli_lib.corpora.berts import hundred_berts
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.load import sources
 
 
 def mnli(n, index=None, split="validation_matched"):

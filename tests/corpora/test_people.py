@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.load import sources
 from nli_lib.corpora.people import COLUMNS, annotators, human_labels
 from nli_lib.corpora.planted import make_split
 

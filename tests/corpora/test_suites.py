@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nli_lib.corpora import CorpusError
-from nli_lib.corpora.catalogue import SOURCES
+from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.corpora.suites import SUITES, load_suite, members
 
 

@@ -5,7 +5,7 @@ import torch
 from tiny_words import WORDS, make_corpus
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from nli_lib import spec as project
+from nli_lib import paths
 from nli_lib.spec import RunSpec
 
 
@@ -37,7 +37,7 @@ def corpus():
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(project, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     return tmp_path / "runs"
 
 

@@ -31,7 +31,7 @@ def relabelled(corpus, labels):
 
 
 def test_equal_to_its_definition(make_spec, corpus, fold):
-    spec = make_spec(epochs=2, capture="passing")
+    spec = make_spec(epochs=2, capture="train")
     logits = cross_score(spec, corpus, fold)
     assert logits.shape == (50, 3)
     assert logits.dtype == np.float32
@@ -51,7 +51,7 @@ def test_fresh_models_are_blind_to_the_labels_they_score(make_spec, corpus, fold
 
 
 def test_carried_over_a_model_has_seen_what_it_scores(make_spec, corpus, fold):
-    spec = make_spec(epochs=1, capture="passing")
+    spec = make_spec(epochs=1, capture="train")
     fresh, carried = (cross_score(spec, corpus, fold, carried=each) for each in (1, 2))
     for at, same in ((0, True), (1, False), (2, True)):  # two sessions: folds 0 and 1, fold 2
         assert np.array_equal(fresh[fold == at], carried[fold == at]) == same
@@ -107,12 +107,12 @@ import os, signal, sys, threading, time
 import numpy as np
 sys.path.insert(0, {tests!r})
 from tiny_words import make_corpus
-from nli_lib import spec as project
+from nli_lib import paths
 from nli_lib.learn.cross import cross_score
 from nli_lib.select.folds import folds
 from nli_lib.spec import RunSpec
 def dies():
-    while not [path for path in project.RUNS.glob("*/done.npy") if path.stat().st_size and np.load(path).any()]:
+    while not [path for path in paths.RUNS.glob("*/done.npy") if path.stat().st_size and np.load(path).any()]:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 threading.Thread(target=dies, daemon=True).start()
@@ -122,7 +122,7 @@ cross_score(RunSpec.model_validate_json({spec!r}), corpus, folds(corpus.labels, 
 
 
 def test_killed_with_processes_of_its_own_and_started_again_it_ends_the_same(make_spec, corpus, fold, home):
-    spec = make_spec(epochs=20, capture="passing")
+    spec = make_spec(epochs=20, capture="train")
     program = KILLED.format(tests=str(Path(__file__).parent), spec=spec.model_dump_json())
     environment = {**os.environ, "NLI_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
     with (home / "said.txt").open("w+") as said:  # not a pipe, which the processes left behind would keep open
@@ -132,7 +132,7 @@ def test_killed_with_processes_of_its_own_and_started_again_it_ends_the_same(mak
     parts = [next(fold_specs(spec, fold, [at])).folder for at in range(3)]  # each a chain of its own
     assert any(RunFolder(part).done.any() for part in parts if (part / "done.npy").exists())
     again = cross_score(spec, corpus, fold, jobs=1)  # waits for what the killed one's processes still hold
-    assert np.array_equal(again, cross_score(make_spec(epochs=20, capture="passing", limit=50), corpus, fold, jobs=1))
+    assert np.array_equal(again, cross_score(make_spec(epochs=20, capture="train", limit=50), corpus, fold, jobs=1))
 
 
 @pytest.mark.parametrize(

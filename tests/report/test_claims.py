@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from nli_lib.paths import NOTEBOOKS
 from nli_lib.report.claims import (
     RECORD,
     VERDICTS,
@@ -18,13 +19,12 @@ from nli_lib.report.claims import (
     verdict,
 )
 from nli_lib.report.papers import PaperError, paper_value
-from nli_lib.spec import NOTEBOOKS
 
 HELD, NOT_HELD, INCONCLUSIVE, UNTESTABLE = VERDICTS
 DECLARED = read_claims()
 SOUND = {
-    "id": "000-toy",
-    "paper": "000",
+    "id": "wanli-toy",
+    "paper": "wanli",
     "where": "Table 3",
     "claim": "Cats sit on mats.",
     "notebook": "10_data_map",
@@ -96,17 +96,17 @@ def test_evidence_that_does_not_suffice(toy, change, reason):
 
 
 def test_ledger_has_every_claim_once_and_in_order(tmp_path):
-    claims = read_claims(written(tmp_path, SOUND, SOUND | {"id": "000-other"}))
-    records = pd.DataFrame([("000-toy", 0.65, 0.6, 0.7, 500, 3, "snli;hans")], columns=RECORD)
+    claims = read_claims(written(tmp_path, SOUND, SOUND | {"id": "wanli-other"}))
+    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "snli;hans")], columns=RECORD)
     table = ledger(claims, records, "small").set_index("id")
-    assert table.index.tolist() == ["000-toy", "000-other"]
-    assert table.loc["000-toy", ["value", "verdict", "confirm", "region_low"]].tolist() == [
+    assert table.index.tolist() == ["wanli-toy", "wanli-other"]
+    assert table.loc["wanli-toy", ["value", "verdict", "confirm", "region_low"]].tolist() == [
         0.65,
         HELD,
         "above 0.5",
         0.5,
     ]
-    assert table.loc["000-other", ["verdict", "reason"]].tolist() == [UNTESTABLE, "not recorded"]
+    assert table.loc["wanli-other", ["verdict", "reason"]].tolist() == [UNTESTABLE, "not recorded"]
     assert ledger(claims, records, "smoke")["verdict"].eq(UNTESTABLE).all()
     assert ledger(claims, records.iloc[:0], "small")["verdict"].eq(UNTESTABLE).all()
     open_ended = ledger(claims, records.astype({"low": object}).assign(low=None), "small")
@@ -114,13 +114,13 @@ def test_ledger_has_every_claim_once_and_in_order(tmp_path):
 
 
 def test_ledger_refuses_what_it_cannot_read(toy):
-    records = pd.DataFrame([("000-toy", 0.65, 0.6, 0.7, 500, 3, "snli")], columns=RECORD)
+    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "snli")], columns=RECORD)
     with pytest.raises(ClaimError, match="no column corpora"):
         ledger([toy], records.drop(columns="corpora"), "small")
     with pytest.raises(ClaimError, match="recorded twice"):
         ledger([toy], pd.concat([records, records]), "small")
-    with pytest.raises(ClaimError, match=r"no claim '000-toi'.*000-toy"):
-        ledger([toy], records.assign(id="000-toi"), "small")
+    with pytest.raises(ClaimError, match=r"no claim 'wanli-toi'.*wanli-toy"):
+        ledger([toy], records.assign(id="wanli-toi"), "small")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_ledger_refuses_what_it_cannot_read(toy):
         ({"confirm": {"over": 1}}, "confirm.over", "Extra inputs"),
         ({"confirm": {"between": [2, 1]}}, "confirm", "two rising numbers"),
         ({"evidence": []}, "evidence", "at least 1"),
-        ({"paper": "001"}, "whole", "does not start with its paper"),
-        ({"paper_keys": ["000-table3-multinli-hanz"]}, "whole", "no number '000-table3-multinli-hanz'"),
+        ({"paper": "zfilter"}, "whole", "does not start with its paper"),
+        ({"paper_keys": ["wanli-table3-multinli-hanz"]}, "whole", "no number 'wanli-table3-multinli-hanz'"),
         ({"min_n": 0}, "min_n", "greater than or equal to 1"),
         ({"colour": "blue"}, "colour", "Extra inputs"),
     ],
@@ -139,7 +139,7 @@ def test_ledger_refuses_what_it_cannot_read(toy):
 def test_a_malformed_claim_is_one_error_that_names_claim_and_field(tmp_path, change, field, message):
     with pytest.raises(ClaimError) as error:
         read_claims(written(tmp_path, SOUND | change))
-    assert f"claim 000-toy: field {field}:" in str(error.value)
+    assert f"claim wanli-toy: field {field}:" in str(error.value)
     assert message in str(error.value)
 
 
@@ -152,18 +152,18 @@ def test_other_broken_files(tmp_path):
     with pytest.raises(ClaimError, match="appears twice"):
         read_claims(written(tmp_path, SOUND, SOUND))
     missing = {key: value for key, value in SOUND.items() if key != "unit"}
-    with pytest.raises(ClaimError, match="claim 000-toy: field unit: Field required"):
+    with pytest.raises(ClaimError, match="claim wanli-toy: field unit: Field required"):
         read_claims(written(tmp_path, missing))
 
 
 def test_the_declared_claims():
     papers = pd.Series([claim.paper for claim in DECLARED]).value_counts()
-    assert papers["000"] >= 7
-    assert papers["001"] >= 5
-    assert papers["004"] >= 10
+    assert papers["wanli"] >= 7
+    assert papers["zfilter"] >= 5
+    assert papers["difficulty"] >= 10
     chapters = {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
     assert {claim.notebook for claim in DECLARED} - chapters <= {"53_across_encoders"}  # declared before it is written
-    assert find_claim(DECLARED, "000-fig9-wanli-spread").confirm.above == 0
+    assert find_claim(DECLARED, "wanli-fig9-wanli-spread").confirm.above == 0
 
 
 @pytest.mark.parametrize("claim", DECLARED, ids=lambda claim: claim.id)
@@ -178,14 +178,19 @@ def test_each_declared_claim_would_be_confirmed_by_the_papers_own_value(claim):
     ("claim_id", "first", "second", "unit"),
     [
         (
-            "000-sec4.1-hypothesis-only-lower",
-            "000-sec4.1-hypothesis-only-wanli",
-            "000-sec4.1-hypothesis-only-multinli",
+            "wanli-sec4.1-hypothesis-only-lower",
+            "wanli-sec4.1-hypothesis-only-wanli",
+            "wanli-sec4.1-hypothesis-only-multinli",
             100,
         ),
-        ("001-table2-hard-below-test", "001-table2-baseline-snli-hard", "001-table2-baseline-snli", 100),
-        ("004-table1-premise-adds", "004-table1-snli-pair", "004-table1-snli-hypothesis", 1),
-        ("004-table1-snli-gives-away-more", "004-table1-snli-hypothesis", "004-table1-multinli-hypothesis", 1),
+        ("zfilter-table2-hard-below-test", "zfilter-table2-baseline-snli-hard", "zfilter-table2-baseline-snli", 100),
+        ("difficulty-table1-premise-adds", "difficulty-table1-snli-pair", "difficulty-table1-snli-hypothesis", 1),
+        (
+            "difficulty-table1-snli-gives-away-more",
+            "difficulty-table1-snli-hypothesis",
+            "difficulty-table1-multinli-hypothesis",
+            1,
+        ),
     ],
 )
 def test_differences_stated_as_the_papers_value_follow_from_its_numbers(claim_id, first, second, unit):

@@ -1,4 +1,4 @@
-"""The training sets of paper 004's Tables 5 and 6. Alone: pytest tests/select/test_subsets.py"""
+"""The training sets of the difficulty paper's Tables 5 and 6. Alone: pytest tests/select/test_subsets.py"""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_by_hand():
 
 def test_named_as_the_papers_rows():
     names = training_subsets(np.array([0, 1, 2]), np.arange(3.0), np.arange(3.0))
-    assert [name.replace(" ", "-") for name in names] == list(paper_table("004", "Table 5").index)
+    assert [name.replace(" ", "-") for name in names] == list(paper_table("difficulty", "Table 5").index)
 
 
 def test_a_third_each_and_order_does_not_matter():

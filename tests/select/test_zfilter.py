@@ -18,7 +18,7 @@ from nli_lib.store import StoreError
 
 
 def slow_z_filter(instances, labels, *, seed_set=(), k, batch_size, order, classes=3, min_count=1):
-    """Algorithm 1 of paper 001, written with dictionaries: instances are sets of feature names."""
+    """Algorithm 1 of the z-filter paper, written with dictionaries: instances are sets of feature names."""
     by_label = defaultdict(lambda: [0] * classes)
 
     def accept(held, label):

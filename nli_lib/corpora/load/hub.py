@@ -1,0 +1,52 @@
+"""Hub: one split of a corpus from the Hugging Face hub, at a stated revision, through `datasets`."""
+
+from __future__ import annotations
+
+import os
+
+from nli_lib.corpora.corpus import CorpusError
+from nli_lib.corpora.load.reading import Raw, from_arrow
+
+_OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TIMEOUT = 10  # seconds for the one request that says whether the hub answers
+
+
+def offline() -> str | None:
+    """The environment variable that forbids asking the hub, None where none does."""
+    yes = ("1", "true", "yes", "on")
+    return next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None)
+
+
+def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Raw, str]:
+    """The rows of a hub split, and "repository@commit" of what was read; class numbers come back as class names.
+
+    Asks the hub once for the commit behind `revision`, so that an unreachable hub is an error after seconds and not
+    after the retries of a download. Raises `CorpusError` at once where the environment forbids the hub.
+    """
+    switch = offline()
+    if switch:
+        raise CorpusError(f"hub {repository}: not asked, because {switch} is set in the environment")
+    try:
+        commit = _commit(repository, revision)
+        table, names = _table(repository, config, split, commit)
+    except CorpusError:
+        raise
+    except Exception as error:  # network, hub and format errors have no common class
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
+    return from_arrow(table, f"hub {repository}", names), f"{repository}@{commit}"
+
+
+def _commit(repository: str, revision: str) -> str:
+    from huggingface_hub import HfApi
+
+    return HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
+
+
+def _table(repository: str, config: str | None, split: str, revision: str | None):
+    """(Arrow table, class names by column) of a repository or a local folder of parquet files."""
+    from datasets import load_dataset
+
+    dataset = load_dataset(repository, config, split=split, revision=revision)
+    names = {column: list(kind.names) for column, kind in dataset.features.items() if hasattr(kind, "names")}
+    return dataset.with_format("arrow")[:], names

@@ -1,0 +1,177 @@
+"""Records: from rows as a source wrote them to a Corpus, with every row that cannot be used counted by reason.
+
+One bad row is left out and counted. What concerns the whole file (a column that is not there, labels that are bare
+numbers, no usable row at all) is one `CorpusError` that names the file, the field, a row, and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
+from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_integer, is_numbered, to_index
+from nli_lib.corpora.load.reading import Raw
+
+LONGEST = 20_000  # characters; the longest real premise of the corpora here is under 4,000
+
+NO_LABEL, UNKNOWN_LABEL = "no gold label", "unknown label"
+NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
+TOO_LONG, REPEATED = f"longer than {LONGEST:,} characters", "duplicate row"
+
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True)
+class Records:
+    """A source's rows under the library's column names, before any row is judged.
+
+    table    uid (may be missing or partly empty), premise, hypothesis, label (names as the source spells them), extras
+    classes  the classes of this source
+    names    further label spellings of this source alone, see `nli_lib.corpora.labels.to_index`
+    note     what a reader of the corpus's `source` should know, for instance a swapped orientation
+    row      (N,) positions in the file of the rows taken, where the source took only some of them
+    """
+
+    table: pd.DataFrame
+    classes: tuple[str, ...] = LABELS
+    names: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    row: np.ndarray | None = None
+
+
+def build(records: Records, raw: Raw, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
+    """The Corpus of a source's records: rows judged, labels mapped by name, uids made unique.
+
+    raw   where the records came from: row numbers, rows already left out, the file's name
+    own   a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
+          with one uid and different content are an error. An official corpus keeps all its rows, so that its size is
+          the published one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI
+          pairs one claim with several contexts).
+    """
+    table = records.table
+    row = raw.row if records.row is None else records.row
+    label = to_index(table["label"], records.classes, records.names)
+    _refuse_unnamed(table["label"].to_numpy(), label, records.classes, raw.where, row)
+    reason = _reasons(table, label)
+    good = reason == ""
+    skipped = {**raw.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
+    if not good.any():
+        counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
+        raise CorpusError(f"{raw.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
+    core = pd.DataFrame({
+        "uid": _uids(table, row, f"{name}-{split}")[good],
+        "premise": table["premise"].to_numpy()[good],
+        "hypothesis": table["hypothesis"].to_numpy()[good],
+        "label": label[good],
+    })  # fmt: skip
+    keep, core["uid"] = _unique(core, row[good], raw.where, own)
+    if not keep.all():
+        skipped[REPEATED] = int((~keep).sum())
+    core = core.assign(corpus=name, split=split)
+    for extra in [column for column in table.columns if column not in ("uid", "premise", "hypothesis", "label")]:
+        core[f"source_{extra}" if extra in COLUMNS else extra] = _plain(table[extra].to_numpy()[good])
+    source = f"{source} ({records.note})" if records.note else source
+    return Corpus(core[keep], name, split, records.classes, skipped, source)
+
+
+def _refuse_unnamed(
+    given: np.ndarray, label: np.ndarray, classes: tuple[str, ...], where: str, row: np.ndarray
+) -> None:
+    """One error when not a single label is a name that is known."""
+    unknown = np.flatnonzero(label == UNKNOWN)
+    if (label >= 0).any() or not len(unknown):
+        return
+    found = sorted({str(value) for value in given[unknown]})
+    shown = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+    if any(is_numbered(value) or is_integer(value) for value in found):
+        why = "numbers without names; their order differs between sources, so it is not guessed"
+    else:
+        why = "none of which is known"
+    first = int(row[unknown[0]]) + 1
+    raise CorpusError(
+        f"{where}: row {first}, field 'label': the labels are {shown}: {why}. Write the names: {', '.join(classes)}."
+    )
+
+
+def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
+    """(N,) why a row cannot be used, "" where it can; the first reason that applies."""
+    reason = np.full(len(table), "", dtype=object)
+    for side in ("premise", "hypothesis"):
+        for why, mask in _text_faults(table[side].to_numpy()):
+            reason[mask & (reason == "")] = why
+    reason[label == UNKNOWN] = UNKNOWN_LABEL
+    reason[label == NO_GOLD] = NO_LABEL
+    return reason
+
+
+def _text_faults(texts: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    missing = pd.isna(pd.Series(texts, dtype=object)).to_numpy()
+    is_text = np.fromiter((isinstance(text, str) for text in texts), dtype=bool, count=len(texts))
+    texts = texts if is_text.all() else np.where(is_text, texts, "x")
+    length = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    blank = (length == 0) | np.fromiter(map(str.isspace, texts), dtype=bool, count=len(texts))
+    faults = [(EMPTY, missing | (blank & is_text)), (NOT_TEXT, ~is_text & ~missing), (TOO_LONG, length > LONGEST)]
+    everything = "".join(texts)
+    if "\0" in everything:
+        faults.append((NUL, np.fromiter(("\0" in text for text in texts), dtype=bool, count=len(texts))))
+    if not _is_utf8(everything):
+        faults.append((NOT_UTF8, ~np.fromiter(map(_is_utf8, texts), dtype=bool, count=len(texts))))
+    return faults
+
+
+def _is_utf8(text: str) -> bool:
+    """False where bytes that were not UTF-8, or half of a surrogate pair, stand in a text."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
+    """(N,) the source's own id as a string; prefix and row number (from 0) where it has none."""
+    made = (prefix + "-" + pd.Series(row).astype(str)).to_numpy(dtype=object)
+    if "uid" not in table.columns:
+        return made
+    given = table["uid"].to_numpy()
+    text = np.array(["" if value is None else str(value).strip() for value in given], dtype=object)
+    usable = (text != "") & ~pd.isna(given)
+    if not _is_utf8("".join(text)):
+        usable &= np.fromiter(map(_is_utf8, text), dtype=bool, count=len(text))
+    return np.where(usable, text, made)
+
+
+def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
+    """Which rows to keep, and uids that are unique among them."""
+    uid = core["uid"]
+    if not uid.duplicated().any():
+        return np.ones(len(core), dtype=bool), uid
+    if not own:
+        turn = uid.groupby(uid).cumcount()
+        return np.ones(len(core), dtype=bool), uid.where(turn == 0, uid + "#" + (turn + 1).astype(str))
+    keep = ~core.duplicated().to_numpy()
+    again = uid[keep].duplicated(keep=False)
+    if again.any():
+        name = uid[keep][again].iloc[0]
+        rows = ", ".join(str(int(r) + 1) for r in row[((uid == name) & keep).to_numpy()][:5])
+        raise CorpusError(f"{where}: rows {rows}, field 'uid': {name!r} names different examples; make it unique.")
+    return keep, uid
+
+
+def _plain(values: np.ndarray) -> pd.Series:
+    """An extra column as strings or numbers; lists and dictionaries become JSON text."""
+    if any(isinstance(value, (list, dict)) for value in values):
+        values = [_JSON.encode(value) if isinstance(value, (list, dict)) else value for value in values]
+    column = pd.Series(values, dtype=object)
+    if not _is_utf8("".join(value for value in values if isinstance(value, str))):
+        column = column.map(lambda v: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v)
+    if column.map(type).nunique() > 1:
+        present = column.dropna()
+        mixed = present.map(type).nunique() > 1
+        column = column.map(str, na_action="ignore") if mixed else column
+    return column.infer_objects()

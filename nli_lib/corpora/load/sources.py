@@ -1,0 +1,175 @@
+"""Sources: `load` reads a corpus by name, or a user's own file by path: from a local folder, then from the hub."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.load import adapters, hub, reading
+from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, Source, Split
+from nli_lib.corpora.load.rows import build
+
+PLANTED, PLANTED_SIZE = "planted", 2_000
+_RAW = Path(__file__).resolve().parents[2] / "data" / "raw"
+# File names that say nothing about the corpus count only in a folder that bears its name.
+_GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
+
+
+def load(
+    name: str,
+    split: str = "train",
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    *,
+    columns: dict[str, str] | None = None,
+    orientation: str = "evidence",
+) -> Corpus:
+    """A corpus by name, or a user's own csv, tsv, jsonl or parquet file (gzipped too) by path.
+
+    name         one of `names()`, or a path
+    split        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and
+                 "validation" mean the same. For a user's file it is only the word in the column `split`.
+    data_dir     the folder of local files; by default the environment's NLI_DATA, then data/raw of the project.
+                 Official file names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``,
+                 gzipped or not.
+    limit        a uniform sample of so many examples without replacement, in file order; None takes all (of the
+                 planted corpus, which is made to measure: 2,000)
+    seed         of the sample, and of the planted corpus
+    columns      a user's file: the library's column name -> the file's
+    orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
+
+    Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the revision of
+    `catalogue.REVISIONS` (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted.
+    Rows that cannot be used are counted by reason in `Corpus.skipped`.
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
+        raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
+    known = str(name).lower()
+    if known == PLANTED:
+        from nli_lib.corpora import planted
+
+        return planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
+    folder = data_folder(data_dir)
+    if known not in SOURCES:
+        corpus = _own_file(str(name), split, folder, columns)
+    elif columns:
+        raise CorpusError(f"columns= is for a user's own file; {known} is read in its official format.")
+    else:
+        source = SOURCES[known]
+        options = {"orientation": orientation} if "orientation" in source.options else {}
+        corpus = _official(known, source, _split_name(known, source, split), folder, options)
+    return corpus if limit is None else sample(corpus, int(limit), seed)
+
+
+def names() -> tuple[str, ...]:
+    """The corpora that `load` knows by name."""
+    return (*SOURCES, PLANTED)
+
+
+def sample(corpus: Corpus, limit: int, seed: int = 0) -> Corpus:
+    """A uniform sample of `limit` examples without replacement, in file order; the whole corpus if it has no more."""
+    if limit >= len(corpus):
+        return corpus
+    chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), limit, replace=False))
+    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
+
+
+def data_folder(data_dir: str | Path | None = None) -> Path | None:
+    """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
+    given = data_dir or os.environ.get("NLI_DATA")
+    if not given:
+        return _RAW if _RAW.is_dir() else None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        origin = "data_dir" if data_dir else "the environment variable NLI_DATA"
+        raise CorpusError(f"{folder}: {origin} is not a folder.")
+    return folder
+
+
+def _split_name(name: str, source: Source, split: str) -> str:
+    spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
+    found = next((spelling for spelling in spellings if spelling in source.splits), None)
+    if found is None:
+        raise CorpusError(f'{name}: split="{split}" is not one of {", ".join(source.splits)}.')
+    return found
+
+
+def _own_file(name: str, split: str, folder: Path | None, columns: dict[str, str] | None) -> Corpus:
+    path = Path(name).expanduser()
+    if not reading.kind(path) and not path.exists():
+        close = get_close_matches(name.lower(), names(), n=1)
+        hint = f' Did you mean "{close[0]}"?' if close else ""
+        endings = ", ".join(reading.SUFFIXES)
+        raise CorpusError(f'"{name}" is neither a corpus ({", ".join(names())}) nor a file ({endings}, .gz).{hint}')
+    if not path.exists() and folder is not None and (folder / path).exists():
+        path = folder / path
+    raw = reading.read(path)
+    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+    return build(adapters.own(raw, columns), raw, name=stem, split=split, source=path.name, own=True)
+
+
+def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:
+    entry = source.splits[split]
+    if entry.parts:
+        return _join([_official(name, source, part, folder, options) for part in entry.parts], name, split)
+    adapt = partial(source.adapt, **options)
+    path, is_sample = _find(name, source, entry, folder)
+    if path is not None:
+        raw = reading.read(path, quoted=None if path.suffix == ".csv" else source.quoted)
+        where = f"{path.relative_to(folder)}" + (f" (a sample of {split})" if is_sample else "")
+        return build(adapt(raw, split), raw, name=name, split=split, source=where)
+    if source.hub is None or entry.hub is None:
+        raise CorpusError(f"{_wanted(name, source, split, folder)} The hub has no faithful copy.")
+    revision = REVISIONS[source.hub]
+    try:
+        raw, where = hub.read_hub(source.hub, source.config, entry.hub, revision)
+    except CorpusError as error:
+        raise CorpusError(f"{_wanted(name, source, split, folder)} Then: {str(error).rstrip('.')}.") from None
+    if revision == "main" and entry.rows not in (None, len(raw.table)):
+        raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
+    return build(adapt(raw, split), raw, name=name, split=split, source=f"hub {where} ({entry.hub})")
+
+
+def _find(name: str, source: Source, entry: Split, folder: Path | None) -> tuple[Path | None, bool]:
+    """The first file of the split that is there, and whether it is only a sample."""
+    if folder is None:
+        return None, False
+    for is_sample, files in ((False, entry.files), (True, entry.samples)):
+        for file in files:
+            for place in _places(name, source, folder, file):
+                for path in (place, place.with_name(f"{place.name}.gz")):
+                    if path.is_file():
+                        return path, is_sample
+    return None, False
+
+
+def _places(name: str, source: Source, folder: Path, file: str) -> list[Path]:
+    places = [folder / known / file for known in source.folders]
+    named = folder.name in {part for known in source.folders for part in known.split("/")}
+    if named or "/" in file or Path(file).stem not in _GENERIC:
+        places.append(folder / file)
+    return [*places, folder / f"{name}_{file.replace('/', '_')}"]
+
+
+def _wanted(name: str, source: Source, split: str, folder: Path | None) -> str:
+    files = " or ".join(f"{source.folders[0]}/{file}" for file in source.splits[split].files)
+    if folder is None:
+        where = "no local folder: set NLI_DATA or pass data_dir, and put there"
+    else:
+        where = f"not in {folder}, where was wanted"
+    return f"{name} {split}: {where} {files} (.gz too)."
+
+
+def _join(parts: list[Corpus], name: str, split: str) -> Corpus:
+    table = pd.concat([part.table for part in parts], ignore_index=True).assign(split=split)
+    skipped = dict(sum((Counter(part.skipped) for part in parts), Counter()))
+    return Corpus(table, name, split, parts[0].classes, skipped, " + ".join(part.source for part in parts))

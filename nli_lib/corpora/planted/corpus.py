@@ -1,0 +1,301 @@
+"""The planted corpus: pairs from a small grammar, with artifacts, label noise and ambiguity put in and recorded.
+
+It is the specimen, not the evidence. Whatever claims to find artifacts, mislabelled or ambiguous examples can be asked
+here whether it finds them, against columns that hold the truth.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.labels import LABELS, C, E, N
+from nli_lib.corpora.planted.grammar import FAMILIES, Pattern
+from nli_lib.corpora.planted.lexicon import Slots, draw
+
+SPLITS = ("train", "validation", "test", "challenge")
+# None of these changes what a sentence says, so they can be attached to any label.
+ARTIFACT_WORDS = {
+    E: ("indeed", "overall", "clearly", "basically", "anyway"),
+    N: ("notably", "incidentally", "interestingly", "surprisingly", "curiously"),
+    C: ("actually", "frankly", "honestly", "meanwhile", "however"),
+}
+GIVEAWAYS = {E: "it is safe to say that", N: "it so happens that", C: "the story has it that"}
+TAILS = (
+    "as far as this account goes",
+    "according to those who were there",
+    "in the scene that is described here",
+    "if this report of the day is right",
+    "as anyone who reads this can tell",
+    "at some point in the course of events",
+)
+STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
+STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
+SYNONYMS = 0.5  # share of hypotheses that say things in other words
+EXTRA_SENTENCE = 0.4  # share of premises with a second sentence that has nothing to do with the hypothesis
+SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
+ONE_RECEIVER = ("transfer",)  # families where saying it of another person nearly denies it
+ATTEMPTS = 20
+
+# (family, premise, hypothesis, the two labels that careful readers give it)
+AMBIGUOUS = (
+    ("quantifier", "some of the {a.s} {i}", "not all of the {a.s} {i}", "EN"),
+    ("conjunction", "{a} or {b} {i}", "{a} and {b} did not both {i.b}", "EN"),
+    ("negation", "{a} tried to {w.b} {x}", "{a} did not {w.b} {x}", "EN"),
+    ("numbers", "{a} {w} several {x.s}", "{a} {w} at least four {x.s}", "EN"),
+    ("comparison", "{a} is not {g}", "{a} is {h}", "EN"),
+    ("condition", "{b} {j} if {a} {i}", "{b} did not {j.b} unless {a} {i}", "EN"),
+    ("attitude", "{a} did not think that {b} {i}", "{a} thought that {b} did not {i.b}", "EN"),
+    ("added detail", "{a} began to {w.b} {x}", "{a} {w} {x}", "EN"),
+    ("quantifier", "some of the {a.s} {i}", "all of the {a.s} {i}", "NC"),
+    ("place", "{a} {i} {l}", "{a} {i} {m}", "NC"),
+    ("hypernym", "{a} {w} {x.one}", "{a} {w} {y.one}", "NC"),
+    ("numbers", "{a} {w} {few} {x.s}", "{a} {w} {many} {x.s}", "NC"),
+    ("added detail", "{a.one} {w} {x.one} {l}", "{b.one} {w} {x.one} {l}", "NC"),
+    ("negation", "{a} started to {w.b} {x}", "{a} did not {w.b} {x}", "NC"),
+    ("calendar", "{a} {i} in {month}", "{a} {i} in {later}", "NC"),
+    ("transfer", "{a} {give} {x} to {b}", "{a} {give} {x} to {c}", "NC"),
+)
+
+Mask = NDArray[np.bool_]
+Column = NDArray[np.object_]
+
+
+def make(
+    n: int,
+    seed: int = 0,
+    *,
+    flips: float = 0.06,
+    ambiguous: float = 0.08,
+    artifact: float = 0.3,
+    overlap: float = 0.3,
+    length: float = 0.25,
+    giveaway: float = 0.05,
+    against: bool = False,
+    split: str = "train",
+) -> Corpus:
+    """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
+
+    flips      share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
+               hypothesis is more specific than the premise (what the consensus cleaning paper found in SNLI)
+    ambiguous  share of pairs for which two labels can be defended; the label is drawn between the two
+    artifact   share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), besides `STRAY_WORD`
+    overlap    share of pairs where entailed hypotheses repeat the premise's words and others avoid them
+    length     share of pairs where neutral hypotheses get a long tail and entailed ones none
+    giveaway   share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
+    against    the same artifacts attached to a wrong label instead, as in the challenge split
+
+    Artifacts follow the label that is given, since annotators write towards it; they leave the truth untouched.
+    Columns beside the corpus's own: true_label (for an ambiguous pair, its label), family (of `FAMILIES`), planted (the
+    artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous, artifact_word
+    (the word in the hypothesis, forced or stray, or "").
+    With every strength at 0 the hypothesis alone tells nothing about the label (see `planted_grammar`).
+    """
+    strengths = {"artifact": artifact, "overlap": overlap, "length": length, "giveaway": giveaway}
+    _check(n, split, strengths | {"flips": flips, "ambiguous": ambiguous})
+    rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
+    plan = _plan(n, flips, ambiguous, rng)
+    towards = (plan["label"] + against * rng.integers(1, 3, size=n)) % len(LABELS)
+    plan |= _artifacts(towards, strengths, rng)
+    premise, hypothesis, family = _distinct_pairs(plan, rng)
+    table = pd.DataFrame(
+        {
+            "uid": f"planted-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6),
+            "premise": premise,
+            "hypothesis": hypothesis,
+            "label": plan["label"],
+            "corpus": "planted",
+            "split": split,
+            "true_label": plan["true_label"],
+            "family": family,
+            "planted": plan["planted"],
+            "flipped": plan["flipped"],
+            "ambiguous": plan["ambiguous"],
+            "artifact_word": plan["word"],
+        }
+    )
+    return Corpus(table, "planted", split, source=f"planted grammar, seed {seed}")
+
+
+def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) -> Corpus:
+    """One split: train and validation have flips and ambiguous pairs, test and challenge true labels only.
+
+    The artifacts of train, validation and test are the same; those of challenge point to a wrong label.
+    """
+    clean = {"flips": 0.0, "ambiguous": 0.0} if split in ("test", "challenge") else {}
+    return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
+
+
+def _check(n: int, split: str, shares: dict[str, float]) -> None:
+    if split not in SPLITS:
+        raise CorpusError(f"planted has no split {split!r}: choose from {', '.join(SPLITS)}")
+    if n < 1:
+        raise CorpusError(f"planted: n={n} pairs asked for, at least 1 is needed")
+    for name, share in shares.items():
+        most = {"flips": 0.3, "ambiguous": 0.4}.get(name, 1.0)  # above these one label runs out of ordinary pairs
+        if not 0 <= share <= most:
+            raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
+
+
+def _plan(n: int, flips: float, ambiguous: float, rng: np.random.Generator) -> dict[str, NDArray]:
+    """What each pair is to be, before any word is chosen: label, true label, and why they differ."""
+    label = rng.permutation(np.arange(n) % len(LABELS))
+    # Neutral has a part in both kinds of ambiguity (E or N, N or C): at twice the share, each draw between two is fair.
+    blur_rate = ambiguous * np.where(label == N, 1.5, 0.75)
+    blurred = rng.random(n) < blur_rate
+    entailed = label == E
+    flip_rate = flips * np.where(entailed, 3 * SPECIFIC_SHARE, 1.5 * (1 - SPECIFIC_SHARE))
+    flipped = ~blurred & (rng.random(n) < flip_rate / (1 - blur_rate))
+    other = (label + rng.integers(1, 3, size=n)) % len(LABELS)
+    true_label = np.where(flipped, np.where(entailed, N, other), label)
+    plan = {"label": label, "true_label": true_label, "flipped": flipped, "ambiguous": blurred}
+    return plan | {"specific": flipped & entailed}
+
+
+def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
+    """Which artifacts fire on each pair, for the label they point to."""
+    n = len(towards)
+    fires = {name: rng.random(n) < strength for name, strength in strengths.items()}
+    fires["length"] &= towards != C
+    word_of = np.where(fires["artifact"], towards, rng.integers(len(LABELS), size=n))
+    words = np.array([ARTIFACT_WORDS[label] for label in (E, N, C)], dtype=object)  # (C, 5)
+    word = words[word_of, rng.integers(words.shape[1], size=n)]
+    word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
+    tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
+    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
+    phrase = np.where(fires["giveaway"], np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)[towards], "")
+    planted = np.full(n, "", dtype=object)
+    for name, mask in zip(("word", "overlap", "length", "giveaway"), fires.values(), strict=True):
+        planted += np.where(mask, name + ";", "").astype(object)
+    return {
+        "word": word,
+        "word_first": rng.integers(2, size=n).astype(bool),
+        "tail": np.where(tail, np.array(TAILS, dtype=object)[rng.integers(len(TAILS), size=n)], ""),
+        "phrase": phrase,
+        "other_words": other_words,
+        "planted": pd.Series(planted, dtype=str).str.rstrip(";").to_numpy(dtype=object),
+    }
+
+
+def _distinct_pairs(plan: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """Premise, hypothesis and family of each planned pair; pairs that came out twice are drawn again."""
+    n = len(plan["label"])
+    texts = np.full((n, 3), "", dtype=object)
+    todo = np.arange(n)
+    for _ in range(ATTEMPTS):
+        rows = {name: values[todo] for name, values in plan.items()}
+        texts[todo] = np.column_stack(_pairs(rows, rng))
+        todo = np.flatnonzero(pd.DataFrame(texts[:, :2]).duplicated())
+        if not len(todo):
+            return texts[:, 0], texts[:, 1], texts[:, 2]
+    raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
+
+
+def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """One draw of premise, hypothesis and family for each row of the plan."""
+    n = len(rows["label"])
+    family, premise_form, hypothesis_form = (np.empty(n, dtype=object) for _ in range(3))
+    blurred = rows["ambiguous"]
+    for mask, choose in ((~blurred, _choose_patterns), (blurred, _choose_ambiguous)):
+        chosen = choose({name: values[mask] for name, values in rows.items()}, rng)
+        family[mask], premise_form[mask], hypothesis_form[mask] = chosen
+    slots = draw(n, rng)
+    as_said = np.zeros(n, bool)
+    premise = _sentence(_fill(premise_form, slots, as_said))
+    extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
+    where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
+    premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
+    return premise, _sentence(_dress(_fill(hypothesis_form, slots, rows["other_words"]), rows)), family
+
+
+def _dress(clause: Column, rows: dict[str, NDArray]) -> Column:
+    """The hypothesis with its phrase, tail and artifact word."""
+    clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
+    clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
+    first, last = rows["word"] + ", " + clause, clause + ", " + rows["word"]
+    return np.where(rows["word"] == "", clause, np.where(rows["word_first"], first, last))
+
+
+def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
+    patterns = [(name, pattern) for name, group in FAMILIES.items() for pattern in group]
+    chances = np.array([1 / len(FAMILIES[name]) for name, _ in patterns])
+    options = [_premises(*named) for named in patterns]  # four lists a pattern: E, N, C, specific
+    has_specific = np.array([len(sides[3]) > 0 for sides in options])
+    pick = rng.choice(len(patterns), len(rows["label"]), p=chances / chances.sum())
+    specific = np.flatnonzero(rows["specific"])
+    pick[specific] = rng.choice(len(patterns), len(specific), p=chances * has_specific / (chances * has_specific).sum())
+    sizes = np.array([[len(side) for side in sides] for sides in options])
+    starts = np.concatenate([[0], np.cumsum(sizes.ravel())])[:-1].reshape(sizes.shape)
+    side = np.where(rows["specific"], 3, rows["true_label"])
+    flat = np.array([premise for sides in options for side_ in sides for premise in side_], dtype=object)
+    premise = flat[starts[pick, side] + rng.integers(sizes[pick, side])]
+    families = np.array([name for name, _ in patterns], dtype=object)
+    hypotheses = np.array([pattern.hypothesis for _, pattern in patterns], dtype=object)
+    return families[pick], premise, hypotheses[pick]
+
+
+def _premises(family: str, pattern: Pattern) -> tuple[tuple[str, ...], ...]:
+    """Premises of a pattern by label, and those less specific than its hypothesis.
+
+    What decides the label for one person leaves it open for another, so these count as neutral too: otherwise the
+    wording of the premise alone would tell neutral pairs from the rest.
+    """
+    neutral = tuple(premise.removeprefix(">") for premise in pattern.neutral)
+    if family not in ONE_RECEIVER:
+        neutral += _of_another(pattern)
+    specific = tuple(premise[1:] for premise in pattern.neutral if premise.startswith(">"))
+    return pattern.entailing, neutral, pattern.contradicting, specific
+
+
+def _of_another(pattern: Pattern) -> tuple[str, ...]:
+    """The deciding premises of a pattern, said of someone (or something) that its hypothesis is not about."""
+    subject = re.search(r"\{(\w)", pattern.hypothesis).group(1)
+    other = "y" if subject == "x" else "d"
+    return tuple(
+        re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
+        for premise in (*pattern.entailing, *pattern.contradicting)
+        if re.search(rf"\{{{subject}[.}}]", premise)
+        and f"{{{other}" not in premise
+        and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
+    )
+
+
+def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """A pair of which the given label is one of the two defensible ones."""
+    label = rows["label"]
+    kind = np.where(label == N, rng.integers(2, size=len(label)), label // 2)  # 0: E or N, 1: N or C
+    table = np.array([entry[:3] for entry in AMBIGUOUS], dtype=object)
+    kinds = [np.flatnonzero([entry[3] == pair for entry in AMBIGUOUS]) for pair in ("EN", "NC")]
+    pick = np.where(kind == 0, rng.choice(kinds[0], len(kind)), rng.choice(kinds[1], len(kind)))
+    return table[pick, 0], table[pick, 1], table[pick, 2]
+
+
+def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
+    """Each form with its slots filled from the same row; rows of one form are filled together."""
+    out = np.empty(len(forms), dtype=object)
+    codes, distinct = pd.factorize(forms)
+    order = np.argsort(codes, kind="stable")
+    for form, rows in zip(distinct, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True):
+        text = np.full(len(rows), "", dtype=object)
+        for literal, slot in re.findall(r"([^{]*)(?:\{([^}]*)\}|$)", form):
+            text = text + literal
+            if slot:
+                text = text + np.where(otherwise[rows], slots.otherwise[slot][rows], slots.said[slot][rows])
+        out[rows] = text
+    return out
+
+
+def _sentence(clauses: Column) -> Column:
+    """Clauses with a capital first letter and a full stop."""
+    column = pa.array(clauses, type=pa.large_string())
+    first = pc.utf8_upper(pc.utf8_slice_codeunits(column, 0, 1))
+    rest = pc.utf8_slice_codeunits(column, 1)
+    whole = pc.binary_join_element_wise(first, rest, pa.scalar("", pa.large_string()))
+    return whole.to_numpy(zero_copy_only=False).astype(object) + "."

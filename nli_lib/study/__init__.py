@@ -1,0 +1,5 @@
+"""The study: what runs, and what people call. `begin` is a notebook's way in."""
+
+from nli_lib.study.notebook import ParameterError, Study, StudyError, begin
+
+__all__ = ["ParameterError", "Study", "StudyError", "begin"]

@@ -1,0 +1,254 @@
+"""Runs one notebook in a process of its own and says truly how it ended.
+
+papermill writes a notebook whose kernel died as if it had completed. So the end is decided from evidence gathered
+here: the kernel's exit code, the memory group's count of out-of-memory kills, the time limit, the signal that stopped
+us, and, for "finished", the record that this very run's last cell wrote (its token) and an execution count on every
+code cell.
+
+Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from jupyter_client.manager import AsyncKernelManager
+from traitlets.config import Config
+
+from nli_lib import paths
+from nli_lib.store import now
+from nli_lib.study import manifest as records
+from nli_lib.study.notebook import NOTEBOOK_FILE, RUN_PID, TOKEN
+
+LONGEST_SOCKET = 90  # a Unix socket's path holds about 100 characters
+
+
+@dataclass
+class Job:
+    """One notebook to run: where it is, what it is given, where its executed copy goes."""
+
+    notebook: str
+    source: str
+    study: str
+    output: str
+    log: str
+    token: str
+    parameters: dict = field(default_factory=dict)
+    limit: float | None = None
+    show: bool = False  # only the showing half is drawn, for the book: the record is left alone
+
+
+class Stopped(BaseException):
+    """Somebody asked this run to stop (SIGTERM)."""
+
+
+class TimeLimit(BaseException):
+    """The notebook's time is over."""
+
+
+class WatchedKernel(AsyncKernelManager):
+    """A kernel manager that remembers the kernel's process and, once it has ended, its exit code."""
+
+    process: ClassVar = None
+    exit_code: ClassVar[int | None] = None
+
+    async def _async_is_alive(self) -> bool:
+        process = getattr(self.provisioner, "process", None)
+        alive = await super()._async_is_alive()
+        if process is not None:
+            WatchedKernel.process = process
+            WatchedKernel.exit_code = process.returncode
+        return alive
+
+    is_alive = _async_is_alive
+
+
+def oom_kills() -> int | None:
+    """How many processes of our memory group the kernel has killed for memory; None where nothing counts them."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    files = []
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        inside = path.lstrip("/")
+        if controllers == "":
+            files += [Path("/sys/fs/cgroup", inside, "memory.events"), Path("/sys/fs/cgroup/memory.events")]
+        elif "memory" in controllers.split(","):
+            root = Path("/sys/fs/cgroup/memory")
+            files += [root / inside / "memory.oom_control", root / "memory.oom_control"]
+    for file in files:
+        with contextlib.suppress(OSError):
+            if match := re.search(r"^oom_kill (\d+)$", file.read_text(encoding="utf-8"), re.MULTILINE):
+                return int(match[1])
+    return None
+
+
+def verdict_on_death(code: int | None, before: int | None, after: int | None) -> tuple[str, str]:
+    """(state, reason) of a notebook whose kernel died: out of memory only when the memory group's counter says so."""
+    if code is None:
+        return "killed", "the kernel died; its exit code is not known"
+    if code >= 0:
+        return "killed", f"the kernel ended by itself with exit code {code}"
+    if code == -signal.SIGKILL and before is not None and after is not None and after > before:
+        return "out of memory", "the kernel was killed because the machine's memory was full"
+    with contextlib.suppress(ValueError):
+        return "killed", f"the kernel was killed by signal {-code} ({signal.Signals(-code).name})"
+    return "killed", f"the kernel was killed by signal {-code}"
+
+
+def uncounted(path: Path) -> list[int]:
+    """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
+    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    return [n for n, cell in enumerate(cells, 1) if "".join(cell["source"]).strip() and not cell.get("execution_count")]
+
+
+def verdict_on_end(job: Job) -> tuple[str, str]:
+    """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
+    stored = records.read(job.notebook, job.study)
+    if not job.show and (stored.get("token") != job.token or stored.get("state") != records.CLOSING):
+        return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
+    if missing := uncounted(Path(job.output)):
+        return "incomplete", f"code cells {missing} were never executed"
+    return records.FINISHED, ""
+
+
+class _Progress:
+    """Tells the runner, one JSON line each, which code cell starts."""
+
+    def __init__(self, cells: int):
+        self.cells, self.at, self.line = cells, 0, ""
+
+    def __call__(self, cell: dict, cell_index: int) -> None:
+        injected = "injected-parameters" in cell["metadata"].get("tags", [])
+        if cell["cell_type"] == "code" and cell["source"].strip() and not injected:
+            self.at += 1
+            self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
+            print(json.dumps({"cell": self.at, "of": self.cells, "line": self.line}), flush=True)
+
+    def __str__(self) -> str:
+        return f"code cell {self.at} of {self.cells}: {self.line}"
+
+
+def _socket_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="nli-"))
+    if len(str(folder)) > LONGEST_SOCKET:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="nli-", dir="/tmp"))
+    return folder
+
+
+def _kill_kernel() -> None:
+    """Kill the kernel and whatever it started: it leads a session of its own."""
+    process = WatchedKernel.process
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _on_signals(limit: float | None) -> None:
+    def stop(*_: object) -> None:
+        _kill_kernel()
+        raise Stopped
+
+    def over(*_: object) -> None:
+        _kill_kernel()
+        raise TimeLimit
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
+    signal.signal(signal.SIGALRM, over)
+    if limit:
+        signal.setitimer(signal.ITIMER_REAL, limit)
+    if sys.platform == "linux":
+        # a runner that is killed outright takes its notebooks with it
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def _execute(job: Job, progress: _Progress, sockets: Path) -> None:
+    import papermill
+
+    with Path(job.log).open("w", encoding="utf-8") as log:
+        papermill.execute_notebook(
+            job.source,
+            job.output,
+            parameters=job.parameters,
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=paths.HOME,
+            stdout_file=log,
+            stderr_file=log,
+            kernel_manager_class="nli_lib.study.execute.WatchedKernel",
+            config=Config(WatchedKernel={"transport": "ipc", "ip": str(sockets / "kernel")}),
+            on_cell_start=progress,
+        )
+
+
+def run(job: Job) -> tuple[str, str]:
+    """Execute the notebook; (state, reason) of how it ended."""
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    cells = json.loads(Path(job.source).read_text(encoding="utf-8"))["cells"]
+    progress = _Progress(sum(c["cell_type"] == "code" and bool("".join(c["source"]).strip()) for c in cells))
+    sockets, kills = _socket_folder(), oom_kills()
+    try:
+        _execute(job, progress, sockets)
+    except PapermillExecutionError as error:
+        message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
+        return "failed", f"{progress}\n{error.ename}: {message}"
+    except DeadKernelError:
+        state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
+        return state, f"{reason}, in {progress}"
+    except Stopped:
+        return "stopped", f"asked to stop (SIGTERM), in {progress}"
+    except TimeLimit:
+        return "time limit", f"stopped after {job.limit:g} seconds, in {progress}"
+    except Exception as error:
+        return "failed", f"could not be run: {type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        shutil.rmtree(sockets, ignore_errors=True)
+    return verdict_on_end(job)
+
+
+def main() -> None:
+    """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
+    job = Job(**json.loads(sys.argv[1]))
+    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
+    Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
+    first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
+    if not job.show:
+        records.write(first)
+    clock = time.monotonic()
+    _on_signals(job.limit)
+    state, reason = run(job)
+    if not job.show:
+        stored = records.read(job.notebook, job.study)
+        mine = stored if stored.get("token") == job.token else first
+        seconds = round(time.monotonic() - clock, 1)
+        last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
+        records.write({**mine, **last})
+    print(json.dumps({"state": state, "reason": reason}), flush=True)
+    sys.exit(0 if state == records.FINISHED else 1)
+
+
+def command(job: Job) -> list[str]:
+    """The command line that runs a job."""
+    # not -m: that would load this module twice, and papermill's copy would watch the kernel for nobody
+    return [sys.executable, "-c", "from nli_lib.study.execute import main; main()", json.dumps(asdict(job))]

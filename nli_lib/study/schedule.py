@@ -1,0 +1,288 @@
+"""Runs the study's notebooks: the ones asked for, in their order, two at a time if wished, skipping what still stands.
+
+Each notebook runs in a process of its own (`nli_lib.study.execute`), which decides how it ended. This module decides
+what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
+or the tables it read have changed.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from nli_lib import paths
+from nli_lib.study import manifest as records
+from nli_lib.study.execute import Job, command
+from nli_lib.study.parameters import STANDARD, ParameterError, check
+
+HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
+PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
+
+
+class RunnerError(RuntimeError):
+    """The study cannot be run as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to do: the dial, other parameters by name, a time limit a notebook, and whether to redo."""
+
+    scale: str = "smoke"
+    corpus: str | None = None
+    seeds: int | None = None
+    data_dir: str | None = None
+    others: dict[str, object] = field(default_factory=dict)
+    limit: float | None = None
+    force: bool = False
+
+    @property
+    def standard(self) -> dict[str, object]:
+        """The parameters every notebook takes, checked."""
+        given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
+        return check(given)
+
+    @property
+    def study(self) -> str:
+        return records.study_name(self.scale, self.corpus)
+
+
+@dataclass
+class Outcome:
+    """How one notebook ended in this call: its state, the reason, and whether it was run at all."""
+
+    notebook: str
+    state: str
+    reason: str = ""
+    ran: bool = True
+    seconds: float = 0.0
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def order() -> dict[str, list[str]]:
+    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
+    path = paths.NOTEBOOKS / "order.yaml"
+    declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
+    names = [*(name for name in declared if name in present), *(name for name in present if name not in declared)]
+    waits = {}
+    for name in names:
+        after = declared.get(name) or []
+        if after == "all":
+            after = [other for other in names if other != name and declared.get(other) != "all"]
+        if unknown := [other for other in after if other not in {*declared, *names}]:
+            raise RunnerError(f"{path}: {name} waits for {unknown}, which nobody declares")
+        waits[name] = [other for other in after if other in names]
+    return waits
+
+
+def choose(wanted: Iterable[str]) -> list[str]:
+    """The notebooks meant by names, number prefixes ("10") or paths; all of them when none is given."""
+    known = list(order())
+    chosen = []
+    for word in wanted:
+        stem = Path(word).stem
+        found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
+        if not found:
+            raise RunnerError(f"no notebook {word!r} in {paths.NOTEBOOKS}; there are: {', '.join(known) or 'none'}")
+        chosen += found
+    return [name for name in known if name in chosen] if chosen else known
+
+
+def declared_parameters(notebook: Path) -> dict[str, object]:
+    """Names and default values in the notebook's cell tagged `parameters`."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if "parameters" in cell.get("metadata", {}).get("tags", []):
+            tree = ast.parse("".join(cell["source"]))
+            found = {}
+            for node in tree.body:
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    found[node.targets[0].id] = ast.literal_eval(node.value)
+                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+                    found[node.target.id] = ast.literal_eval(node.value)
+            return found
+    raise RunnerError(f"{notebook.name} has no cell tagged `parameters`")
+
+
+def resolve(notebook: Path, request: Request) -> dict[str, object]:
+    """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
+    declared = declared_parameters(notebook)
+    if unknown := [name for name in request.others if name not in declared]:
+        raise ParameterError(f"{notebook.stem} has no parameter {', '.join(unknown)}; it has {', '.join(declared)}")
+    asked = {name: value for name, value in request.standard.items() if value is not None}
+    merged = {**declared, **asked, **request.others, "SHOW_ONLY": False}
+    check({name: value for name, value in merged.items() if name in STANDARD})
+    return merged
+
+
+def stale(name: str, request: Request) -> list[str]:
+    """Why a notebook has to run; empty when its finished record still stands."""
+    source = paths.NOTEBOOKS / f"{name}.ipynb"
+    record = records.read(name, request.study)
+    state, reason = records.end_state(record)
+    if state != records.FINISHED:
+        return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
+    return records.why_stale(record, source, resolve(source, request))
+
+
+# ---------------------------------------------------------------- running
+
+
+class Running:
+    """One notebook at work in its own process."""
+
+    def __init__(self, name: str, request: Request, threads: int):
+        self.name = name
+        folder = paths.RUNS / "notebooks" / request.study
+        folder.mkdir(parents=True, exist_ok=True)
+        parameters = resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
+        given = {key: value for key, value in parameters.items() if key in STANDARD or key in request.others}
+        job = Job(
+            notebook=name,
+            source=str(paths.NOTEBOOKS / f"{name}.ipynb"),
+            study=request.study,
+            output=str(folder / f"{name}.ipynb"),
+            log=str(folder / f"{name}.log"),
+            token=uuid.uuid4().hex,
+            parameters={key: value for key, value in given.items() if key != "SHOW_ONLY" and value is not None},
+            limit=request.limit,
+        )
+        self.study, self.token, self.clock, self.at = request.study, job.token, time.monotonic(), "starting"
+        self.errors = folder / f"{name}.worker.log"
+        limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        with self.errors.open("w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen(
+                command(job), stdout=subprocess.PIPE, stderr=errors, text=True, env={**limits, **os.environ}
+            )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in self.process.stdout:
+            with contextlib.suppress(ValueError, KeyError):
+                news = json.loads(line)
+                self.at = f"cell {news['cell']}/{news['of']}: {news['line']}"
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.clock
+
+    def outcome(self) -> Outcome:
+        """How it ended, from the record; a worker that left none of its own is reported with its last words."""
+        record = records.read(self.name, self.study)
+        state, reason = records.end_state(record)
+        if record.get("token") != self.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+            words = self.errors.read_text(encoding="utf-8").strip().splitlines()
+            code = self.process.returncode
+            state, reason = "killed", f"its runner ended with code {code}: {words[-1] if words else 'no message'}"
+            if record.get("token") == self.token:
+                records.write({**record, "state": state, "reason": reason})
+        return Outcome(self.name, state, reason, True, self.seconds)
+
+
+@contextlib.contextmanager
+def _stopping(active: dict[str, Running]) -> Iterator[None]:
+    """While inside, SIGTERM and Ctrl-C stop every running notebook, wait for its record, and end this process."""
+
+    def stop(number: int, _: object) -> None:
+        for each in active.values():
+            each.process.terminate()
+        for each in active.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                each.process.wait(PATIENCE)
+        print(f"\nstopped by {signal.Signals(number).name}; the same command continues", flush=True)
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Screen:
+    """Progress: one line rewritten on a terminal, plain lines in a file."""
+
+    def __init__(self) -> None:
+        self.rewrites = sys.stdout.isatty()
+        self.last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(("\r\033[K" if self.rewrites else "") + text, flush=True)
+
+    def show(self, active: dict[str, Running]) -> None:
+        """What runs now."""
+        lines = [f"{each.name} {each.seconds:.0f} s, {each.at}" for each in active.values()]
+        if self.rewrites:
+            width = os.get_terminal_size().columns
+            print("\r\033[K" + " | ".join(lines)[: width - 1], end="", flush=True)
+        elif time.monotonic() - self.last > HEARTBEAT:
+            self.last = time.monotonic()
+            for line in lines:
+                print(f"  ... {line}", flush=True)
+
+
+def _start_or_skip(name: str, request: Request, threads: int, screen: Screen) -> Running | Outcome:
+    record = records.read(name, request.study)
+    if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):
+        return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
+    reasons = ["asked for again (--force)"] if request.force else stale(name, request)
+    if not reasons:
+        return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=record.get("seconds", 0.0))
+    screen.say(f"{name}: running ({'; '.join(reasons)})")
+    return Running(name, request, threads)
+
+
+def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
+    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
+
+    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
+    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
+    """
+    waiting = choose(names)
+    for name in waiting:
+        resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
+    waits, active, outcomes, screen = order(), {}, [], Screen()
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+    with _stopping(active):
+        while waiting or active:
+            for name in [n for n in waiting if not set(waits[n]) & {*waiting, *active}][: jobs - len(active)]:
+                waiting.remove(name)
+                started = _start_or_skip(name, request, threads, screen)
+                if isinstance(started, Running):
+                    active[name] = started
+                else:
+                    outcomes.append(started)
+                    screen.say(tell(started))
+            screen.show(active)
+            time.sleep(0.2 if active else 0)
+            for name in [name for name, each in active.items() if each.process.poll() is not None]:
+                outcomes.append(active.pop(name).outcome())
+                screen.say(tell(outcomes[-1]))
+    return outcomes
+
+
+def tell(outcome: Outcome) -> str:
+    """One outcome in words."""
+    if not outcome.ran:
+        return f"{outcome.notebook}: {outcome.state}, {outcome.reason}"
+    text = f"{outcome.notebook}: {outcome.state} after {outcome.seconds:.0f} s"
+    return text + (f"\n    {outcome.reason}".replace("\n", "\n    ") if outcome.reason else "")

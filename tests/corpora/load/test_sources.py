@@ -1,0 +1,564 @@
+"""Every source: a known pair in its official format, the folders it is looked for in, the hub, and the real files."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from nli_lib.corpora import CorpusError, load, names
+from nli_lib.corpora.labels import LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N
+from nli_lib.corpora.load import hub
+from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, manifest
+
+MANIFEST = Path(__file__).resolve().parents[3] / "data" / "manifest.csv"
+
+
+def jsonl(folder, name, *rows):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+def tabs(folder, name, *rows):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
+
+
+def test_snli(tmp_path):
+    row = {"sentence1": "A boy reads.", "annotator_labels": ["neutral"] * 5, "captionID": "7.jpg#0"}
+    jsonl(
+        tmp_path,
+        "snli/snli_1.0_dev.jsonl",
+        {
+            **row,
+            "sentence2": "He reads a map.",
+            "gold_label": "neutral",
+            "pairID": "7.jpg#0r1n",
+            "sentence1_parse": "(S)",
+        },
+        {**row, "sentence2": "He sleeps.", "gold_label": "-", "pairID": "7.jpg#0r1c"},
+        {**row, "sentence2": "None", "gold_label": "contradiction", "pairID": "7.jpg#0r2c"},
+    )
+    corpus = load("snli", "validation", tmp_path)
+    assert corpus.uid.tolist() == ["7.jpg#0r1n", "7.jpg#0r2c"]
+    assert corpus.labels.tolist() == [N, C]
+    assert corpus.hypothesis.tolist() == ["He reads a map.", "None"]
+    assert corpus.skipped == {"no gold label": 1}
+    assert corpus.classes == LABELS
+    assert json.loads(corpus.table["annotator_labels"][0]) == ["neutral"] * 5
+    assert "sentence1_parse" not in corpus.table
+    assert corpus.table["split"].unique().tolist() == ["validation"]
+    assert load("snli", "dev", tmp_path).digest == corpus.digest
+
+
+def test_mnli_keeps_genre_and_fills_missing_ids(tmp_path):
+    row = {"sentence1": "Rates rose.", "genre": "government", "promptID": "1"}
+    jsonl(
+        tmp_path,
+        "multinli_1.0_dev_matched.jsonl",
+        {**row, "sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"},
+        {**row, "sentence2": "Rates fell.", "gold_label": "contradiction", "pairID": ""},
+        {**row, "sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"},
+    )
+    corpus = load("mnli", "validation_matched", tmp_path)
+    assert corpus.labels.tolist() == [E, C, E]
+    assert corpus.uid.tolist() == ["1e", "mnli-validation_matched-1", "1e#2"]
+    assert corpus.table["genre"].tolist() == ["government"] * 3
+    assert corpus.skipped == {}
+
+
+def test_anli_rounds_and_their_union(tmp_path):
+    for i, letter in enumerate("enc", start=1):
+        row = {
+            "uid": f"u{i}",
+            "context": "Lyon is in France.",
+            "hypothesis": f"Claim {i}.",
+            "label": letter,
+            "reason": "so",
+        }
+        jsonl(tmp_path, f"anli_v1.0/R{i}/test.jsonl", row)
+    assert load("anli", "test_r3", tmp_path).labels.tolist() == [C]
+    corpus = load("anli", "test", tmp_path)
+    assert corpus.labels.tolist() == [E, N, C]
+    assert corpus.table["round"].tolist() == [1, 2, 3]
+    assert corpus.premise[0] == "Lyon is in France."
+    assert corpus.table["split"].unique().tolist() == ["test"]
+    with pytest.raises(CorpusError, match=r"anli/R1/dev\.jsonl"):
+        load("anli", "validation_r1", tmp_path)
+
+
+def test_wanli(tmp_path):
+    row = {"id": 12, "premise": "It rained.", "hypothesis": "It was wet.", "gold": "entailment", "genre": "generated"}
+    jsonl(
+        tmp_path, "wanli/train.jsonl", {**row, "pairID": 345}, {**row, "id": 13, "gold": "contradiction", "pairID": ""}
+    )
+    corpus = load("wanli", "train", tmp_path)
+    assert corpus.labels.tolist() == [E, C]
+    assert corpus.uid.tolist() == ["12", "13"]
+    assert corpus.table["pairID"].tolist() == ["345", ""]
+
+
+HANS = ["gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"]
+HANS += ["sentence1", "sentence2", "pairID", "heuristic", "subcase", "template"]
+
+
+def test_hans(tmp_path):
+    tabs(
+        tmp_path,
+        "hans/heuristics_evaluation_set.txt",
+        HANS,
+        [
+            "non-entailment",
+            *[""] * 4,
+            "The cook saw the judge .",
+            "The judge saw the cook .",
+            "ex0",
+            "lexical_overlap",
+            "s",
+            "",
+        ],
+        ["entailment", *[""] * 4, '"Go" , the cook said .', "The cook said go .", "ex1", "constituent", "t", ""],
+    )
+    corpus = load("hans", "validation", tmp_path)
+    assert corpus.classes == TWO_WAY
+    assert corpus.labels.tolist() == [1, 0]
+    assert corpus.premise[1] == '"Go" , the cook said .'
+    assert corpus.table["heuristic"].tolist() == ["lexical_overlap", "constituent"]
+    with pytest.raises(CorpusError, match='split="test" is not one of train, validation'):
+        load("hans", "test", tmp_path)
+
+
+def test_three_way_fever_and_its_orientations(tmp_path):
+    row = {
+        "cid": 9,
+        "fid": "a",
+        "query": "Oslo is in Peru.",
+        "context": "Oslo is the capital of Norway.",
+        "label": "REFUTES",
+    }
+    more = {"context": "Oslo lies on a fjord.", "label": "NOT ENOUGH INFO", "fid": "b"}
+    jsonl(tmp_path, "nli_fever/train_fitems.jsonl", row, {**row, **more}, {**row, "cid": 10, "label": "SUPPORTS"})
+    corpus = load("fever", "train", tmp_path)
+    assert corpus.classes == LABELS
+    assert corpus.labels.tolist() == [C, N, E]
+    assert corpus.premise[0] == "Oslo is the capital of Norway."
+    assert corpus.hypothesis[0] == "Oslo is in Peru."
+    assert corpus.uid.tolist() == ["9", "9#2", "10"]
+    inverted = load("fever", "train", tmp_path, orientation="hub")
+    assert inverted.premise[0] == "Oslo is in Peru."
+    assert inverted.hypothesis[0] == "Oslo is the capital of Norway."
+    assert "as on the hub" in inverted.source
+    with pytest.raises(CorpusError, match="evidence, hub"):
+        load("fever", "train", tmp_path, orientation="claim")
+
+
+def test_two_way_fever(tmp_path):
+    row = {"sentence1": "Oslo is the capital of Norway.", "sentence2": "Oslo is in Norway.", "gold_label": "SUPPORTS"}
+    jsonl(tmp_path, "fever/fever_val.jsonl", row, {**row, "sentence2": "Oslo is in Peru.", "gold_label": "REFUTES"})
+    corpus = load("fever", "validation", tmp_path)
+    assert corpus.classes == SUPPORTED_OR_REFUTED
+    assert corpus.labels.tolist() == [0, 1]
+    assert corpus.premise[0] == "Oslo is the capital of Norway."
+    assert load("fever", "validation", tmp_path, orientation="hub").hypothesis[0] == corpus.premise[0]
+
+
+def test_hidden_fever_labels_are_said_to_be_missing(tmp_path):
+    jsonl(tmp_path, "fever/test_fitems.jsonl", {"cid": 1, "query": "A.", "context": "B.", "label": "hidden"})
+    with pytest.raises(CorpusError, match=r"test_fitems\.jsonl: no usable row \(no gold label: 1\)"):
+        load("fever", "test", tmp_path)
+
+
+def test_sick(tmp_path):
+    header = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+    tabs(tmp_path, "sick/SICK_trial.txt", header, ["4", "A dog runs", "A dog sits", "3.1", "CONTRADICTION"])
+    corpus = load("sick", "validation", tmp_path)
+    assert corpus.labels.tolist() == [C]
+    assert corpus.uid.tolist() == ["4"]
+    assert corpus.table["relatedness_score"].tolist() == ["3.1"]
+
+
+def test_sick_in_one_file(tmp_path):
+    header = ["pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score", "SemEval_set"]
+    rows = [[str(i), "A dog runs", "A dog moves", "ENTAILMENT", "4", part] for i, part in enumerate(("TRAIN", "TEST"))]
+    tabs(tmp_path, "SICK.txt", header, *rows)
+    assert load("sick", "test", tmp_path).uid.tolist() == ["1"]
+
+
+def test_human_cad_unwraps_quotes_and_points_to_the_original(tmp_path):
+    path = tmp_path / "cad/NLI/revised_premise/test.tsv"
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["sentence1", "sentence2", "gold_label"])
+        writer.writerows([['A sign says "open".', "It is open.", label] for label in ("entailment", "neutral")] * 2)
+    corpus = load("cad", "revised_premise/test", tmp_path)
+    assert corpus.premise[0] == 'A sign says "open".'
+    assert corpus.labels.tolist() == [E, N, E, N]
+    assert corpus.table["origin"].tolist() == [0, 0, 1, 1]
+    assert corpus.uid[3] == "cad-revised_premise/test-3"
+
+
+def test_breaking_nli(tmp_path):
+    row = {"sentence1": "A red car.", "sentence2": "A blue car.", "gold_label": "contradiction", "category": "colors"}
+    jsonl(tmp_path, "breaking_nli/dataset.jsonl", {**row, "pairID": 7, "annotator_labels": ["contradiction"] * 3})
+    corpus = load("breaking_nli", "test", tmp_path)
+    assert corpus.labels.tolist() == [C]
+    assert corpus.uid.tolist() == ["7"]
+    assert corpus.table["category"].tolist() == ["colors"]
+
+
+def test_med_counts_neutral_as_not_entailed(tmp_path):
+    header = ["index", "promptID", "pairID", "genre", "sentence1", "sentence2", "gold_label"]
+    row = ["1", "1", "1", "crowd:downward_monotone", "No dog ran.", "No dog ran fast.", "entailment"]
+    tabs(
+        tmp_path,
+        "med/MED.tsv",
+        header,
+        row,
+        ["2", "2", "2", "crowd:upward", "A dog ran.", "A dog ran fast.", "neutral"],
+    )
+    corpus = load("med", "test", tmp_path)
+    assert corpus.classes == TWO_WAY
+    assert corpus.labels.tolist() == [0, 1]
+
+
+def test_qnli_has_the_sentence_as_premise(tmp_path):
+    header = ["index", "question", "sentence", "label"]
+    tabs(tmp_path, "glue/QNLI/dev.tsv", header, ["5", "Who ran?", '"Run" was said by Ann.', "not_entailment"])
+    corpus = load("qnli", "validation", tmp_path)
+    assert corpus.premise[0] == '"Run" was said by Ann.'
+    assert corpus.hypothesis[0] == "Who ran?"
+    assert corpus.labels.tolist() == [1]
+
+
+def test_wnli_is_the_reverse_of_rte(tmp_path):
+    header, pair = ["index", "sentence1", "sentence2", "label"], ["It fell on the mat.", "The mat fell."]
+    tabs(tmp_path, "glue/WNLI/dev.tsv", header, ["0", *pair, "0"], ["1", *pair, "1"])
+    tabs(tmp_path, "glue/RTE/dev.tsv", header, ["0", *pair, "entailment"], ["1", *pair, "not_entailment"])
+    assert load("wnli", "validation", tmp_path).labels.tolist() == [1, 0]
+    assert load("rte", "validation", tmp_path).labels.tolist() == [0, 1]
+
+
+CHAOS = {
+    "uid": "7.jpg#0r1n",
+    "majority_label": "n",
+    "label_count": [30, 60, 10],
+    "entropy": 1.2954618442383219,
+    "example": {"uid": "7.jpg#0r1n", "premise": "A boy reads.", "hypothesis": "He reads a map.", "source": "tiny"},
+    "old_label": "e",
+    "old_labels": ["entailment"] * 3 + ["neutral"] * 2,
+}
+
+
+def test_chaosnli(tmp_path):
+    jsonl(tmp_path, "chaosnli/chaosNLI_snli.jsonl", CHAOS)
+    corpus = load("chaosnli", "snli", tmp_path)
+    row = corpus.table.iloc[0]
+    assert corpus.labels.tolist() == [N]
+    assert (row["n_entailment"], row["n_neutral"], row["n_contradiction"]) == (30, 60, 10)
+    assert row["entropy"] == pytest.approx(1.2954618442383219)
+    assert (row["majority"], row["old_label"]) == ("neutral", "entailment")
+    assert json.loads(row["annotator_labels"])[-1] == "neutral"
+    assert corpus.premise[0] == "A boy reads."
+
+
+def test_chaosnli_with_broken_counts(tmp_path):
+    jsonl(tmp_path, "chaosNLI_snli.jsonl", CHAOS, {**CHAOS, "uid": "x", "label_count": [100]})
+    with pytest.raises(CorpusError, match=r"row 2, field 'label_count'"):
+        load("chaosnli", "snli", tmp_path)
+
+
+def test_disco(tmp_path):
+    row = {"guid": "g_0", "premise": "A man sits.", "hypothesis": "A man rests.", "label": "entailment", "accept": True}
+    made = {"new_premise": "A man runs.", "new_label": "neutral", "span_prev": "sits", "gen_out": "runs", "score": 0.4}
+    jsonl(tmp_path, "disco/e2n.jsonl", {**row, **made})
+    corpus = load("disco", "e2n", tmp_path)
+    assert corpus.premise[0] == "A man runs."
+    assert corpus.labels.tolist() == [N]
+    assert corpus.table["origin_premise"].tolist() == ["A man sits."]
+    assert corpus.table["origin_label"].tolist() == ["entailment"]
+    assert corpus.table["span_prev"].tolist() == ["sits"]
+
+
+def test_stress_test_in_its_own_folders_and_in_equates_copy(tmp_path):
+    row = {
+        "pairID": "63735n",
+        "gold_label": "neutral",
+        "sentence1": "A dog sits.",
+        "sentence2": "It barks and true is true",
+    }
+    jsonl(tmp_path, "StressTests/Word_Overlap/multinli_0.9_taut2_matched.jsonl", row)
+    corpus = load("stress", "word_overlap/matched", tmp_path)
+    assert (corpus.uid[0], corpus.labels.tolist(), corpus.classes) == ("63735n", [N], LABELS)
+    path = tmp_path / "stress/equate_StressTest_quantitative.csv"
+    path.parent.mkdir()
+    path.write_text(
+        'premise,hypothesis,label,sample_index\n"6 dogs , 2 cats","more than 1 dogs , 2 cats",entailment,0\n'
+    )
+    numerical = load("stress", "numerical", tmp_path)
+    assert numerical.premise[0] == "6 dogs , 2 cats"
+    assert numerical.labels.tolist() == [E]
+    with pytest.raises(CorpusError, match="multinli_0.9_antonym_mismatched.jsonl"):
+        load("stress", "antonym/mismatched", tmp_path)
+
+
+def tiny_snli(folder, name="snli/snli_1.0_test.jsonl", rows=20):
+    row = {"sentence1": "A boy reads.", "gold_label": "neutral"}
+    jsonl(folder, name, *({**row, "sentence2": f"Text {i}.", "pairID": f"p{i:02d}"} for i in range(rows)))
+
+
+@pytest.mark.parametrize("place", ["", "snli", "snli_1.0"])
+def test_official_names_are_found_flat_and_in_the_corpus_folder(tmp_path, place, monkeypatch):
+    tiny_snli(tmp_path / place, "snli_1.0_test.jsonl")
+    assert len(load("snli", "test", tmp_path)) == 20
+    monkeypatch.setenv("NLI_DATA", str(tmp_path))
+    assert load("snli", "test").source.endswith("snli_1.0_test.jsonl")
+
+
+def test_a_name_that_says_nothing_counts_only_in_the_corpus_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    row = {"id": 1, "premise": "P", "hypothesis": "H", "gold": "neutral"}
+    jsonl(tmp_path, "train.jsonl", row)
+    with pytest.raises(CorpusError, match=r"wanli/train\.jsonl"):
+        load("wanli", "train", tmp_path)
+    jsonl(tmp_path, "wanli_train.jsonl", row)
+    assert len(load("wanli", "train", tmp_path)) == 1
+    jsonl(tmp_path, "wanli/train.jsonl", row, {**row, "id": 2})
+    assert len(load("wanli", "train", tmp_path / "wanli")) == 2
+
+
+def test_a_sample_is_read_only_where_the_official_file_is_not_there(tmp_path):
+    tiny_snli(tmp_path, "snli/snli_1.0_train_sample.jsonl", 3)
+    sample = load("snli", "train", tmp_path)
+    assert sample.split == "train"
+    assert sample.source == "snli/snli_1.0_train_sample.jsonl (a sample of train)"
+    tiny_snli(tmp_path, "snli_1.0_train.jsonl", 4)
+    assert load("snli", "train", tmp_path).source == "snli_1.0_train.jsonl"
+
+
+def test_a_limit_is_a_seeded_sample_in_file_order(tmp_path):
+    tiny_snli(tmp_path)
+    first, again, other = (load("snli", "test", tmp_path, limit=8, seed=seed) for seed in (0, 0, 1))
+    assert len(first) == 8
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+    assert first.uid.tolist() == sorted(first.uid)
+    assert "8 of 20 examples, seed 0" in first.source
+    assert load("snli", "test", tmp_path, limit=50).digest == load("snli", "test", tmp_path).digest
+    for wrong in (0, -1, 2.5, True, "many"):
+        with pytest.raises(CorpusError, match="whole number"):
+            load("snli", "test", tmp_path, limit=wrong)
+
+
+def test_a_users_file_with_other_column_names(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id,text_a,text_b,gold,split,note\n1,A cat.,A pet.,Entailment,dev,ok\n", encoding="utf-8")
+    corpus = load(str(path), columns={"uid": "id", "premise": "text_a", "hypothesis": "text_b", "label": "gold"})
+    assert corpus.uid.tolist() == ["1"]
+    assert corpus.labels.tolist() == [E]
+    assert corpus.table["source_split"].tolist() == ["dev"]
+    assert corpus.table["note"].tolist() == ["ok"]
+    with pytest.raises(CorpusError, match="'nowhere', which is not in the file"):
+        load(str(path), columns={"premise": "nowhere"})
+    with pytest.raises(CorpusError, match="premis is not one of"):
+        load(str(path), columns={"premis": "text_a"})
+    with pytest.raises(CorpusError, match="own file"):
+        load("snli", "test", tmp_path, columns={"premise": "text_a"})
+
+
+def test_a_users_file_in_the_snli_format_and_under_data_dir(tmp_path):
+    jsonl(
+        tmp_path, "mine.jsonl", {"sentence1": "A cat.", "sentence2": "A pet.", "gold_label": "entailment", "genre": "x"}
+    )
+    corpus = load("mine.jsonl", "challenge", tmp_path)
+    assert (corpus.name, corpus.split) == ("mine", "challenge")
+    assert corpus.table["genre"].tolist() == ["x"]
+
+
+def test_unknown_names_and_folders(tmp_path):
+    with pytest.raises(CorpusError, match='Did you mean "snli"'):
+        load("snly")
+    with pytest.raises(CorpusError, match="data_dir is not a folder"):
+        load("snli", data_dir=tmp_path / "gone")
+    assert set(SOURCES) < set(names())
+
+
+def test_no_hub_is_an_error_at_once_with_the_files_wanted(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(hub, "_commit", lambda *_: pytest.fail("the hub was asked"))
+    with pytest.raises(CorpusError, match=r"snli/snli_1\.0_test\.jsonl.*HF_HUB_OFFLINE is set"):
+        load("snli", "test", tmp_path)
+    with pytest.raises(CorpusError, match="no faithful copy"):
+        load("snli", "test_hard", tmp_path)
+
+
+def test_a_hub_that_does_not_answer_is_one_message(tmp_path, monkeypatch):
+    def unreachable(*_):
+        raise ConnectionError("Name or service not known\nand a long story")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(hub, "offline", lambda: None)
+    monkeypatch.setattr(hub, "_commit", unreachable)
+    with pytest.raises(CorpusError, match=r"snli_1\.0_test\.jsonl.*hub stanfordnlp/snli@cdb5c3d.*not known\.$"):
+        load("snli", "test", tmp_path)
+
+
+@pytest.fixture
+def local_hub(tmp_path, monkeypatch):
+    """A folder of parquet files in the place of the hub, read by `datasets` itself."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(hub, "offline", lambda: None)
+    monkeypatch.setattr(hub, "_commit", lambda repository, revision: "0123abc")
+    read, folder = hub._table, tmp_path / "hub"
+    folder.mkdir()
+    # `datasets` itself calls the split of a local file "dev-..." validation
+    local = {"dev": "validation"}
+    monkeypatch.setattr(
+        hub, "_table", lambda _, config, split, commit: read(str(folder), None, local.get(split, split), None)
+    )
+
+    def put(split, columns, class_names):
+        features = datasets.Features(
+            {name: datasets.Value("string") for name in columns if name != "label"}
+            | {"label": datasets.ClassLabel(names=class_names)}
+        )
+        datasets.Dataset.from_dict(columns, features=features).to_parquet(folder / f"{split}-00000-of-00001.parquet")
+
+    return put
+
+
+def test_the_hubs_class_numbers_are_read_by_name(tmp_path, local_hub):
+    columns = {"premise": ["A cat."] * 3, "hypothesis": ["A pet.", "None", "x"], "label": [0, 2, -1]}
+    local_hub("test", columns, list(LABELS))
+    corpus = load("snli", "test", tmp_path)
+    assert corpus.labels.tolist() == [E, C]
+    assert corpus.hypothesis.tolist() == ["A pet.", "None"]
+    assert corpus.skipped == {"no gold label": 1}
+    assert corpus.source == "hub stanfordnlp/snli@0123abc (test)"
+
+
+def test_the_hubs_wnli_and_rte_orders(tmp_path, local_hub):
+    columns = {"sentence1": ["P", "P"], "sentence2": ["H", "G"], "label": [0, 1]}
+    local_hub("validation", columns, ["not_entailment", "entailment"])
+    assert load("wnli", "validation", tmp_path).labels.tolist() == [1, 0]
+
+
+def test_the_hubs_fever_is_turned_round(tmp_path, local_hub, monkeypatch):
+    monkeypatch.setitem(REVISIONS, "pietrolesci/nli_fever", "0123abc")
+    columns = {"premise": ["Oslo is in Peru."], "hypothesis": ["Oslo is in Norway."], "label": [2]}
+    local_hub("dev", columns, list(LABELS))
+    assert load("fever", "validation", tmp_path).hypothesis.tolist() == ["Oslo is in Peru."]
+    assert load("fever", "validation", tmp_path, orientation="hub").premise.tolist() == ["Oslo is in Peru."]
+
+
+def test_an_unpinned_copy_of_another_size_is_refused(tmp_path, local_hub):
+    columns = {"premise": ["P"], "hypothesis": ["H"], "label": [1]}
+    local_hub("validation", columns, ["entailment", "non-entailment"])
+    with pytest.raises(CorpusError, match=r"1 rows, but hans validation has 30,000"):
+        load("hans", "validation", tmp_path)
+
+
+def test_planted_is_known_by_name():
+    pytest.importorskip("nli_lib.corpora.planted")
+    corpus = load("planted", "test", limit=40, seed=3)
+    assert (len(corpus), corpus.name, corpus.split) == (40, "planted", "test")
+
+
+def test_the_manifest_file_is_the_catalogue():
+    written = pd.read_csv(MANIFEST, dtype=str, keep_default_na=False)
+    assert written.equals(manifest().astype(object).where(manifest().notna(), "").map(str).astype("str"))
+
+
+REAL = os.environ.get("NLI_DATA")
+COUNTS = [
+    ("snli", "validation", [3329, 3235, 3278], 158),
+    ("snli", "test", [3368, 3219, 3237], 176),
+    ("snli", "test_hard", [1058, 1068, 1135], 0),
+    ("snli", "train", [18937, 16746, 14118], 0),
+    ("mnli", "validation_matched", [3479, 3123, 3213], 0),
+    ("mnli", "validation_mismatched", [3463, 3129, 3240], 0),
+    ("mnli", "train", [13002, 12633, 13340], 1),  # one row of the sample is a text of 105,868 characters
+    ("anli", "dev_r1", [334, 333, 333], 0),
+    ("anli", "test_r2", [334, 333, 333], 0),
+    ("anli", "test_r3", [402, 402, 396], 0),
+    ("anli", "test", [1070, 1068, 1062], 0),
+    ("wanli", "train", [5001, 5000, 5000], 0),
+    ("hans", "validation", [15000, 15000], 0),
+    ("fever", "validation", [7983, 8681], 0),
+    ("sick", "train", [1299, 2536, 665], 0),
+    ("sick", "validation", [144, 282, 74], 0),
+    ("sick", "test", [1414, 2793, 720], 0),
+    ("cad", "original/test", [146, 123, 131], 0),
+    ("cad", "revised_combined/test", [508, 554, 538], 0),
+    ("cad", "revised_combined/train", [2208, 2224, 2232], 0),
+    ("cad", "revised_premise/test", [254, 277, 269], 0),
+    ("cad", "revised_hypothesis/dev", [126, 125, 149], 0),
+    ("cad", "all_combined/train", [2770, 2778, 2782], 0),
+    ("breaking_nli", "test", [982, 47, 7164], 0),
+    ("med", "test", [2705, 2677], 0),
+    ("qnli", "validation", [2866, 2866], 0),
+    ("rte", "train", [1249, 1241], 0),
+    ("rte", "validation", [146, 131], 0),
+    ("wnli", "train", [312, 323], 0),
+    ("wnli", "validation", [31, 40], 0),
+    ("chaosnli", "snli", [421, 813, 280], 0),
+    ("chaosnli", "mnli_m", [741, 583, 275], 0),
+    ("disco", "e2n", [0, 5698, 0], 0),
+    ("disco", "n2c", [0, 0, 3476], 0),
+    ("stress", "numerical", [2532, 2532, 2532], 0),
+]
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
+@pytest.mark.parametrize(("name", "split", "per_label", "skipped"), COUNTS)
+def test_real_counts(name, split, per_label, skipped):
+    corpus = load(name, split, REAL)
+    assert corpus.table["label"].value_counts().reindex(range(len(corpus.classes)), fill_value=0).tolist() == per_label
+    assert sum(corpus.skipped.values()) == skipped
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
+def test_real_chaosnli_rows_are_rows_of_snli():
+    snli, chaos = load("snli", "validation", REAL), load("chaosnli", "snli", REAL)
+    joined = chaos.table.merge(snli.table, on="uid", suffixes=("", "_snli"))
+    assert len(joined) == 1514
+    assert (joined["premise"] == joined["premise_snli"]).all()
+    assert (joined["old_label"] == joined["label_snli"].map(dict(enumerate(LABELS)))).all()
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
+def test_real_human_cad_blocks_share_a_side_with_their_original():
+    original, revised = load("cad", "original/test", REAL), load("cad", "revised_combined/test", REAL)
+    origin = revised.table["origin"].to_numpy()
+    same = (revised.premise == original.premise[origin]) | (revised.hypothesis == original.hypothesis[origin])
+    assert same.mean() > 0.99
+    block = pd.DataFrame({"origin": origin, "label": revised.labels})
+    seen = pd.concat([block, pd.DataFrame({"origin": range(400), "label": original.labels})])
+    assert (seen.groupby("origin")["label"].nunique() == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
+        (["entailment", "not_entailment", "neutral"], LABELS),
+        (["entailment", "entailment", "contradiction"], LABELS),
+    ],
+)
+def test_a_users_file_of_two_classes(tmp_path, labels, classes):
+    rows = "".join(f"A dog runs.,It moves {at}.,{label}\n" for at, label in enumerate(labels))
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n" + rows)
+    corpus = load(tmp_path / "mine.csv")
+    assert corpus.classes == classes
+    named = [corpus.classes[label] for label in corpus.labels]
+    wanted = [label.replace("non-", "not_") for label in labels]
+    assert named == [label for label in wanted if label in classes]  # the others are counted
+    assert sum(corpus.skipped.values()) == len(labels) - len(named)

@@ -1,0 +1,360 @@
+"""Parameters are strict, tables whole, prose without gaps, the record honest. Run alone: pytest tests/test_study.py"""
+
+import json
+import math
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import write_notebook
+
+from nli_lib import paths
+from nli_lib.study import StudyError, begin, parameters, tables
+from nli_lib.study import manifest as records
+from nli_lib.study.parameters import ParameterError, check
+
+
+def started(namespace=None, name="10_try", **more):
+    return begin(name, {"SCALE": "smoke", **(namespace or {})}, **more)
+
+
+# ---------------------------------------------------------------- parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"SCALE": "smal"}, 'SCALE: expected one of "smoke", "small", "full", got "smal"; did you mean "small"?'),
+        ({"SEEDS": "two"}, 'SEEDS: expected a whole number from 1 to 20 or None, got "two"'),
+        ({"SEEDS": "3"}, 'SEEDS: expected a whole number from 1 to 20 or None, got "3"'),
+        ({"SEEDS": 0}, "SEEDS: expected a whole number from 1 to 20 or None, got 0"),
+        ({"SEEDS": 21}, "got 21"),
+        ({"SEEDS": True}, "SEEDS: expected a whole number from 1 to 20 or None, got True"),
+        ({"SEEDS": 2.0}, "got 2.0"),
+        (
+            {"SEDS": 2},
+            'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, CORPUS, SEEDS, DATA_DIR, SHOW_ONLY)',
+        ),
+        ({"SHOW_ONLY": "no"}, 'SHOW_ONLY: expected True or False, got "no"'),
+        ({"CORPUS": "snil"}, 'did you mean "snli"?'),
+        ({"CORPUS": "nowhere.csv"}, "no such file: nowhere.csv"),
+        ({"CORPUS": 3}, "CORPUS: expected text or None, got 3"),
+        ({"K": 200}, "K: expected a whole number from 1 to 100, got 200"),
+        ({"MODE": "evl"}, 'expected one of "eval", "train", got "evl"; did you mean "eval"?'),
+        ({"RATE": 2.0}, "RATE: expected a number from 0.0 to 1.0, got 2.0"),
+        ({"RATE": math.nan}, "RATE: expected"),
+        ({"LONG": 1}, "LONG: expected True or False, got 1"),
+    ],
+)
+def test_wrong_parameters_are_named(given, said):
+    extra = {"K": (1, 100), "MODE": ["eval", "train"], "RATE": (0.0, 1.0), "LONG": bool}
+    extra = {name: rule for name, rule in extra.items() if name in given}
+    with pytest.raises(ParameterError) as caught:
+        check(given, extra)
+    assert said in str(caught.value)
+
+
+def test_every_problem_is_told_at_once():
+    with pytest.raises(ParameterError) as caught:
+        check({"SCALE": "tiny", "SEEDS": "two", "SEDS": 1})
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_declared_parameter_must_be_set():
+    with pytest.raises(ParameterError, match="K: declared, but the parameters cell does not set it"):
+        check({}, {"K": (1, 2)})
+
+
+def test_defaults_and_fine_values():
+    assert check({}) == parameters.DEFAULTS
+    assert check({"SEEDS": 20, "RATE": 1}, {"RATE": (0.0, 1.0)})["RATE"] == 1
+
+
+@given(st.one_of(st.text(), st.floats(), st.lists(st.integers()), st.integers(max_value=0), st.integers(min_value=21)))
+def test_no_value_passes_for_seeds_but_small_whole_numbers(value):
+    with pytest.raises(ParameterError, match="^SEEDS: expected"):
+        check({"SEEDS": value})
+
+
+def test_the_message_comes_without_a_traceback():
+    assert ParameterError("SEEDS: wrong")._render_traceback_() == ["ParameterError: SEEDS: wrong"]
+
+
+def test_known_corpora_are_those_the_library_reads():
+    from nli_lib.corpora.load import sources
+
+    assert set(parameters.CORPORA) == set(sources.names())
+
+
+def test_begin_again_leaves_the_notebooks_own_names_alone(home):
+    namespace = {"SCALE": "smoke", "In": [], "Out": {}, "_private": 1, "module": os}
+    begin("10_try", namespace)
+    namespace["rows"] = [1, 2]
+    namespace["SEEDS"] = 1
+    assert begin("10_try", namespace).params["SCALE"] == "smoke"
+
+
+# ---------------------------------------------------------------- the study
+
+
+def test_scale_decides_corpus_splits_and_seeds(home):
+    small = begin("10_try", {"SCALE": "small"})
+    assert (small.study, small.corpus_name, small.train_split, small.seeds) == (
+        "small",
+        "snli",
+        "validation",
+        (0, 1, 2),
+    )
+    assert begin("10_try", {"SCALE": "small", "CORPUS": "snli"}).study == "small"
+    other = begin("10_try", {"SCALE": "small", "CORPUS": "wanli", "SEEDS": 1})
+    assert (other.study, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
+    spec = small.spec(view="hypothesis", seed=2, epochs=1)
+    assert (spec.corpus, spec.split, spec.view, spec.seed, spec.epochs) == ("snli", "validation", "hypothesis", 2, 1)
+
+
+def test_a_users_file_has_a_study_of_its_own(home, tmp_path):
+    names = []
+    for folder in ("one", "two"):
+        path = tmp_path / folder / "my corpus.csv"
+        path.parent.mkdir()
+        path.write_text("premise,hypothesis,label\n")
+        names.append(started({"CORPUS": str(path)}).study)
+    assert all(re.fullmatch("smoke-my-corpus-[0-9a-f]{4}", name) for name in names)
+    assert names[0] != names[1]
+
+
+def test_corpus_is_limited_by_the_scale_and_recorded(home):
+    study = started()
+    assert len(study.corpus(limit=30)) == 30
+    study.finish()
+    entry = records.read("10_try", "smoke")["corpora"]["planted train"]
+    assert entry["rows"] == 30
+    assert entry["digest"]
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_tables_come_back_as_they_went(home):
+    study = started()
+    table = pd.DataFrame({"word": ["NA", "null", "a,b\nc"], "x": [0.1, np.nan, 1 / 3], "n": [1, 2, 3]})
+    path = study.save(table, "scores")
+    assert path.name == "10_try.scores.csv"
+    pd.testing.assert_frame_equal(study.table("scores"), table, check_dtype=False)
+    by_word = study.save(table.set_index("word"), "scores")
+    pd.testing.assert_frame_equal(tables.read_table(by_word), table, check_dtype=False)
+
+
+def test_long_tables_become_parquet_and_replace_the_csv(home):
+    study = started()
+    study.save(pd.DataFrame({"x": [1]}), "scores")
+    path = study.save(pd.DataFrame({"x": np.arange(30_000, dtype=np.int32)}), "scores")
+    assert path.suffix == ".parquet"
+    assert not path.with_suffix(".csv").exists()
+    assert len(study.table("scores")) == 30_000
+
+
+def test_a_table_over_a_megabyte_is_refused_and_the_old_one_stays(home):
+    study = started()
+    study.save(pd.DataFrame({"x": [1]}), "scores")
+    noise = np.random.default_rng(0).random((30_000, 20))
+    with pytest.raises(tables.TableError, match=r"10_try.scores \(30,000 rows, 20 columns\) is over 1,000,000 bytes"):
+        study.save(pd.DataFrame(noise), "scores")
+    assert len(study.table("scores")) == 1
+
+
+def test_a_failing_write_leaves_the_old_table(home, monkeypatch):
+    study = started()
+    path = study.save(pd.DataFrame({"x": [1]}), "scores")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        study.save(pd.DataFrame({"x": [2]}), "scores")
+    monkeypatch.undo()
+    assert path.read_text() == "x\n1\n"
+    assert [p.name for p in path.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_missing_table_names_the_command(home):
+    with pytest.raises(StudyError, match="nli-study run 02_baselines --scale smoke"):
+        started().table("scores", notebook="02_baselines")
+
+
+def test_show_only_writes_nothing(home):
+    study = started({"SHOW_ONLY": True})
+    with pytest.raises(StudyError, match="if not SHOW_ONLY"):
+        study.save(pd.DataFrame({"x": [1]}), "scores")
+    study.finish()
+    assert list((home / "data" / "results").rglob("*")) == []
+
+
+def test_claims_are_gathered_from_all_notebooks(home):
+    one, two = started(name="10_one"), started(name="20_two")
+    one.claim("wanli-a", 0.5, 0.4, 0.6, n=10, seeds=2)
+    one.claim("wanli-a", 0.6, 0.5, 0.7, n=10, seeds=2)
+    two.claim("zfilter-b", 2, n=5, corpora=["snli", "chaosnli"])
+    table = started(name="63_claims").gather("claims")
+    assert table[["notebook", "id", "value", "corpora"]].values.tolist() == [
+        ["10_one", "wanli-a", 0.6, "planted"],
+        ["20_two", "zfilter-b", 2.0, "snli;chaosnli"],
+    ]
+    with pytest.raises(StudyError, match="from 1 down to 0"):
+        one.claim("wanli-a", 0.6, 1, 0, n=10)
+
+
+# ---------------------------------------------------------------- the record
+
+
+def test_the_record_says_what_was_done(home):
+    (home / "notebooks" / "10_try.ipynb").write_text(json.dumps({"cells": []}))
+    study = started({"DATA_DIR": "/somewhere/private"})
+    assert records.end_state(records.read("10_try", "smoke"))[0] == "running"
+    study.save(pd.DataFrame({"x": [1]}), "scores")
+    study.finish()
+    record = records.read("10_try", "smoke")
+    assert record["state"] == "finished"
+    assert record["parameters"] == {"SCALE": "smoke", "CORPUS": None, "SEEDS": None}
+    assert "/somewhere/private" not in json.dumps(record)
+    assert {"seconds", "device", "environment", "modules", "seeds", "cells", "ended"} <= record.keys()
+    assert record["environment"]["python"]
+    assert list(record["outputs"]) == ["smoke/10_try.scores.csv"]
+
+
+def test_a_second_process_is_told_of_the_first(home):
+    started()
+    record = records.read("10_try", "smoke")
+    records.write({**record, "pid": os.getppid()})
+    with pytest.raises(StudyError, match=f"process {os.getppid()} has been running this notebook"):
+        started()
+
+
+def test_a_running_record_whose_process_is_gone_was_interrupted(home):
+    started()
+    record = records.read("10_try", "smoke")
+    records.write({**record, "pid": 2**22 - 1})
+    assert records.end_state(records.read("10_try", "smoke"))[0] == "interrupted"
+    started()
+
+
+def test_a_damaged_record_says_so(home):
+    records.record_path("10_try", "smoke").parent.mkdir(parents=True)
+    records.record_path("10_try", "smoke").write_text("{half")
+    assert records.end_state(records.read("10_try", "smoke"))[0] == "unreadable"
+
+
+def test_better_words_make_no_module_stale(tmp_path, monkeypatch):
+    package = tmp_path / "nli_lib"
+    package.mkdir()
+    monkeypatch.setattr(records, "LIBRARY", package)
+    module = package / "measure.py"
+    versions = {
+        "plain": "def f(x):\n    return x + 1\n",
+        "told": '"""What f does."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # one more\n',
+        "other": "def f(x):\n    return x + 2\n",
+    }
+    digests = {}
+    for name, text in versions.items():
+        module.write_text(text)
+        records._digest_code.cache_clear()
+        digests[name] = records.digest_module("nli_lib.measure")
+    assert digests["plain"] == digests["told"] != digests["other"]
+
+
+def test_only_declared_changes_leave_a_record_standing(home):
+    (home / "book").mkdir(exist_ok=True)
+    told = home / "book" / "same_numbers.yaml"
+    step = "- {{module: {}, was: '{}', now: '{}', why: faster, checked: bit by bit}}\n"
+    then = {"nli_lib.learn.fit": "a1", "nli_lib.learn.loop": "a1", "nli_lib.spec": "s1"}
+    assert records.declared_same(then) == then
+    told.write_text(step.format("nli_lib.learn.fit", "a1", "b2") + step.format("nli_lib.learn.fit", "b2", "c3"))
+    assert records.declared_same(then) == {**then, "nli_lib.learn.fit": "c3"}
+    told.write_text(step.format("nli_lib.spec", "s1", "s2") + step.format("nli_lib.spec", "s2", "s1"))
+    assert records.declared_same(then)["nli_lib.spec"] == "s1"  # a change taken back: round once, not forever
+
+
+def test_a_declared_change_of_a_notebooks_cells_leaves_its_record_standing(home):
+    path = write_notebook(home / "notebooks", "1_fine")
+    record = {"cells": "c1", "study": "smoke"}
+    assert records.why_stale(record, path) == ["the notebook's code changed"]
+    (home / "book").mkdir(exist_ok=True)
+    told = {
+        "module": "notebooks/1_fine",
+        "was": "c1",
+        "now": records.digest_cells(path),
+        "why": "drawn",
+        "checked": "so",
+    }
+    (home / "book" / "same_numbers.yaml").write_text(yaml.safe_dump([told]))
+    assert records.why_stale(record, path) == []
+    assert records.why_stale({**record, "cells": "c2"}, path) == ["the notebook's code changed"]
+
+
+def test_every_declared_change_names_a_module_and_its_reason():
+    told = yaml.safe_load((paths.BOOK / "same_numbers.yaml").read_text(encoding="utf-8"))
+    for each in told:
+        assert set(each) == {"module", "was", "now", "why", "checked"}
+        if each["module"].startswith("notebooks/"):
+            assert (paths.BOOK.parent / f"{each['module']}.ipynb").is_file()
+        else:
+            assert records.digest_module(each["module"]) != "missing"
+        assert each["was"] != each["now"]
+        assert len(each["why"]) > 20
+        assert len(each["checked"]) > 20
+
+
+def test_other_versions_are_another_environment(home):
+    (home / "constraints.txt").write_text("numpy==2.4.6\ntorch==2.13.0\n")
+    assert records.other_environment({"environment": {"numpy": "2.4.6", "torch": "2.13.0+cpu"}}) == []
+    told = records.other_environment({"environment": {"numpy": "2.3.0"}})
+    assert told == ["numpy 2.3.0 then, 2.4.6 here"]
+
+
+# ---------------------------------------------------------------- what the difficulty paper sorts
+
+
+def test_the_splits_to_sort_are_the_scales_or_the_corpus_that_was_asked_for(home):
+    assert started().characterised == {"planted": ("test", "train")}
+    assert set(begin("10_try", {"SCALE": "small"}).characterised) == {"snli", "mnli"}
+    assert begin("10_try", {"SCALE": "small", "CORPUS": "sick"}).characterised == {"sick": ("test", "train")}
+    mine = home / "mine.csv"
+    mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
+    assert begin("10_try", {"CORPUS": str(mine)}).characterised == {str(mine): ("test", None)}
+
+
+def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(home):
+    study = started()
+    corpus = study.corpus("test", limit=20)
+    spec = study.characterising(corpus, "hypothesis", 1)
+    assert (spec.corpus, spec.split, spec.view, spec.seed) == ("planted", "test", "hypothesis", 1)
+    recipe = (spec.epochs, spec.batch_size, spec.weight_decay, spec.clip, spec.warmup, spec.capture)
+    assert recipe == (5, 32, 0.05, 1.5, 0.2, "eval")
+    assert (spec.model, spec.learning_rate) == (study.scale.model, study.scale.learning_rate)
+    mine = home / "mine.csv"
+    mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
+    own = begin("10_try", {"CORPUS": str(mine)})
+    assert own.characterising(own.corpus("test")).corpus == str(mine)
+
+
+# ---------------------------------------------------------------- what a ledger rests on
+
+
+def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(home):
+    (home / "book" / "claims.yaml").write_text("- one")
+    path = home / "notebooks" / "63_try.ipynb"
+    path.write_text(json.dumps({"cells": []}))
+    first = started(name="10_one")
+    first.save(pd.DataFrame({"x": [1]}), "claims")
+    ledger = started(name="63_try")
+    ledger.gather("claims")
+    assert ledger.declared("claims.yaml") == home / "book" / "claims.yaml"
+    ledger.finish()
+    record = records.read("63_try", "smoke")
+    assert records.why_stale(record, path) == []
+    started(name="20_two").save(pd.DataFrame({"x": [2]}), "claims")
+    assert records.why_stale(record, path) == ["20_two has recorded claims since"]
+    (home / "book" / "claims.yaml").write_text("- one\n- two")
+    assert records.why_stale(record, path) == ["20_two has recorded claims since", "claims.yaml changed"]

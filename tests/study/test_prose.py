@@ -1,0 +1,22 @@
+"""Prose is filled whole or not at all. Alone: pytest tests/test_prose.py"""
+
+import math
+
+import numpy as np
+import pytest
+
+from nli_lib.study.prose import ProseError, fill
+
+
+def test_say_fills_and_refuses_gaps():
+    assert fill("{share:.1%} of {n:,}", {"share": 0.25, "n": 9842}) == "25.0% of 9,842"
+    assert fill("{text}", {"text": "<script>"}) == "&lt;script&gt;"
+    for template, values, said in (
+        ("{n}", {"m": 1}, r"no value for n \(given: m\)"),
+        ("{n}", {"n": math.nan}, "n is nan"),
+        ("{n}", {"n": np.float32("inf")}, "n is inf"),
+        ("{n}", {"n": None}, "n is None"),
+        ("{n:.1%}", {"n": "x"}, "cannot be filled"),
+    ):
+        with pytest.raises(ProseError, match=said):
+            fill(template, values)

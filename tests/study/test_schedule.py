@@ -1,0 +1,197 @@
+"""How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/test_runner.py"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from tiny import SAVE, SHOW, write_notebook
+
+from nli_lib.study import execute, schedule
+from nli_lib.study import manifest as records
+from nli_lib.study.parameters import ParameterError
+from nli_lib.study.schedule import Request
+
+
+def states(outcomes):
+    return {outcome.notebook: outcome.state for outcome in outcomes}
+
+
+def reason_of(name):
+    return records.end_state(records.read(name, "smoke"))[1]
+
+
+@pytest.fixture
+def temporary(monkeypatch):
+    """A folder for temporary files of its own, its name short enough for a socket's."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+def test_every_end_is_told_apart_in_parallel(home, temporary):
+    """Five notebooks, four at a time: none clashes with another, and none is called finished that is not."""
+    folder = home / "notebooks"
+    write_notebook(folder, "1_fine", SAVE, SHOW)
+    write_notebook(folder, "2_error", SAVE, "x = 1\n1 / 0", SHOW)
+    write_notebook(folder, "3_killed", "import os", "os.kill(os.getpid(), 9)", SAVE)
+    write_notebook(folder, "4_exit", "import os\nos._exit(3)")
+    write_notebook(folder, "5_unfinished", finish=False)
+    ended = states(schedule.run([], Request(), jobs=4))
+    assert ended == {
+        "1_fine": "finished",
+        "2_error": "failed",
+        "3_killed": "killed",
+        "4_exit": "killed",
+        "5_unfinished": "incomplete",
+    }
+    assert "code cell 4 of 6: x = 1\nZeroDivisionError: division by zero" in reason_of("2_error")
+    assert "killed by signal 9 (SIGKILL), in code cell 4 of 6: os.kill(os.getpid(), 9)" in reason_of("3_killed")
+    assert "exit code 3" in reason_of("4_exit")
+    assert "study.finish() did not" in reason_of("5_unfinished")
+    assert not list(temporary.rglob("kernel-*"))
+
+
+def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
+    folder = home / "notebooks"
+    write_notebook(folder, "1_first", SAVE)
+    read = 'if not SHOW_ONLY:\n    study.table("scores", notebook="1_first")'
+    write_notebook(folder, "2_second", SAVE, read)
+    (folder / "order.yaml").write_text("1_first: []\n2_second: [1_first]\n")
+    assert set(states(schedule.run([], Request(), jobs=2)).values()) == {"finished"}
+    assert not any(outcome.ran for outcome in schedule.run([], Request()))
+    assert "1_first: finished, still stands" in capsys.readouterr().out
+
+    assert schedule.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
+    assert schedule.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
+    write_notebook(folder, "1_first", SAVE, "more = 1")
+    assert schedule.stale("1_first", Request()) == ["the notebook's code changed"]
+    table = home / "data" / "results" / "smoke" / "1_first.scores.csv"
+    table.write_text("x\n5\n")
+    assert "smoke/1_first.scores.csv, which it read, changed" in schedule.stale("2_second", Request())
+    assert "smoke/1_first.scores.csv, which it wrote, changed" in schedule.stale("1_first", Request())
+
+    record = records.read("2_second", "smoke")
+    records.write({**record, "modules": {**record["modules"], "nli_lib.store": "other"}})
+    assert "module nli_lib.store changed" in schedule.stale("2_second", Request())
+
+
+def test_prose_and_outputs_make_nothing_stale(home):
+    path = write_notebook(home / "notebooks", "1_first", SAVE)
+    before = records.digest_cells(path)
+    notebook = json.loads(path.read_text())
+    notebook["cells"][0]["source"] = "# Another title"
+    notebook["cells"][-1]["execution_count"] = 7
+    path.write_text(json.dumps(notebook))
+    assert records.digest_cells(path) == before
+
+
+def test_the_time_limit_ends_a_notebook(home):
+    write_notebook(home / "notebooks", "1_slow", "import time\ntime.sleep(120)")
+    begun = time.monotonic()
+    (outcome,) = schedule.run([], Request(limit=6))
+    assert outcome.state == "time limit"
+    assert "stopped after 6 seconds, in code cell" in outcome.reason
+    assert time.monotonic() - begun < 60
+
+
+def test_sigterm_to_the_runner_is_recorded(home):
+    write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
+    process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.PIPE, text=True)
+    output = home / "data" / "runs" / "notebooks" / "smoke" / "1_slow.log"
+    wait_until(lambda: output.is_file() and "here" in output.read_text())
+    assert records.end_state(records.read("1_slow", "smoke"))[0] == "running"
+    (busy,) = schedule.run([], Request())
+    assert (busy.state, busy.ran) == ("busy", False)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert "the same command continues" in process.stdout.read()
+    assert records.end_state(records.read("1_slow", "smoke"))[0] == "stopped"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a runner's death takes its notebooks along on Linux only")
+def test_a_killed_runner_leaves_no_finished_record(home):
+    write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
+    process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.DEVNULL)
+    output = home / "data" / "runs" / "notebooks" / "smoke" / "1_slow.log"
+    wait_until(lambda: output.is_file() and "here" in output.read_text())
+    process.kill()
+    process.wait()
+    wait_until(lambda: records.end_state(records.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
+
+
+def test_memory_and_kill_are_told_apart():
+    assert execute.verdict_on_death(-9, 4, 5)[0] == "out of memory"
+    assert execute.verdict_on_death(-9, 4, 4) == ("killed", "the kernel was killed by signal 9 (SIGKILL)")
+    assert execute.verdict_on_death(-9, None, None)[0] == "killed"
+    assert execute.verdict_on_death(-11, 4, 5) == ("killed", "the kernel was killed by signal 11 (SIGSEGV)")
+    assert execute.verdict_on_death(None, 4, 5)[0] == "killed"
+
+
+def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
+    """The whole worker in this process, with a counter that rises as it does when memory runs out."""
+    path = write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+    counts = iter([4, 5])
+    monkeypatch.setattr(execute, "oom_kills", lambda: next(counts))
+    folder = home / "data" / "runs"
+    job = execute.Job("1_big", str(path), "smoke", str(folder / "out.ipynb"), str(folder / "out.log"), token="t")
+    assert execute.run(job)[0] == "out of memory"
+
+
+def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    with pytest.raises(ParameterError, match="1_fine has no parameter SEDS; it has SCALE, CORPUS, SEEDS"):
+        schedule.run([], Request(others={"SEDS": 2}))
+    with pytest.raises(ParameterError, match='did you mean "small"'):
+        schedule.run([], Request(scale="smal"))
+    with pytest.raises(schedule.RunnerError, match="no notebook '9'.*there are: 1_fine"):
+        schedule.run(["9"], Request())
+    assert records.read("1_fine", "smoke")["state"] == "never run"
+
+
+def test_plain_papermill_is_as_strict(home):
+    path = write_notebook(home / "notebooks", "1_fine", SAVE)
+    wrong = papermill(path, home / "wrong.ipynb", SCALE="smal", SEEDS="two", SEDS="2")
+    fine = papermill(path, home / "fine.ipynb", SCALE="smoke")
+    _, errors = wrong.communicate()
+    assert wrong.returncode
+    assert 'SCALE: expected one of "smoke", "small", "full", got "smal"' in errors
+    assert 'SEEDS: expected a whole number from 1 to 20 or None, got "two"' in errors
+    assert 'SEDS: no such parameter; did you mean "SEEDS"?' in errors
+    assert fine.wait() == 0
+    assert records.read("1_fine", "smoke")["state"] == "finished"
+
+
+def papermill(source, output, **given):
+    words = [sys.executable, "-m", "papermill", str(source), str(output), "--no-progress-bar"]
+    words += [word for name, value in given.items() for word in ("-p", name, value)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def test_order_is_declared_once(home):
+    folder = home / "notebooks"
+    for name in ("a", "b", "z"):
+        write_notebook(folder, name)
+    (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
+    assert schedule.order() == {"z": ["a", "b"], "a": [], "b": []}
+    (folder / "order.yaml").write_text("a: [nowhere]\n")
+    with pytest.raises(schedule.RunnerError, match="nowhere"):
+        schedule.order()
+
+
+def wait_until(true, seconds=40):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.1)
+
+
+def test_this_process_is_alive_and_a_gone_one_is_not():
+    assert records.alive(os.getpid())
+    assert not records.alive(2**22 - 1)
+    assert not records.alive(None)
