@@ -12,7 +12,7 @@ MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
 
 # Higher may import lower (a larger number), never the other way round.
 ROOMS = ["study", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
-GROUND = {"paths", "spec", "store"}
+GROUND = {"errors", "paths", "spec", "store"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
 
