@@ -34,8 +34,8 @@ def label_tests(
     effect    rank-biserial, > 0 when the first label of the pair tends to have more; see `inference.mann_whitney`
 
     A level without an example of a label has no test for it: that row is left out.
-    Source: the difficulty paper, section 4 (H7). *Departures*: the paper gives stars alone; its family is not stated, nine a panel
-    is the likely one.
+    Source: the difficulty paper, section 4 (H7). *Departures*: the paper gives stars alone; its family is not stated,
+    nine a panel is the likely one.
     """
     rows = []
     for measure, values in measures.items():

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS, collapse, rules
-from nli_lib.report.inference import t_interval, wilson
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import share, t_interval
 
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
 
-class Accuracy(NamedTuple):
-    """n examples, correct of them, their share and its Wilson interval."""
-
-    n: int
-    correct: int
-    accuracy: float
-    low: float
-    high: float
-
-
-def correctness(
+def correct_predictions(
     logits: np.ndarray, labels: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax"
 ) -> np.ndarray:
     """Which predictions are right, (N,) bool. logits (N, 3) ordered as LABELS, labels (N,) indices into ``classes``.
@@ -48,17 +38,17 @@ def accuracy(
     rule: str = "argmax",
     *,
     level: float = 0.95,
-) -> Accuracy:
-    """Share of right predictions in [0, 1] with its Wilson interval. Arguments as `correctness`."""
-    return share_correct(correctness(logits, labels, classes, rule), level=level)
+) -> Estimate:
+    """Share of right predictions in [0, 1] with its Wilson interval. Arguments as `correct_predictions`."""
+    return share(correct_predictions(logits, labels, classes, rule), level=level)
 
 
-def share_correct(correct: np.ndarray, *, level: float = 0.95) -> Accuracy:
-    """Accuracy of a boolean array ``correct`` (N,)."""
-    n, right = len(correct), int(np.sum(correct))
-    if n == 0:
+def accuracy_row(correct: np.ndarray) -> dict[str, float]:
+    """The columns n, correct, accuracy, low, high of a table's row, from which predictions are correct (N,) bool."""
+    if len(correct) == 0:
         raise ValueError("no example to evaluate")
-    return Accuracy(n, right, right / n, *wilson(right, n, level=level))
+    value, low, high, n, *_ = share(correct)
+    return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
 
 
 def suite_table(
@@ -67,13 +57,17 @@ def suite_table(
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
     ``predictions`` maps a title to logits (N, 3). Three-class sets have one row (rule argmax); the others have two, one
-    for each rule of `correctness`. A title that has predictions and no corpus, or the reverse, is an error.
+    for each rule of `correct_predictions`. A title that has predictions and no corpus, or the reverse, is an error.
     """
     if set(predictions) != set(suite):
         missing, extra = sorted(set(suite) - set(predictions)), sorted(set(predictions) - set(suite))
         raise ValueError(f"predictions and suite differ: without predictions {missing}, without corpus {extra}")
     rows = [
-        {"title": title, **accuracy(predictions[title], c.labels, c.classes, rule)._asdict(), "rule": rule}
+        {
+            "title": title,
+            **accuracy_row(correct_predictions(predictions[title], c.labels, c.classes, rule)),
+            "rule": rule,
+        }
         for title, c in suite.items()
         for rule in rules(c.classes)
     ]
@@ -92,21 +86,23 @@ def slices(
     values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
     rows = []
     for rule in rules(corpus.classes):
-        correct = correctness(logits, corpus.labels, corpus.classes, rule)
+        correct = correct_predictions(logits, corpus.labels, corpus.classes, rule)
         for value in np.unique(values):
-            share = share_correct(correct[values == value])
-            rows.append({"title": title or corpus.name, "slice": value, **share._asdict(), "rule": rule})
+            row = accuracy_row(correct[values == value])
+            rows.append({"title": title or corpus.name, "slice": value, **row, "rule": rule})
     return pd.DataFrame(rows).assign(seed=seed)
 
 
 def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
-    """The zero point: the accuracy of always giving a test set's own most frequent label. Columns title, n, label,
-    correct, accuracy, low, high."""
+    """The majority baseline: the accuracy of always giving a test set's own most frequent label.
+
+    Columns title, label, n, correct, accuracy, low, high.
+    """
     rows = []
     for title, corpus in suite.items():
         counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
-        share = share_correct(corpus.labels == counts.argmax())
-        rows.append({"title": title, "label": corpus.classes[int(counts.argmax())], **share._asdict()})
+        row = accuracy_row(corpus.labels == counts.argmax())
+        rows.append({"title": title, "label": corpus.classes[int(counts.argmax())], **row})
     return pd.DataFrame(rows)
 
 

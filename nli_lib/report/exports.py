@@ -33,8 +33,8 @@ def review_list(
 
     logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
-    whether the consensus cleaning paper's rule, with these kinds and this threshold, would take the example out. Where several seeds have
-    scored the corpus, votes (N,) says how many of them prune the example, and is the last column.
+    whether the consensus cleaning paper's rule, with these kinds and this threshold, would take the example out. Where
+    several seeds have scored the corpus, votes (N,) says how many of them prune the example, and is the last column.
     """
     logits, classes = np.asarray(logits, dtype=np.float64), np.array(corpus.classes, dtype=object)
     gap = logit_gap(logits, corpus.labels)

@@ -1,28 +1,22 @@
 """Spread and tests: what a difference is worth.
 
-Every estimate of the report carries an interval, every test an effect size with its direction stated.
+Every number comes back as an `Estimate` with its interval, every test with an effect size whose direction is stated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
+
+from nli_lib.report.estimate import Estimate
 
 CELLS = 4_000_000  # resampled values held in memory at once
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-
-
-class Interval(NamedTuple):
-    """An estimate with the ends of its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class MannWhitney(NamedTuple):
@@ -41,18 +35,43 @@ class MannWhitney(NamedTuple):
         return stars(self.p_bonferroni)
 
 
-class PairedTest(NamedTuple):
-    """difference = accuracy of a minus accuracy of b, with its bootstrap interval; only_a, only_b = the discordant
-    pairs (right in one only); p_exact and p_mid of McNemar's test."""
+def wilson(correct: int, n: int, *, level: float = 0.95, seeds: int = 1) -> Estimate:
+    """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
+    if not 0 <= correct <= n or n == 0:
+        raise ValueError(f"correct={correct}, n={n}: a share needs 0 <= correct <= n and n > 0")
+    low, high = proportion_confint(int(correct), int(n), alpha=1 - level, method="wilson")
+    return Estimate(correct / n, float(low), float(high), int(n), seeds)
 
-    difference: float
-    low: float
-    high: float
-    only_a: int
-    only_b: int
-    p_exact: float
-    p_mid: float
-    n: int
+
+def share(flags: np.ndarray, *, level: float = 0.95, seeds: int = 1) -> Estimate:
+    """The share of True among ``flags`` (N,) with its Wilson interval."""
+    flags = np.asarray(flags, dtype=bool)
+    return wilson(int(flags.sum()), len(flags), level=level, seeds=seeds)
+
+
+def with_wilson(
+    table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy", *, level: float = 0.95
+) -> pd.DataFrame:
+    """The table with three more columns: ``value``, the share of the counts ``correct`` in ``n``, and its Wilson
+    interval, ``low`` and ``high``. A mean of counts over seeds is rounded for the interval; rows of n = 0 get NaN."""
+    counts, sizes = table[correct].round(), table[n].where(table[n] > 0)
+    if not counts[sizes.notna()].between(0, sizes[sizes.notna()]).all():
+        raise ValueError(f"a share needs 0 <= {correct} <= {n}, and a row of the table has not")
+    low, high = proportion_confint(counts, sizes, alpha=1 - level, method="wilson")
+    return table.assign(**{value: table[correct] / sizes, "low": low, "high": high})
+
+
+def t_interval(values: np.ndarray, *, n: int | None = None, level: float = 0.95, over: str = "trainings") -> Estimate:
+    """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
+
+    values (S,); ``n`` the examples that each of them rests on (the number of values by default). With one value there
+    is no spread to estimate, so both ends are NaN.
+    """
+    values = _sample(values, "values")
+    mean, half = float(values.mean()), float("nan")
+    if len(values) > 1:
+        half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), over)
 
 
 def bootstrap_interval(
@@ -60,43 +79,33 @@ def bootstrap_interval(
     statistic: Callable = np.mean,
     *,
     other: np.ndarray | None = None,
-    paired: bool = False,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-) -> tuple[float, float]:
-    """Percentile bootstrap interval (low, high) of ``statistic(values)``, or of a difference of two.
+) -> Estimate:
+    """``statistic(values)`` with its percentile bootstrap interval, or the difference from ``statistic(other)``.
 
-    values (N,). ``statistic`` takes an array and ``axis`` and reduces that axis, as the numpy reductions do. With
-    ``other`` (M,) the interval is that of ``statistic(values) - statistic(other)``: the two are resampled on their
-    own, or together by position with ``paired=True``, which needs N = M.
+    values (N,), other (M,), resampled on their own; n is N + M. ``statistic`` takes an array and ``axis`` and reduces
+    that axis, as the numpy reductions do. For a paired difference give the differences as ``values``.
     """
-    values = _sample(values, "values")
     generator = np.random.default_rng(seed)
-    if other is None:
-        draws = [statistic(values[rows], axis=1) for rows in _draws(generator, len(values), resamples)]
-    elif paired:
+    values = _sample(values, "values")
+    value, draws, n = statistic(values, axis=0), _resampled(generator, statistic, resamples, values), len(values)
+    if other is not None:
         other = _sample(other, "other")
-        if len(other) != len(values):
-            raise ValueError(f"a paired bootstrap needs equal lengths, not {len(values)} and {len(other)}")
-        draws = [
-            statistic(values[rows], axis=1) - statistic(other[rows], axis=1)
-            for rows in _draws(generator, len(values), resamples)
-        ]
-    else:
-        other = _sample(other, "other")
-        first = np.concatenate([statistic(values[rows], axis=1) for rows in _draws(generator, len(values), resamples)])
-        second = np.concatenate([statistic(other[rows], axis=1) for rows in _draws(generator, len(other), resamples)])
-        draws = [first - second]
-    return percentile_interval(np.concatenate(draws), level=level)
+        value, n = value - statistic(other, axis=0), n + len(other)
+        draws = draws - _resampled(generator, statistic, resamples, other)
+    return percentile_interval(value, draws, n=n, level=level)
 
 
-def percentile_interval(draws: np.ndarray, *, level: float = 0.95) -> tuple[float, float]:
-    """The middle ``level`` of resampled statistics ``draws`` (R,)."""
+def percentile_interval(
+    value: float, draws: np.ndarray, *, n: int, level: float = 0.95, seeds: int = 1, over: str = "pairs"
+) -> Estimate:
+    """``value`` with the middle ``level`` of its resampled twins ``draws`` (R,) as the interval."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level}, it must lie between 0 and 1")
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    return Estimate(float(value), float(low), float(high), int(n), seeds, over)
 
 
 def resample_counts(n: int, *, groups: np.ndarray | None = None, resamples: int = 200, seed: int = 0) -> np.ndarray:
@@ -112,27 +121,6 @@ def resample_counts(n: int, *, groups: np.ndarray | None = None, resamples: int 
     n_groups = int(codes.max()) + 1
     drawn = generator.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=resamples).astype(np.int32)
     return drawn[:, codes]
-
-
-def wilson(correct: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval (low, high) of the share ``correct / n``. Source: Wilson (1927), through statsmodels."""
-    if not 0 <= correct <= n or n == 0:
-        raise ValueError(f"{correct} correct of {n} is no share")
-    low, high = proportion_confint(int(correct), int(n), alpha=1 - level, method="wilson")
-    return float(low), float(high)
-
-
-def t_interval(values: np.ndarray, *, level: float = 0.95) -> Interval:
-    """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
-
-    values (S,). With one value there is no spread to estimate, so both ends are NaN.
-    """
-    values = _sample(values, "values")
-    mean = float(values.mean())
-    if len(values) == 1:
-        return Interval(mean, float("nan"), float("nan"))
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return Interval(mean, mean - float(half), mean + float(half))
 
 
 def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitney:
@@ -156,30 +144,8 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
 
 def stars(p: float) -> str:
-    """ns, *, **, *** at .05, .01 and .001, as the difficulty paper draws them (p at a threshold gets the more stars)."""
+    """ns, *, **, *** at .05, .01 and .001, as the difficulty paper draws them; at a threshold the more stars."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
-
-
-def paired_test(
-    correct_a: np.ndarray, correct_b: np.ndarray, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> PairedTest:
-    """Do two models differ on the same examples? McNemar's test and the paired bootstrap of the difference.
-
-    correct_a, correct_b (N,) bool. difference > 0 means that a is right more often. The exact test is binomial on the
-    discordant examples; mid-p counts half of the observed table's probability and is less conservative.
-    """
-    a, b = np.asarray(correct_a, dtype=bool), np.asarray(correct_b, dtype=bool)
-    if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
-        raise ValueError(f"a paired test needs two arrays (N,) of equal length, not {a.shape} and {b.shape}")
-    only_a, only_b = int((a & ~b).sum()), int((~a & b).sum())
-    table = [[int((a & b).sum()), only_a], [only_b, int((~a & ~b).sum())]]
-    p_exact = float(min(1.0, mcnemar(table, exact=True).pvalue)) if only_a + only_b else 1.0
-    p_mid = p_exact
-    if only_a != only_b:
-        p_mid = p_exact - float(stats.binom.pmf(min(only_a, only_b), only_a + only_b, 0.5))
-    gain = a.astype(float) - b.astype(float)
-    low, high = bootstrap_interval(gain, level=level, resamples=resamples, seed=seed)
-    return PairedTest(float(gain.mean()), low, high, only_a, only_b, p_exact, p_mid, len(a))
 
 
 def correlation(
@@ -190,7 +156,7 @@ def correlation(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-) -> Interval:
+) -> Estimate:
     """Pearson or Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
 
     x, y (N,). Spearman is Pearson of the average ranks, which are taken anew in every resample. A constant x or y has
@@ -203,19 +169,17 @@ def correlation(
         raise ValueError(f"x has {len(x)} values, y {len(y)}")
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         raise ValueError("a constant has no correlation with anything")
-    generator = np.random.default_rng(seed)
-    draws = np.concatenate([_pearson(x[rows], y[rows], kind) for rows in _draws(generator, len(x), resamples)])
-    low, high = percentile_interval(draws[np.isfinite(draws)], level=level)
-    return Interval(float(_pearson(x[None], y[None], kind)[0]), low, high)
 
+    def statistic(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+        """Correlation along the last axis; NaN where a resample came out constant."""
+        if kind == "spearman":
+            a, b = stats.rankdata(a, axis=axis), stats.rankdata(b, axis=axis)
+        a, b = a - a.mean(axis=axis, keepdims=True), b - b.mean(axis=axis, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (a * b).sum(axis=axis) / np.sqrt((a**2).sum(axis=axis) * (b**2).sum(axis=axis))
 
-def _pearson(x: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Row-wise correlation of x and y (R, N) -> (R,); NaN where a resample came out constant."""
-    if kind == "spearman":
-        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
-    x, y = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    draws = _resampled(np.random.default_rng(seed), statistic, resamples, x, y)
+    return percentile_interval(statistic(x[None], y[None], axis=1)[0], draws[np.isfinite(draws)], n=len(x), level=level)
 
 
 def _sample(values: np.ndarray, name: str) -> np.ndarray:
@@ -227,8 +191,14 @@ def _sample(values: np.ndarray, name: str) -> np.ndarray:
     return values
 
 
-def _draws(generator: np.random.Generator, n: int, resamples: int) -> Iterator[np.ndarray]:
-    """Positions drawn with replacement, (r, n) in blocks that fit in memory; the blocks do not change the draws."""
+def _resampled(generator: np.random.Generator, statistic: Callable, resamples: int, *samples: np.ndarray) -> np.ndarray:
+    """``statistic`` of ``resamples`` draws with replacement, the samples (N,) drawn together by position: (resamples,).
+
+    In blocks that fit in memory, which do not change the draws. scipy.stats.bootstrap draws the same, but refuses a
+    sample of one and warns of every resample without a correlation.
+    """
+    n = len(samples[0])
     block = max(1, CELLS // n)
-    for start in range(0, resamples, block):
-        yield generator.integers(n, size=(min(block, resamples - start), n))
+    sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
+    drawn = (generator.integers(n, size=(size, n)) for size in sizes)
+    return np.concatenate([statistic(*(sample[rows] for sample in samples), axis=1) for rows in drawn])

@@ -1,6 +1,6 @@
 """The papers' numbers, read from book/papers.yaml. Nothing else in the project types one of them.
 
-`paper_value("wanli-table3-multinli-hans")` is 78.08; `paper_table("zfilter", "Table 2")` is that table, rows by columns.
+`paper_value("wanli-table3-multinli-hans")` is 78.08; `paper_table("zfilter", "Table 2")` is that table.
 """
 
 from __future__ import annotations

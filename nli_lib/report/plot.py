@@ -1,7 +1,7 @@
 """The figures of the book: arrays or tidy tables in, a matplotlib Figure out.
 
-The style is a dictionary (``STYLE``, in ``nli_lib.report.style``); figures made of dots with intervals are in
-``nli_lib.report.dots``. All of them can be taken from here.
+The style and what colours mean are in ``nli_lib.report.style``; estimates with their intervals are drawn by
+``nli_lib.report.intervals``, the claims by ``nli_lib.report.ledger``.
 """
 
 from __future__ import annotations
@@ -17,20 +17,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from nli_lib.corpora.labels import LABELS
-from nli_lib.report.dots import ledger_figure, partial_input, suite_accuracy
-from nli_lib.report.style import COLOURS, GREY, INK, PALE, SERIES, STYLE, WIDTH, label_points, styled
-
-__all__ = [
-    "COLOURS",
-    "STYLE",
-    "competency",
-    "correlation_plot",
-    "data_map",
-    "ledger_figure",
-    "partial_input",
-    "similarity_densities",
-    "suite_accuracy",
-]
+from nli_lib.report.style import COLOURS, GREY, INK, PALE, SERIES, WIDTH, label_points, styled
 
 
 @styled

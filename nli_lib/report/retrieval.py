@@ -53,10 +53,8 @@ def retrieval_table(
     draws = draws[draws[:, wrong].any(axis=1)]
     for name, values in scores.items():
         area = average_precision(values, wrong)
-        low, high = percentile_interval(
-            np.array([average_precision_score(wrong, values, sample_weight=row) for row in draws])
-        )
-        row = {"score": name, "area": area, "low": low, "high": high}
-        rows.append({**row, "n": len(wrong), "wrong": int(wrong.sum())})
+        resampled = np.array([average_precision_score(wrong, values, sample_weight=row) for row in draws])
+        value, low, high, n, *_ = percentile_interval(area, resampled, n=len(wrong))
+        rows.append({"score": name, "area": value, "low": low, "high": high, "n": n, "wrong": int(wrong.sum())})
         rows[-1] |= {f"at {k}": precision_at(values, wrong, k) for k in ks if k <= len(wrong)}
     return pd.DataFrame(rows)

@@ -1,6 +1,6 @@
 """The house style as a dictionary, what colours mean, and the small helpers that every figure shares.
 
-    with plt.rc_context(STYLE): ...        the style, for drawings made elsewhere
+    with drawing(1, 2) as (figure, panels): ...        the style, for drawings made elsewhere
 
 No global state: every figure is drawn inside its own ``rc_context``. Colours keep their meaning in all figures and
 differ in lightness as well as in hue, so they can be told apart in greyscale and with colour vision deficiency.
@@ -8,7 +8,8 @@ differ in lightness as well as in hue, so they can be told apart in greyscale an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 
 import matplotlib as mpl
@@ -19,10 +20,20 @@ from matplotlib.figure import Figure
 
 WIDTH = 7.0  # inches; with no text under 9 points a figure is still legible on a phone
 INK, GREY, PALE = "#222222", "#8c8c8c", "#d9d9d9"
-COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48", "random twin": GREY}
-COLOURS |= {"not_entailment": COLOURS["contradiction"], "non_contradiction": COLOURS["entailment"]}
+# One colour for one thing in the whole book. Labels differ in hue, levels are greens, views violets.
+LABEL_COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48"}
+LABEL_COLOURS |= {"not_entailment": "#7b1e48", "non_contradiction": "#2272b4"}
+LEVEL_COLOURS = {"easy": "#a6d38c", "ambiguous": "#52a35e", "hard": "#14532d"}
+VIEW_COLOURS = {"pair": "#4b2e83", "hypothesis": "#9b7fc8", "premise": "#cbb8e6"}
+CORPUS_COLOURS = {"snli": "#17798a", "mnli": "#a0522d", "multinli": "#a0522d", "wanli": "#d96a9b"}
+CORPUS_COLOURS |= {"fever": "#8a8d1f", "anli": "#4d6a9a", "planted": "#c4a484"}
+VERDICT_COLOURS = {"held": "#00806a", "not held": "#c1121f", "inconclusive": "#b08900"}
+SEED_COLOURS = {"seed 0": "#2f3b45", "seed 1": "#5c6b77", "seed 2": "#9aa6af"}
+TWIN = "random twin"
+COLOURS = {**LABEL_COLOURS, **LEVEL_COLOURS, **VIEW_COLOURS, **CORPUS_COLOURS, **VERDICT_COLOURS, **SEED_COLOURS}
+COLOURS |= {TWIN: GREY, "all pairs": INK}
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
-SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#7b1e48", "#8fb9dd", "#6b6b6b")
+SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#b0473b", "#8fb9dd", "#6b6b6b")  # for what has no colour of its own
 STYLE = {
     "figure.figsize": (WIDTH, 4.2),
     "figure.dpi": 120,
@@ -67,6 +78,29 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
         return figure
 
     return inner
+
+
+@contextmanager
+def drawing(
+    rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: object
+) -> Iterator[tuple[Figure, Axes]]:
+    """A figure in the house style for a drawing of one's own, out of pyplot at the end: show it by its name.
+
+    with drawing(1, 2, height=3, sharey=True) as (figure, panels): ...
+    """
+    with plt.rc_context(STYLE):
+        figure, panels = plt.subplots(rows, columns, figsize=(WIDTH, height), **options)
+        yield figure, panels
+        figure.draw_without_rendering()
+    plt.close(figure)
+
+
+def palette(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name: its own (`COLOURS`, upper and lower case alike), grey where it is a random twin, and the
+    colours of `SERIES` in turn for the others."""
+    known = {name: GREY if TWIN in name else COLOURS.get(name.lower()) for name in map(str, names)}
+    others = [name for name, colour in known.items() if colour is None]
+    return known | {name: SERIES[place % len(SERIES)] for place, name in enumerate(others)}
 
 
 def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str], *, size: float = 9) -> list:

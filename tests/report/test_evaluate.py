@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.evaluate import accuracy, across_seeds, correctness, majority_table, slices, suite_table
+from nli_lib.report.evaluate import (
+    accuracy,
+    accuracy_row,
+    across_seeds,
+    correct_predictions,
+    majority_table,
+    slices,
+    suite_table,
+)
 
 TWO = ("entailment", "not_entailment")
 
@@ -20,15 +28,18 @@ def corpus(labels, *, classes=("entailment", "neutral", "contradiction"), name="
 
 def test_accuracy_of_three_classes():
     logits = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [3, 0, 0.0]])
-    result = accuracy(logits, np.array([0, 1, 2, 1]))
-    assert result[:3] == (4, 3, 0.75)
+    labels = np.array([0, 1, 2, 1])
+    result = accuracy(logits, labels)
+    assert (result.value, result.n) == (0.75, 4)
     assert 0 < result.low < 0.75 < result.high < 1
+    row = accuracy_row(correct_predictions(logits, labels))
+    assert row == {"n": 4, "correct": 3, "accuracy": 0.75, "low": result.low, "high": result.high}
 
 
 def test_the_two_rules_differ_where_entailment_leads_without_half_the_mass():
     logits = np.log([[0.4, 0.3, 0.3], [0.6, 0.2, 0.2]])
-    assert correctness(logits, np.array([0, 0]), TWO, "argmax").tolist() == [True, True]
-    assert correctness(logits, np.array([0, 0]), TWO, "sum").tolist() == [False, True]
+    assert correct_predictions(logits, np.array([0, 0]), TWO, "argmax").tolist() == [True, True]
+    assert correct_predictions(logits, np.array([0, 0]), TWO, "sum").tolist() == [False, True]
 
 
 def test_bad_predictions_are_refused():
@@ -37,7 +48,7 @@ def test_bad_predictions_are_refused():
     with pytest.raises(ValueError, match="give"):
         accuracy(np.zeros((3, 3)), np.array([0, 0]))
     with pytest.raises(ValueError, match="no example"):
-        accuracy(np.zeros((0, 3)), np.zeros(0, dtype=int))
+        accuracy_row(np.zeros(0, dtype=bool))
 
 
 def test_suite_table_reports_both_rules_of_two_class_sets():
@@ -58,7 +69,7 @@ def test_slices_add_up_to_the_whole():
     logits = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0.0]])
     table = slices(logits, c, "genre", seed=1)
     assert table[["slice", "n", "correct"]].values.tolist() == [["(none)", 1, 1], ["fiction", 2, 2], ["travel", 1, 0]]
-    assert table["correct"].sum() == accuracy(logits, c.labels).correct
+    assert table["correct"].sum() == correct_predictions(logits, c.labels).sum()
     with pytest.raises(ValueError, match="no column 'heuristic'"):
         slices(logits, c, "heuristic")
 

@@ -1,6 +1,7 @@
 """Fast, any machine: pytest tests/report/test_inference.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,11 +11,13 @@ from nli_lib.report.inference import (
     bootstrap_interval,
     correlation,
     mann_whitney,
-    paired_test,
+    percentile_interval,
     resample_counts,
+    share,
     stars,
     t_interval,
     wilson,
+    with_wilson,
 )
 
 samples = st.lists(st.integers(0, 6), min_size=1, max_size=25).map(lambda v: np.array(v, dtype=float))
@@ -57,7 +60,7 @@ def test_mann_whitney_corrects_for_ties_and_continuity_as_by_hand():
 @pytest.mark.parametrize(
     ("p", "expected"), [(0.2, "ns"), (0.05, "*"), (0.02, "*"), (0.01, "**"), (0.001, "***"), (1e-9, "***")]
 )
-def test_stars_as_in_paper_004(p, expected):
+def test_stars_as_in_the_difficulty_paper(p, expected):
     assert stars(p) == expected
 
 
@@ -65,7 +68,9 @@ def test_bootstrap_agrees_with_a_loop():
     values = np.random.default_rng(1).normal(size=60)
     slow = np.random.default_rng(0)
     draws = [values[slow.integers(60, size=60)].mean() for _ in range(500)]
-    assert bootstrap_interval(values, resamples=500, seed=0) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+    found = bootstrap_interval(values, resamples=500, seed=0)
+    assert found[:3] == pytest.approx((values.mean(), *np.quantile(draws, [0.025, 0.975])))
+    assert found[3:] == (60, 1, "pairs")
 
 
 def test_bootstrap_does_not_depend_on_the_block_size(monkeypatch):
@@ -79,17 +84,15 @@ def test_bootstrap_of_a_difference():
     generator = np.random.default_rng(2)
     base = generator.normal(size=400)
     shifted = base + 0.2 + generator.normal(scale=0.05, size=400)
-    paired = bootstrap_interval(shifted, other=base, paired=True)
-    apart = bootstrap_interval(shifted, other=base)
-    assert paired[0] < 0.2 < paired[1]
-    assert paired[1] - paired[0] < 0.2 * (apart[1] - apart[0])
-    assert bootstrap_interval(shifted, other=base[:100])[0] < 0.3
-    with pytest.raises(ValueError, match="equal lengths"):
-        bootstrap_interval(shifted, other=base[:3], paired=True)
+    apart = bootstrap_interval(shifted, other=base[:300])
+    assert apart.value == pytest.approx(shifted.mean() - base[:300].mean())
+    assert apart.low < apart.value < apart.high
+    assert apart.n == 700
+    assert bootstrap_interval(shifted - base).high - 0.2 < 0.2 * (apart.high - apart.low)
 
 
 def test_bootstrap_edges():
-    assert bootstrap_interval([3.0]) == (3.0, 3.0)
+    assert bootstrap_interval([3.0]) == (3.0, 3.0, 3.0, 1, 1, "pairs")
     with pytest.raises(ValueError, match="N > 0"):
         bootstrap_interval([])
     with pytest.raises(ValueError, match="level"):
@@ -100,7 +103,7 @@ def test_bootstrap_covers_about_as_often_as_it_says():
     generator = np.random.default_rng(3)
     inside = 0
     for trial in range(200):
-        low, high = bootstrap_interval(generator.normal(size=80), resamples=300, seed=trial)
+        _, low, high, *_ = bootstrap_interval(generator.normal(size=80), resamples=300, seed=trial)
         inside += low < 0 < high
     assert 0.88 < inside / 200 <= 0.99
 
@@ -120,36 +123,40 @@ def test_resample_counts_draw_whole_groups():
 def test_wilson_against_the_formula():
     p, n, z = 0.8, 50, 1.959963984540054
     centre, half = (p + z * z / 2 / n), z * np.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
-    assert wilson(40, 50) == pytest.approx(((centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)))
-    assert wilson(0, 10)[0] == pytest.approx(0, abs=1e-12)
-    assert wilson(10, 10)[1] == pytest.approx(1)
-    with pytest.raises(ValueError, match="no share"):
-        wilson(3, 0)
+    ends = ((centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n))
+    assert wilson(40, 50) == (0.8, pytest.approx(ends[0]), pytest.approx(ends[1]), 50, 1, "pairs")
+    assert share([True] * 4 + [False]) == wilson(4, 5)
+    assert wilson(0, 10).low == pytest.approx(0, abs=1e-12)
+    assert wilson(10, 10).high == pytest.approx(1)
+    for impossible in ((3, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match="0 <= correct <= n"):
+            wilson(*impossible)
+
+
+def test_with_wilson_adds_the_share_and_its_interval_to_every_row():
+    table = pd.DataFrame({"wrong": [4, 0, 2.4], "n": [5, 0, 10]})
+    found = with_wilson(table, correct="wrong", value="share")
+    assert found.loc[0, ["share", "low", "high"]].tolist() == pytest.approx(wilson(4, 5)[:3])
+    assert found.loc[1, ["share", "low", "high"]].isna().all()
+    assert found.loc[2, ["share", "low", "high"]].tolist() == pytest.approx([0.24, *wilson(2, 10)[1:3]])
+    with pytest.raises(ValueError, match="0 <= wrong <= n"):
+        with_wilson(table.assign(n=1), correct="wrong")
 
 
 def test_t_interval_by_hand_and_of_one_seed():
-    interval = t_interval([0.7, 0.8, 0.9])
-    assert interval == pytest.approx((0.8, 0.8 - 4.302653 * 0.1 / 3**0.5, 0.8 + 4.302653 * 0.1 / 3**0.5), rel=1e-6)
-    value, low, high = t_interval([0.7])
+    interval = t_interval([0.7, 0.8, 0.9], n=500)
+    half = 4.302653 * 0.1 / 3**0.5
+    assert interval[:3] == pytest.approx((0.8, 0.8 - half, 0.8 + half), rel=1e-6)
+    assert interval[3:] == (500, 3, "trainings")
+    value, low, high, *_ = t_interval([0.7])
     assert value == 0.7
     assert np.isnan(low)
     assert np.isnan(high)
 
 
-def test_paired_test_by_hand():
-    a = np.array([1] * 8 + [1] * 6 + [0] * 1 + [0] * 5, dtype=bool)
-    b = np.array([1] * 8 + [0] * 6 + [1] * 1 + [0] * 5, dtype=bool)
-    result = paired_test(a, b)
-    assert (result.only_a, result.only_b, result.n) == (6, 1, 20)
-    assert result.difference == pytest.approx(0.25)
-    assert result.p_exact == pytest.approx(2 * (1 + 7) / 2**7)
-    assert result.p_mid == pytest.approx(2 * (1 + 7) / 2**7 - 7 / 2**7)
-    assert result.low < 0.25 < result.high
-    assert paired_test(a, a)[:7] == (0, 0, 0, 0, 0, 1.0, 1.0)
-    assert paired_test(b, a).difference == -result.difference
-    assert paired_test([True, False], [False, True]).p_exact == 1
-    with pytest.raises(ValueError, match="equal length"):
-        paired_test(a, b[:3])
+def test_percentile_interval_takes_the_middle():
+    found = percentile_interval(2.0, np.arange(101), n=7, over="premises")
+    assert found == (2.0, pytest.approx(2.5), pytest.approx(97.5), 7, 1, "premises")
 
 
 def test_correlation_agrees_with_scipy_and_ignores_order():

@@ -8,11 +8,13 @@ import pytest
 from scipy.stats import norm
 
 from nli_lib.corpora.labels import LABELS
-from nli_lib.report import plot
+from nli_lib.report import intervals, plot
 from nli_lib.report.claims import RECORD, ledger, read_claims
-from nli_lib.report.plot import COLOURS, STYLE
+from nli_lib.report.ledger import ledger_figure
+from nli_lib.report.style import COLOURS, GREY, STYLE, drawing, palette
 
 mpl.use("Agg")
+COLOURS_SHARED = ("not_entailment", "non_contradiction")  # two-class names share the colour of what they hold
 
 
 def drawn_texts(figure):
@@ -70,8 +72,16 @@ def figures(words):
         "competency": plot.competency(words, title="words"),
         "similarity": plot.similarity_densities(similar),
         "correlation": plot.correlation_plot(share, share**2, xlabel="x", ylabel="y", note="rho"),
-        "suite": plot.suite_accuracy(suite, majority={"HANS": 0.5}, paper={"SNLI test": 0.9}),
-        "partial": plot.partial_input(partial, paper={("WANLI", "hypothesis"): 0.416}),
+        "suite": intervals.interval_plot(suite, reference={"HANS": 0.5}, paper={"SNLI test": 0.9}),
+        "partial": intervals.interval_plot(
+            partial,
+            y="view",
+            hue="corpus",
+            paper={("hypothesis", "WANLI"): 0.416},
+            upright=True,
+            reference=1 / 3,
+            reference_label="chance",
+        ),
     }
 
 
@@ -161,9 +171,38 @@ def test_suite_marks(figures):
     }
 
 
-def test_partial_input_writes_its_numbers(figures):
+def test_upright_intervals_write_their_numbers(figures):
     assert "0.420" in written(figures["partial"])
     assert "chance 0.333" in written(figures["partial"])
+    assert np.allclose(offsets(figures["partial"].axes[0])[-1], [[0, 0.416]])
+
+
+def test_intervals_take_any_columns_leave_gaps_out_and_stay_within_what_is_possible():
+    table = pd.DataFrame({"score": ["a", "b", "c"], "area": [0.9, np.nan, 0.4], "low": [0.7, 0.1, np.nan], "high": 1.2})
+    figure = intervals.interval_plot(table, value="area", y="score", hue=None, within=(0, 1))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "c"]
+    ends = [segment[:, 0] for segment in axes.containers[0].lines[2][0].get_segments()]
+    assert np.allclose(ends, [[0.7, 1], [0.4, 1]])
+    assert not figure.legends
+
+
+def test_a_thing_has_one_colour_in_every_figure():
+    colours = palette(["easy", "SNLI", "a new thing", "random twin of the third", "neutral"])
+    assert colours["neutral"] == COLOURS["neutral"]
+    assert colours["easy"] == COLOURS["easy"]
+    assert colours["SNLI"] == COLOURS["snli"]
+    assert colours["random twin of the third"] == GREY
+    own = {name: colour for name, colour in COLOURS.items() if name not in ("multinli", *COLOURS_SHARED)}
+    assert len(set(own.values())) == len(own)
+    assert colours["a new thing"] not in own.values()
+
+
+def test_a_drawing_of_ones_own_has_the_style_and_is_not_left_open():
+    with drawing(1, 2, height=3) as (figure, panels):
+        panels[0].plot([0, 1])
+    assert figure.get_size_inches().tolist() == [7, 3]
+    assert not plt.get_fignums()
 
 
 def test_correlation_means_are_those_of_the_groups():
@@ -178,15 +217,15 @@ def test_ledger_figure_shows_the_tested_claims_only():
     claims = read_claims()
     rows = [(c.id, 0.5, 0.4, 0.6, 10**6, 5, ";".join(c.evidence)) for c in claims[:6]]
     table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "small")
-    figure = plot.ledger_figure(table)
+    figure = ledger_figure(table)
     tested = table[table["verdict"] != "not testable at this scale"]
     assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
     assert written(figure).count("0.5 [0.4, 0.6]") == 6
-    assert "can be tested" in written(plot.ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
+    assert "can be tested" in written(ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
 
 
 def test_labels_keep_their_colours_as_conditions():
     rows = [{"title": "hard", "condition": label, "accuracy": 0.3, "low": 0.2, "high": 0.4} for label in sorted(LABELS)]
-    figure = plot.suite_accuracy(pd.DataFrame(rows))
+    figure = intervals.interval_plot(pd.DataFrame(rows))
     drawn = {bars.get_label(): bars.lines[0].get_color() for bars in figure.axes[0].containers}
     assert drawn == {label: COLOURS[label] for label in LABELS}
