@@ -6,20 +6,34 @@ An example's position is its identity: scores are (N,), selections boolean (N,),
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.labels import LABELS
+from nli_lib.errors import UserError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
+# Text that somebody or something made from other text says so in these columns, which mean the same in every corpus.
+# A corpus has those that its source knows.
+PROVENANCE = ORIGIN_UID, ORIGIN_CORPUS, MAKER, INTENDED_LABEL = (
+    "origin_uid",  # uid of the example it was made from
+    "origin_corpus",  # name of the corpus that example is from
+    "maker",  # who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
+    "intended_label",  # name of the label that the maker was asked for; `label` says what it was judged to be
+)
 VIEWS = ("pair", "hypothesis", "premise")
 
 
-class CorpusError(ValueError):
+class CorpusError(UserError, ValueError):
     """A corpus that cannot be read or used; the message names the file, the row, the field and what to do."""
 
 
@@ -27,7 +41,8 @@ class CorpusError(ValueError):
 class Corpus:
     """N examples, their classes, and how they came here.
 
-    table    `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds
+    table    `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds, among it
+             those of `PROVENANCE` that it knows
     name     the corpus's name ("snli"), or a user's file's stem
     split    the split that was asked for
     classes  `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
@@ -107,6 +122,48 @@ class Corpus:
             return self.premise.tolist(), self.hypothesis.tolist()
         return getattr(self, view).tolist(), None
 
+    def to_dataset(self) -> Dataset:
+        """The table as a Hugging Face dataset, its labels a `ClassLabel` with the names of `classes`."""
+        import datasets
+
+        dataset = datasets.Dataset.from_pandas(self.table, preserve_index=False)
+        return dataset.cast_column("label", datasets.ClassLabel(names=list(self.classes)))
+
+    @classmethod
+    def from_dataset(
+        cls,
+        dataset: Dataset,
+        name: str | None = None,
+        split: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> Corpus:
+        """A Hugging Face dataset (one split of it) as a Corpus; what `to_dataset` made comes back as it was.
+
+        Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
+        Everything else is as for `load` with a user's own file: column names, uids, what makes a row unusable.
+
+        name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
+        columns      the library's column name -> the dataset's
+        """
+        from nli_lib.corpora.load.sources import from_dataset
+
+        return from_dataset(dataset, name, split, columns)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        name: str | None = None,
+        split: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+    ) -> Corpus:
+        """A pandas DataFrame as a Corpus; labels are names. See `from_dataset`."""
+        from nli_lib.corpora.load.sources import from_frame
+
+        return from_frame(frame, name, split, columns)
+
     @cached_property
     def digest(self) -> str:
         """sha256 (hex) over uid, premise, hypothesis and label: equal digests are equal examples in equal order."""
@@ -139,6 +196,32 @@ class Corpus:
         report.insert(1, "split", self.split)
         report.insert(2, "source", self.source)
         return report
+
+
+def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
+    """Corpora one after another as one, with `name` and `split`; their rows keep their own in the columns so named.
+
+    A uid that an earlier row has gets "#2", "#3" at its end. A column that only some of the corpora have is missing (NaN)
+    in the rows of the others. `skipped` is added up. Corpora with other classes than the first are a `CorpusError`.
+    """
+    if not corpora:
+        raise CorpusError(f"{name}: concat was given no corpus")
+    classes = corpora[0].classes
+    if any(corpus.classes != classes for corpus in corpora):
+        said = "; ".join(f"{corpus.name}/{corpus.split}: {', '.join(corpus.classes)}" for corpus in corpora)
+        raise CorpusError(f"{name}: corpora with different classes cannot be joined ({said}).")
+    table = pd.concat([corpus.table for corpus in corpora], ignore_index=True)
+    table["uid"] = unique_uids(table["uid"])
+    skipped = dict(sum((Counter(corpus.skipped) for corpus in corpora), Counter()))
+    return Corpus(table, name, split, classes, skipped, " + ".join(corpus.source for corpus in corpora))
+
+
+def unique_uids(uid: pd.Series) -> pd.Series:
+    """The uids, "#2", "#3" added to the second and third row of one name."""
+    while uid.duplicated().any():
+        turn = uid.groupby(uid).cumcount()
+        uid = uid.where(turn == 0, uid + "#" + (turn + 1).astype(str))
+    return uid
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""The NLI stress test of Naik et al. (2018), made from any three-way corpus by rule (the difficulty paper, Tables 5 and 6).
+"""The NLI stress test of Naik et al. (2018), made by rule from any three-way corpus.
 
-Every row keeps the uid of the example it was made from (`origin`) and the rule in words (`rule`). What is random about
-a row depends on the seed and that uid alone: neither the order of the corpus nor what else is in it plays a part.
+The difficulty paper's Tables 5 and 6 report accuracies on it. Every row keeps the uid of the example it was made from
+(`origin_uid`) and the rule in words (`rule`). What is random about a row depends on the seed and that uid alone:
+neither the order of the corpus nor what else is in it plays a part.
 
 *Departures*: the distributed files cut a text at its first full stop and put the tautology there; here it stands before
 the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT. Spelling is disturbed
@@ -32,8 +33,8 @@ TAUTOLOGIES = {
 }
 KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
 
-# Share of each part in the distributed stress test, by which the difficulty paper's "overall" weighs its accuracies. Recovered by
-# least squares from its Tables 5 and 6; half of that number is spelling.
+# Share of each part in the distributed stress test, by which the difficulty paper's "overall" weighs its accuracies.
+# Recovered by least squares from its Tables 5 and 6; half of that number is spelling.
 NAIK_SHARES = {
     "word-overlap": 0.1437,
     "spelling": 0.4871,
@@ -86,7 +87,7 @@ def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None 
 def _tautology(kind: str, corpus: Corpus) -> Corpus:
     side, words, times = TAUTOLOGIES[kind]
     tail = f" {words}" * times
-    table = corpus.table.assign(origin=corpus.uid, rule=f'"{words}" {times} x at the end of the {side}')
+    table = corpus.table.assign(origin_uid=corpus.uid, rule=f'"{words}" {times} x at the end of the {side}')
     table["uid"] = [f"{uid}#{kind}" for uid in corpus.uid]
     table[side] = [ENDING.sub(lambda end: tail + end[1], text, count=1) for text in table[side]]
     return _named(corpus, kind, table, {})
@@ -105,13 +106,15 @@ def _collect(kind: str, corpus: Corpus, rows_of: Callable[..., Iterator[Row]], s
         rows = list(rows_of((premise, hypothesis, int(label)), random))
         made += [(f"{uid}#{kind}" + (f"#{at}" if len(rows) > 1 else ""), uid, *row) for at, row in enumerate(rows)]
         empty += not rows
-    table = pd.DataFrame(made, columns=["uid", "origin", "premise", "hypothesis", "label", "rule"])
+    table = pd.DataFrame(made, columns=["uid", "origin_uid", "premise", "hypothesis", "label", "rule"])
     table = table.assign(corpus=corpus.name, split=corpus.split).astype({"label": np.int64})
     return _named(corpus, kind, table, {f"nothing to change ({kind})": empty} if empty else {})
 
 
 def _named(corpus: Corpus, kind: str, table: pd.DataFrame, skipped: dict[str, int]) -> Corpus:
     source = f"{corpus.source}, stress: {kind}"
+    intended = np.array(LABELS, dtype=object)[table["label"]]
+    table = table.assign(origin_corpus=corpus.name, maker="rule", intended_label=intended)
     return replace(corpus, table=table, split=f"{corpus.split}, {kind}", skipped=skipped, source=source)
 
 

@@ -54,7 +54,9 @@ def test_tautologies_by_hand(corpus, kind, premise, hypothesis):
     changed = made(kind, corpus)
     assert (changed.premise[0], changed.hypothesis[0]) == (premise, hypothesis)
     assert np.array_equal(changed.labels, corpus.labels)
-    assert changed.table["origin"].tolist() == corpus.uid.tolist()
+    assert changed.table["origin_uid"].tolist() == corpus.uid.tolist()
+    assert changed.table[["origin_corpus", "maker"]].drop_duplicates().to_numpy().tolist() == [["own", "rule"]]
+    assert changed.table["intended_label"].tolist() == [LABELS[label] for label in corpus.labels]
 
 
 def test_a_tautology_stands_before_the_final_punctuation_and_cuts_nothing(corpus):
@@ -67,7 +69,7 @@ def test_a_tautology_stands_before_the_final_punctuation_and_cuts_nothing(corpus
 def test_exactly_one_word_is_misspelt(corpus, kind, seed):
     changed = made(kind, corpus, seed=seed)
     assert changed.skipped == {f"nothing to change ({kind})": 1}  # "I am" has no word of three letters
-    for origin, hypothesis in zip(changed.table["origin"], changed.hypothesis, strict=True):
+    for origin, hypothesis in zip(changed.table["origin_uid"], changed.hypothesis, strict=True):
         before = corpus.hypothesis[int(origin[1:])]
         assert len(hypothesis) == len(before)
         differing = [i for i in range(len(before)) if before[i] != hypothesis[i]]

@@ -57,9 +57,15 @@ def anli(raw: Raw, split: str) -> Records:
 
 
 def wanli(raw: Raw, split: str) -> Records:
-    """WANLI: gold is a name; pairID is the row number of the seed in MultiNLI train, not a MultiNLI pairID."""
+    """WANLI: gold is a name; pairID is the row number of the seed in MultiNLI train, not a MultiNLI pairID.
+
+    The seed's uid is therefore not known (no origin_uid). GPT-3 Curie wrote the pairs; where genre is
+    "generated_revised", a worker changed the text.
+    """
     fields = {"uid": ("id",), "premise": ("premise",), "hypothesis": ("hypothesis",), "label": ("gold",)}
-    return Records(pick(raw, fields, ("id", "genre", "pairID")))
+    table = pick(raw, fields, ("id", "genre", "pairID"))
+    revised = table["genre"] == "generated_revised" if "genre" in table else False
+    return Records(table.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie")))
 
 
 def hans(raw: Raw, split: str) -> Records:
@@ -77,7 +83,8 @@ def fever(raw: Raw, split: str, orientation: str = "evidence") -> Records:
     claim the hypothesis.
 
     *Departures*: the hub's copy, and the page that describes the format, call the claim the premise. A hypothesis-only
-    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER. orientation="hub" reproduces that.
+    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER. orientation="hub"
+    reproduces that.
     """
     if orientation not in ORIENTATIONS:
         raise CorpusError(f'fever: orientation="{orientation}" is not one of {", ".join(ORIENTATIONS)}.')
@@ -105,16 +112,20 @@ def sick(raw: Raw, split: str) -> Records:
 
 
 def cad(raw: Raw, split: str) -> Records:
-    """Human-CAD: no ids. In the revised folders `origin` is the row (from 0) of the original in original/<split>.
+    """Human-CAD: no ids. The rows of the revised folders stand in the order of their originals in original/<split>.
 
-    revised_combined has four revisions of each original, revised_premise and revised_hypothesis two; all_combined has
-    another order and no `origin`.
+    revised_combined has four revisions of each original, revised_premise and revised_hypothesis two, each written by a
+    worker for the label that it bears. all_combined has another order, so that its origins are not known.
     """
     fields = {"premise": ("sentence1",), "hypothesis": ("sentence2",), "label": ("gold_label",)}
     table = pick(raw, fields)
-    revisions = {"original": 1, "revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}
-    each = revisions.get(split.split("/")[0])
-    return Records(table.assign(origin=raw.row // each) if each else table)
+    folder, part = split.split("/")
+    each = {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)
+    if each is None:
+        return Records(table)
+    origin = f"cad-original/{part}-" + pd.Series(raw.row // each).astype(str)
+    intended = table["label"].map(canonical)
+    return Records(table.assign(origin_uid=origin, origin_corpus="cad", maker="worker", intended_label=intended))
 
 
 def med(raw: Raw, split: str) -> Records:
@@ -171,11 +182,17 @@ def chaosnli(raw: Raw, split: str) -> Records:
 
 
 def disco(raw: Raw, split: str) -> Records:
-    """DISCO releases: the counterfactual (new_premise, new_label); its original as origin_premise, origin_label."""
+    """DISCO releases: the counterfactual (new_premise, new_label), written by GPT-3 for the label that it bears.
+
+    The original is a pair of SNLI without its uid, so its text and label are kept: origin_premise (the hypothesis is
+    the same), origin_label.
+    """
     fields = {"uid": ("guid",), "premise": ("new_premise",), "hypothesis": ("hypothesis",), "label": ("new_label",)}
     kept = {"origin_premise": ("premise",), "origin_label": ("label",)}
     extras = ("guid", "span_prev", "gen_out", "score", "accept", "prompt", "prefix", "suffix")
-    return Records(pick(raw, {**fields, **kept}, extras))
+    table = pick(raw, {**fields, **kept}, extras)
+    intended = table["label"].map(canonical)
+    return Records(table.assign(origin_corpus="snli", maker="text-davinci-002", intended_label=intended))
 
 
 def own(raw: Raw, columns: dict[str, str] | None = None) -> Records:

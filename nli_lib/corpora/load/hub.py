@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.load.reading import Raw, from_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from datasets import Dataset
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TIMEOUT = 10  # seconds for the one request that says whether the hub answers
@@ -34,7 +39,7 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
     except Exception as error:  # network, hub and format errors have no common class
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
-    return from_arrow(table, f"hub {repository}", names), f"{repository}@{commit}"
+    return from_arrow(table, names, f"hub {repository}"), f"{repository}@{commit}"
 
 
 def _commit(repository: str, revision: str) -> str:
@@ -43,10 +48,16 @@ def _commit(repository: str, revision: str) -> str:
     return HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
 
 
-def _table(repository: str, config: str | None, split: str, revision: str | None):
+def _table(
+    repository: str, config: str | None, split: str, revision: str | None
+) -> tuple[pa.Table, dict[str, list[str]]]:
     """(Arrow table, class names by column) of a repository or a local folder of parquet files."""
     from datasets import load_dataset
 
-    dataset = load_dataset(repository, config, split=split, revision=revision)
+    return arrow(load_dataset(repository, config, split=split, revision=revision))
+
+
+def arrow(dataset: Dataset) -> tuple[pa.Table, dict[str, list[str]]]:
+    """A dataset as (Arrow table, class names by column)."""
     names = {column: list(kind.names) for column, kind in dataset.features.items() if hasattr(kind, "names")}
     return dataset.with_format("arrow")[:], names

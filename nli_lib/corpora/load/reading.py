@@ -193,12 +193,17 @@ def _parquet(data: bytes, where: str) -> Raw:
         arrow = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    return from_arrow(arrow, where)
+    return from_arrow(arrow, {}, where)
 
 
-def from_arrow(arrow: pa.Table, where: str, names: dict[str, list[str]] | None = None) -> Raw:
+def from_frame(frame: pd.DataFrame, where: str) -> Raw:
+    """The rows of a DataFrame."""
+    return Raw(_frame({str(name): frame[name].tolist() for name in frame}), np.arange(len(frame)), {}, where)
+
+
+def from_arrow(arrow: pa.Table, names: dict[str, list[str]], where: str) -> Raw:
     """The rows of an Arrow table; class numbers become names where it, or `names` (column -> names), states them."""
-    stated = {**_stated_names(arrow), **(names or {})}
+    stated = {**_stated_names(arrow), **names}
     columns = {}
     for name in arrow.column_names:
         try:

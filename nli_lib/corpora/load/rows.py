@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
+from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, unique_uids
 from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_integer, is_numbered, to_index
 from nli_lib.corpora.load.reading import Raw
 
@@ -152,8 +152,7 @@ def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple
     if not uid.duplicated().any():
         return np.ones(len(core), dtype=bool), uid
     if not own:
-        turn = uid.groupby(uid).cumcount()
-        return np.ones(len(core), dtype=bool), uid.where(turn == 0, uid + "#" + (turn + 1).astype(str))
+        return np.ones(len(core), dtype=bool), unique_uids(uid)
     keep = ~core.duplicated().to_numpy()
     again = uid[keep].duplicated(keep=False)
     if again.any():

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.corpus import Corpus, CorpusError, concat
 from nli_lib.corpora.load import adapters, hub, reading
 from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, Source, Split
 from nli_lib.corpora.load.rows import build
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 PLANTED, PLANTED_SIZE = "planted", 2_000
 _RAW = Path(__file__).resolve().parents[2] / "data" / "raw"
@@ -70,6 +74,37 @@ def load(
     return corpus if limit is None else sample(corpus, int(limit), seed)
 
 
+def from_frame(
+    frame: pd.DataFrame, name: str | None = None, split: str | None = None, columns: Mapping[str, str] | None = None
+) -> Corpus:
+    """A DataFrame as a Corpus; see `Corpus.from_frame`."""
+    raw = reading.from_frame(frame, name or "DataFrame")
+    return _own(raw, name, split, columns, "a DataFrame")
+
+
+def from_dataset(
+    dataset: Dataset, name: str | None = None, split: str | None = None, columns: Mapping[str, str] | None = None
+) -> Corpus:
+    """A Hugging Face dataset as a Corpus; see `Corpus.from_dataset`."""
+    if isinstance(dataset, dict):
+        raise CorpusError(f"a dataset with the splits {', '.join(dataset)}: choose one, for instance dataset['train'].")
+    raw = reading.from_arrow(*hub.arrow(dataset), name or "dataset")
+    return _own(raw, name, split or (str(dataset.split) if dataset.split else None), columns, "a Hugging Face dataset")
+
+
+def _own(
+    raw: reading.Raw, name: str | None, split: str | None, columns: Mapping[str, str] | None, source: str
+) -> Corpus:
+    """Rows of a user's own; a column "corpus" or "split" that says one thing gives the name that is not given."""
+    given = {"corpus": name, "split": split}
+    for column, default in (("corpus", "dataset"), ("split", "train")):
+        said = raw.table[column].unique() if column in raw.table else ()
+        given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
+        if len(said) == 1 and said[0] == given[column]:
+            raw = replace(raw, table=raw.table.drop(columns=column))
+    return build(adapters.own(raw, columns), raw, name=given["corpus"], split=given["split"], source=source, own=True)
+
+
 def names() -> tuple[str, ...]:
     """The corpora that `load` knows by name."""
     return (*SOURCES, PLANTED)
@@ -120,7 +155,9 @@ def _own_file(name: str, split: str, folder: Path | None, columns: dict[str, str
 def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:
     entry = source.splits[split]
     if entry.parts:
-        return _join([_official(name, source, part, folder, options) for part in entry.parts], name, split)
+        parts = [_official(name, source, part, folder, options) for part in entry.parts]
+        whole = concat(parts, name=name, split=split)
+        return replace(whole, table=whole.table.assign(split=split))
     adapt = partial(source.adapt, **options)
     path, is_sample = _find(name, source, entry, folder)
     if path is not None:
@@ -167,9 +204,3 @@ def _wanted(name: str, source: Source, split: str, folder: Path | None) -> str:
     else:
         where = f"not in {folder}, where was wanted"
     return f"{name} {split}: {where} {files} (.gz too)."
-
-
-def _join(parts: list[Corpus], name: str, split: str) -> Corpus:
-    table = pd.concat([part.table for part in parts], ignore_index=True).assign(split=split)
-    skipped = dict(sum((Counter(part.skipped) for part in parts), Counter()))
-    return Corpus(table, name, split, parts[0].classes, skipped, " + ".join(part.source for part in parts))

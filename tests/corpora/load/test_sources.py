@@ -5,10 +5,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from nli_lib.corpora import CorpusError, load, names
+from nli_lib.corpora.corpus import PROVENANCE
 from nli_lib.corpora.labels import LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N
 from nli_lib.corpora.load import hub
 from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, manifest
@@ -94,12 +96,17 @@ def test_anli_rounds_and_their_union(tmp_path):
 def test_wanli(tmp_path):
     row = {"id": 12, "premise": "It rained.", "hypothesis": "It was wet.", "gold": "entailment", "genre": "generated"}
     jsonl(
-        tmp_path, "wanli/train.jsonl", {**row, "pairID": 345}, {**row, "id": 13, "gold": "contradiction", "pairID": ""}
+        tmp_path,
+        "wanli/train.jsonl",
+        {**row, "pairID": 345},
+        {**row, "id": 13, "gold": "contradiction", "genre": "generated_revised", "pairID": ""},
     )
     corpus = load("wanli", "train", tmp_path)
     assert corpus.labels.tolist() == [E, C]
     assert corpus.uid.tolist() == ["12", "13"]
     assert corpus.table["pairID"].tolist() == ["345", ""]
+    assert corpus.table["origin_corpus"].tolist() == ["mnli", "mnli"]
+    assert corpus.table["maker"].tolist() == ["gpt-3-curie", "gpt-3-curie, worker"]
 
 
 HANS = ["gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"]
@@ -198,7 +205,9 @@ def test_human_cad_unwraps_quotes_and_points_to_the_original(tmp_path):
     corpus = load("cad", "revised_premise/test", tmp_path)
     assert corpus.premise[0] == 'A sign says "open".'
     assert corpus.labels.tolist() == [E, N, E, N]
-    assert corpus.table["origin"].tolist() == [0, 0, 1, 1]
+    assert corpus.table["origin_uid"].tolist() == [f"cad-original/test-{row}" for row in (0, 0, 1, 1)]
+    assert corpus.table[["origin_corpus", "maker"]].drop_duplicates().to_numpy().tolist() == [["cad", "worker"]]
+    assert corpus.table["intended_label"].tolist() == [LABELS[label] for label in corpus.labels]
     assert corpus.uid[3] == "cad-revised_premise/test-3"
 
 
@@ -282,6 +291,7 @@ def test_disco(tmp_path):
     assert corpus.table["origin_premise"].tolist() == ["A man sits."]
     assert corpus.table["origin_label"].tolist() == ["entailment"]
     assert corpus.table["span_prev"].tolist() == ["sits"]
+    assert corpus.table[list(PROVENANCE[1:])].to_numpy().tolist() == [["snli", "text-davinci-002", "neutral"]]
 
 
 def test_stress_test_in_its_own_folders_and_in_equates_copy(tmp_path):
@@ -537,7 +547,8 @@ def test_real_chaosnli_rows_are_rows_of_snli():
 @pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
 def test_real_human_cad_blocks_share_a_side_with_their_original():
     original, revised = load("cad", "original/test", REAL), load("cad", "revised_combined/test", REAL)
-    origin = revised.table["origin"].to_numpy()
+    row = pd.Series(np.arange(len(original)), index=original.uid)
+    origin = row[revised.table["origin_uid"]].to_numpy()
     same = (revised.premise == original.premise[origin]) | (revised.hypothesis == original.hypothesis[origin])
     assert same.mean() > 0.99
     block = pd.DataFrame({"origin": origin, "label": revised.labels})
