@@ -9,11 +9,21 @@ decided here and does matter: the run's `capture` says it, and a figure should r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+if TYPE_CHECKING:
+    from nli_lib.learn.fit import Run
+
 Floats = NDArray[np.float64]
+
+# The six scores, each with the sign after which more means harder to learn or less certain.
+DOUBT = {"variability": 1, "max_variability": 1, "confidence": -1, "margin": -1, "correctness": -1, "forgetting": 1}
 
 
 def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
@@ -33,8 +43,8 @@ def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
     Formula: sigma[i] = sqrt(mean over e of (p[e, i, g[i]] - mu[i])^2), the population standard deviation, so
     sigma <= sqrt(mu (1 - mu)) <= 0.5, and with odd E at most sqrt(E^2 - 1) / (2 E).
     Source: dataset cartography; WANLI section 2.1.
-    *Departures*: equation 2 of the difficulty paper is printed without the square, which makes it 0 for every example; its
-    code, like all the others, takes the population standard deviation, and so do we.
+    *Departures*: equation 2 of the difficulty paper is printed without the square, which makes it 0 for every example;
+    its code, like all the others, takes the population standard deviation, and so do we.
     """
     return _gold_probabilities(logits, labels).std(axis=0)
 
@@ -57,8 +67,8 @@ def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
     Shapes: logits (E, N, C), labels (N,) -> (N,).
     Formula: mean over e of (logits[e, i, g[i]] - max over c != g[i] of logits[e, i, c]).
     Source: Pleiss et al. 2020; the difficulty paper uses it as average margin.
-    *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes that the
-    softmax has rounded to equal values; we search the logits, as the AUM package does.
+    *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes
+    that the softmax has rounded to equal values; we search the logits, as the AUM package does.
     """
     scores, gold = _checked(logits, labels)
     others = scores.copy()  # (E, N, C)
@@ -96,6 +106,19 @@ def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
     """All six scores by name, each (N,), for a table of examples: (E, N, C), (N,) -> {"confidence": (N,), ...}."""
     named = {each.__name__: each(logits, labels) for each in (confidence, variability, correctness, margin, forgetting)}
     return named | {"max_variability": max_variability(logits)}
+
+
+def score_table(runs: Iterable[Run]) -> pd.DataFrame:
+    """The six scores of every example under every run: columns position, those of `scores`, seed, corpus.
+
+    One row an example and run, in the order of the runs; no run gives an empty table.
+    """
+    tables = [
+        pd.DataFrame(scores(run.logits, run.labels)).assign(seed=run.spec.seed, corpus=run.spec.corpus) for run in runs
+    ]
+    if not tables:
+        return pd.DataFrame(columns=["position", *DOUBT, "seed", "corpus"])
+    return pd.concat(tables).rename_axis("position").reset_index()
 
 
 def _gold_probabilities(logits: ArrayLike, labels: ArrayLike) -> Floats:

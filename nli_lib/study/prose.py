@@ -8,26 +8,35 @@ import numbers
 import string
 from collections.abc import Mapping
 
+from nli_lib.errors import UserError
 
-class ProseError(ValueError):
-    """A sentence of a notebook lacks a number; the message names it. Shown without a traceback."""
 
-    def _render_traceback_(self) -> list[str]:
-        return [f"ProseError: {self}"]
+class ProseError(UserError, ValueError):
+    """A sentence of a notebook lacks a number; the message names it."""
+
+
+class _Filler(string.Formatter):
+    """``str.format`` that refuses a field without a number in it and escapes text, however deep the field reaches."""
+
+    def get_field(self, field_name, args, kwargs):
+        value, first = super().get_field(field_name, args, kwargs)
+        if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
+            raise ProseError(f"say: {field_name} is {value}: the tables hold no such number")
+        return (html.escape(value, quote=False) if isinstance(value, str) else value), first
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """`template.format(**values)` that refuses gaps: unknown names, NaN, infinities; text values lose their HTML."""
+    """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities. Text loses its HTML.
+
+    A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a table's row.
+    """
     fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
     names = {field.split(".")[0].split("[")[0] for field in fields}
     if missing := sorted(names - values.keys()):
         raise ProseError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
-    for name in sorted(names):
-        value = values[name]
-        if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
-            raise ProseError(f"say: {name} is {value}: the tables hold no such number")
-    safe = {k: html.escape(value, quote=False) if isinstance(value, str) else value for k, value in values.items()}
     try:
-        return template.format(**safe)
+        return _Filler().vformat(template, (), values)
+    except ProseError:
+        raise
     except (ValueError, AttributeError, LookupError, TypeError) as error:
         raise ProseError(f"say: {template!r} cannot be filled: {error}") from error

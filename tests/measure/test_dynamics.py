@@ -3,6 +3,7 @@
 import os
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import roc_auc_score
 
-from nli_lib.measure.dynamics import confidence, correctness, forgetting, margin, max_variability, variability
+from nli_lib.measure.dynamics import (
+    DOUBT,
+    confidence,
+    correctness,
+    forgetting,
+    margin,
+    max_variability,
+    score_table,
+    scores,
+    variability,
+)
 
 SCORES = (confidence, variability, correctness, margin, forgetting)
 
@@ -190,3 +201,17 @@ def test_published_coordinates_keep_the_bound():
     assert sigma.max() == pytest.approx(0.4778, abs=5e-5)
     counts = table["correctness"].value_counts()
     assert counts.to_dict() == {6: 24900, 5: 12215, 4: 2208, 3: 698, 2: 266, 1: 84, 0: 27}
+
+
+def test_a_table_of_scores_has_a_row_for_each_example_and_run():
+    runs = []
+    for seed in (0, 1):
+        logits, labels = random_run(seed)
+        runs.append(SimpleNamespace(logits=logits, labels=labels, spec=SimpleNamespace(seed=seed, corpus="planted")))
+    table = score_table(runs)
+    assert list(table["position"]) == [*range(40), *range(40)]
+    assert set(DOUBT) == set(scores(runs[0].logits, runs[0].labels)) < set(table)
+    second = table[table["seed"] == 1]
+    np.testing.assert_array_equal(second["margin"], margin(runs[1].logits, runs[1].labels))
+    assert len(score_table([])) == 0
+    assert set(score_table([])) == set(table)

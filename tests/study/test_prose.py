@@ -1,6 +1,7 @@
 """Prose is filled whole or not at all. Alone: pytest tests/test_prose.py"""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,3 +21,11 @@ def test_say_fills_and_refuses_gaps():
     ):
         with pytest.raises(ProseError, match=said):
             fill(template, values)
+
+
+def test_a_field_reaches_into_a_value_and_is_checked_there():
+    rho = SimpleNamespace(value=0.31, low=math.nan, n=1514)
+    values = {"rho": rho, "row": {"word": "<b>"}}
+    assert fill("{rho.value:.2f} of {rho.n:,} {row[word]}", values) == "0.31 of 1,514 &lt;b&gt;"
+    with pytest.raises(ProseError, match="rho.low is nan"):
+        fill("{rho.low:.2f}", {"rho": rho})
