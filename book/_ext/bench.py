@@ -1,16 +1,41 @@
-"""Two small things the book needs from Sphinx: pages that read from disk without a network, and a banner on top.
+"""What the book needs from Sphinx: pages that read from disk without a network, computed words, a banner on top.
 
-Jupyter Book puts scripts of thebe (live code) on every page, which nobody here uses and which name a remote address;
-they are taken out. The banner comes from chapters/announcement.html, which `nli-study book` writes for scale smoke.
+- A placeholder such as {{ verdicts wanli }} in a tracked page is replaced by what the recorded tables say. `nli-study
+  book` computes the replacements (nli_lib.study.placeholders) and leaves them in chapters/words.json.
+- Scripts from elsewhere are taken out. Jupyter Book puts those of thebe (live code) on every page. Pages with an
+  interactive figure get plotly's script, of which there is one copy in _static.
+- The banner comes from chapters/announcement.html, which is written at scale smoke.
 """
 
+import json
+import re
 from pathlib import Path
 
+from sphinx.util import logging
+
 REMOTE = ("http://", "https://", "//")
+PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")
+ABSENT = "*not recorded at this scale*"
+
+
+def computed_words(app, docname, source):
+    """Replace each placeholder of a page; one that nothing explains is a warning that names it."""
+    if not PLACEHOLDER.search(source[0]) or docname.startswith("chapters/"):
+        return
+    path = Path(app.srcdir, "chapters", "words.json")
+    words = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    app.env.note_dependency(str(path))
+
+    def word(found):
+        if found[1] not in words:
+            logging.getLogger(__name__).warning(f"no such placeholder: {found[0]}", location=docname)
+        return words.get(found[1]) or ABSENT
+
+    source[0] = PLACEHOLDER.sub(word, source[0])
 
 
 def local_scripts(app, pagename, templatename, context, doctree):
-    """Keep the scripts that lie beside the page."""
+    """Keep the scripts that lie beside the page; add plotly's where a figure needs it."""
 
     def remote(script):
         inline = (getattr(script, "attributes", {}) or {}).get("body", "")
@@ -18,6 +43,8 @@ def local_scripts(app, pagename, templatename, context, doctree):
             str(getattr(script, "filename", script) or "").startswith(REMOTE) or "thebe" in f"{inline}{script}".lower()
         )
 
+    if 'class="interactive"' in context.get("body", ""):
+        app.add_js_file("plotly.min.js")
     if "script_files" in context:
         context["script_files"] = [script for script in context["script_files"] if not remote(script)]
 
@@ -33,6 +60,7 @@ def banner(app, config):
 
 
 def setup(app):
+    app.connect("source-read", computed_words)
     app.connect("html-page-context", local_scripts, priority=999)
     app.connect("config-inited", banner)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,140 @@
+"""A drawn chapter as a page of the report: the question, its answer, then the rest, with the code out of the way.
+
+In the notebook prose, measuring and showing alternate, as a person steps through them. The page keeps prose and outputs
+where they stand and folds the code: one fold at the end of a section with the code of its figures and sentences, and
+one fold in all for the measuring half.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
+PLOTLY = "application/vnd.plotly.v1+json"
+HOW = re.compile(r"##\s+How (it|this) was measured", re.IGNORECASE)
+FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
+
+
+@dataclass
+class Section:
+    """What stands between two `##` headings."""
+
+    shown: list[NotebookNode] = field(default_factory=list)  # prose and outputs
+    code: list[str] = field(default_factory=list)
+    measures: bool = False  # holds a cell tagged `measure`
+
+    @property
+    def heading(self) -> str:
+        return self.shown[0].source if self.shown and self.shown[0].cell_type == "markdown" else ""
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing is left but the heading: what stood below it was the answer, and moved up."""
+        return len(self.shown) == 1 and "\n" not in self.heading.strip() and self.heading.startswith("## ")
+
+
+def caption(cell: NotebookNode) -> str:
+    """The caption of a cell's figure, "" when it has none."""
+    return cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+
+
+def tagged(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", ()))
+
+
+def answer(notebook: NotebookNode) -> str:
+    """The sentences of a drawn chapter's `answer` cells, as Markdown; "" when it has none."""
+    outputs = [o for cell in notebook.cells if "answer" in tagged(cell) for o in cell.get("outputs", ())]
+    texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
+    return "\n\n".join("".join(text).strip() for text in texts)
+
+
+def _interactive(figure: dict) -> str:
+    """A plotly figure as HTML that draws itself with the shared script. Nothing in its JSON can end the script element."""
+    data = json.dumps([figure.get("data", []), figure.get("layout", {})], separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        '<div class="interactive"></div>\n<script>\n(function () {\n'
+        'const place = document.currentScript.previousElementSibling;\n'
+        f"const [data, layout] = {data};\n"
+        'addEventListener("load", () => Plotly.newPlot(place, data, layout, {responsive: true, displaylogo: false}));\n'
+        "})();\n</script>"
+    )
+
+
+def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) -> list[NotebookNode]:
+    """One cell without code for each output, so that a caption goes with its image and with nothing else."""
+    cells = []
+    for output in outputs:
+        data, settings = output.get("data", {}), {}
+        if PLOTLY in data:
+            output = NotebookNode(output_type="display_data", metadata={}, data={"text/html": _interactive(data[PLOTLY])})
+        elif any(kind.startswith("image/") for kind in data):
+            about = caption(cell) or f"Figure in the section {heading!r}"
+            settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about}}
+        cells.append(new_code_cell(outputs=[output], metadata={"tags": ["remove-input"], "mystnb": settings}))
+    return cells
+
+
+def _fold(code: list[str], measuring: bool) -> NotebookNode:
+    prompts = {"code_prompt_show": FOLDS[measuring], "code_prompt_hide": FOLDS[measuring]}
+    return new_code_cell("\n\n".join(code), metadata={"tags": ["hide-input"], "mystnb": prompts})
+
+
+def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section], list[NotebookNode], list[str]]:
+    """(sections in order, the answer's outputs, the measuring code)."""
+    outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
+    sections, answers, measuring = [Section()], [], []
+    for cell in source.cells:
+        if cell.cell_type == "markdown":
+            for text in filter(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
+                if text.startswith("## "):
+                    sections.append(Section())
+                sections[-1].shown.append(new_markdown_cell(text.strip()))
+        elif tagged(cell) & MACHINERY:
+            sections[-1].measures |= "measure" in tagged(cell)
+            measuring.append(cell.source)
+        elif cell.cell_type == "code":
+            heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
+            place = answers if "answer" in tagged(cell) else sections[-1].shown
+            place += _shown(cell, outputs.get(cell.id, ()), heading)
+            sections[-1].code.append(cell.source)
+    return sections, answers, measuring
+
+
+def page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "") -> NotebookNode:
+    """The page of a chapter.
+
+    source: the notebook, for its prose and code. drawn: its executed copy, for the outputs; cells are matched by id.
+    boxes: Markdown that goes below the title. foot: Markdown at the end.
+    """
+    sections, answers, measuring = _sections(source, drawn)
+    first, *rest = sections[0].shown
+    title, _, question = first.source.partition("\n")
+    cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
+    sections[0].shown = rest
+    home = next((s for s in sections if HOW.match(s.heading)), None)
+    home = home or next((s for s in sections if s.measures), sections[-1])
+    left = []  # code of a section that is gone goes with the one before it
+    for before, section in zip([None, *sections], sections, strict=False):
+        if before and section.bare and section is not home:
+            left[-1].code += section.code
+        else:
+            left.append(section)
+    for section in left:
+        cells += section.shown
+        code = [*(measuring if section is home else ()), *section.code]
+        if code:
+            cells.append(_fold(code, section is home))
+    if foot:
+        cells.append(new_markdown_cell(f"---\n\n{foot}"))
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"  # equal chapters give equal files
+    metadata = {key: value for key, value in source.metadata.items() if key in ("kernelspec", "language_info")}
+    return new_notebook(cells=cells, metadata=metadata)
