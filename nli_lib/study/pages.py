@@ -7,17 +7,17 @@ one fold in all for the measuring half.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from nli_lib.study.interactive import PLOTLY
 
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
-PLOTLY = "application/vnd.plotly.v1+json"
 HOW = re.compile(r"##\s+How (it|this) was measured", re.IGNORECASE)
 FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
@@ -50,20 +50,21 @@ def tagged(cell: NotebookNode) -> set[str]:
 
 
 def answer(notebook: NotebookNode) -> str:
-    """The sentences of a drawn chapter's `answer` cells, as Markdown; "" when it has none."""
+    """The sentences of the `answer` cells of a page or a drawn notebook, as Markdown; "" when it has none."""
     outputs = [o for cell in notebook.cells if "answer" in tagged(cell) for o in cell.get("outputs", ())]
     texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
     return "\n\n".join("".join(text).strip() for text in texts)
 
 
 def _interactive(figure: dict) -> str:
-    """A plotly figure as HTML that draws itself with the shared script. Nothing in its JSON can end the script element."""
-    data = json.dumps([figure.get("data", []), figure.get("layout", {})], separators=(",", ":")).replace("<", "\\u003c")
+    """A plotly figure as HTML that draws itself with the shared script. No text in it can end the script element."""
+    parts = [figure.get(part, {}) for part in ("data", "layout", "config")]
+    arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
     return (
         '<div class="interactive"></div>\n<script>\n(function () {\n'
-        'const place = document.currentScript.previousElementSibling;\n'
-        f"const [data, layout] = {data};\n"
-        'addEventListener("load", () => Plotly.newPlot(place, data, layout, {responsive: true, displaylogo: false}));\n'
+        "const place = document.currentScript.previousElementSibling;\n"
+        f"const figure = {arguments};\n"
+        'addEventListener("load", () => Plotly.newPlot(place, ...figure));\n'
         "})();\n</script>"
     )
 
@@ -74,11 +75,14 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
     for output in outputs:
         data, settings = output.get("data", {}), {}
         if PLOTLY in data:
-            output = NotebookNode(output_type="display_data", metadata={}, data={"text/html": _interactive(data[PLOTLY])})
+            output = NotebookNode(
+                output_type="display_data", metadata={}, data={"text/html": _interactive(data[PLOTLY])}
+            )
         elif any(kind.startswith("image/") for kind in data):
             about = caption(cell) or f"Figure in the section {heading!r}"
             settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about}}
-        cells.append(new_code_cell(outputs=[output], metadata={"tags": ["remove-input"], "mystnb": settings}))
+        tags = sorted({"remove-input"} | tagged(cell) & {"answer"})
+        cells.append(new_code_cell(outputs=[output], metadata={"tags": tags, "mystnb": settings}))
     return cells
 
 
