@@ -13,9 +13,14 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.labels import LABELS
-from nli_lib.report.inference import mann_whitney
+from nli_lib.measure.difficulty import LEVELS
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import mann_whitney, percentile_interval, share
 
 FAMILY = 9  # three levels times three pairs of labels: one panel of the paper's Figure 3
+ALPHA = 0.05
+ALL_TESTS = "(share of all tests)"
+SHORT = {f"{a} - {b}": f"{a[0]}·{b[0]}".upper() for a, b in combinations(LABELS, 2)}
 COLUMNS = ("measure", "level", "pair", "n_a", "n_b", "u", "p", "p_bonferroni", "effect", "stars")
 
 
@@ -77,3 +82,82 @@ def matched_tests(
         tests = label_tests(some, labels[drawn], np.zeros(len(drawn), int), ["part"], family=family, classes=classes)
         found.append(tests[["measure", "pair", "p_bonferroni", "effect"]].assign(part=part))
     return pd.concat(found, ignore_index=True)[["part", "measure", "pair", "p_bonferroni", "effect"]]
+
+
+def level_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """`label_tests` of each corpus of a table with the columns corpus, gold, level and ``measures``."""
+    return pd.concat(
+        [
+            label_tests(part[list(measures)].to_dict("series"), part["gold"], part["level"], LEVELS).assign(corpus=name)
+            for name, part in table.groupby("corpus", sort=False)
+        ],
+        ignore_index=True,
+    )
+
+
+def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 200) -> pd.DataFrame:
+    """What the tests of the hard level would say in random parts as small, drawn from easy and from all levels.
+
+    table  as `level_tests` takes it; parts  how many are drawn (`matched_tests`)
+
+    For each corpus and ``source`` of the parts one row a test: measure, pair, significant (the share of the parts in
+    which it is, at .05 corrected), effect and size (means over the parts of the effect and of its absolute value).
+    Then one row a part, whose measure is `ALL_TESTS` and whose ``significant`` is the share of its tests.
+    """
+    found = []
+    for name, part in table.groupby("corpus", sort=False):
+        columns = {measure: part[measure].to_numpy() for measure in measures}
+        gold, level = part["gold"].to_numpy(), part["level"].to_numpy()
+        for source, pool in (("easy", level == 0), ("all levels", level >= 0)):
+            tests = matched_tests(columns, gold, pool, level == LEVELS.index("hard"), parts=parts)
+            tests = tests.assign(significant=tests["p_bonferroni"] <= ALPHA, size=tests["effect"].abs())
+            means = tests.groupby(["measure", "pair"], sort=False)[["significant", "effect", "size"]].mean()
+            shares = pd.DataFrame({"measure": ALL_TESTS, "significant": tests.groupby("part")["significant"].mean()})
+            found += [each.assign(corpus=name, source=source) for each in (means.reset_index(), shares)]
+    return pd.concat(found, ignore_index=True)
+
+
+def significant_shares(tests: pd.DataFrame, control: pd.DataFrame) -> pd.DataFrame:
+    """Share of the tests that are significant, by corpus and condition: columns corpus, condition, value, low, high.
+
+    tests, control  as `level_tests` and `size_control` give them. The conditions are the levels, with Wilson's
+    interval, then "easy, as small as hard" and "random twin of hard" with the middle 95 % of the parts.
+    """
+    rows = [
+        (*key, *share(part["p_bonferroni"] <= ALPHA)[:3])
+        for key, part in tests.groupby(["corpus", "level"], sort=False)
+    ]
+    names = {"easy": "easy, as small as hard", "all levels": "random twin of hard"}
+    shares = control[control["measure"] == ALL_TESTS].groupby(["corpus", "source"], sort=False)["significant"]
+    rows += [(corpus, names[source], s.mean(), *s.quantile([0.025, 0.975])) for (corpus, source), s in shares]
+    return pd.DataFrame(rows, columns=["corpus", "condition", "value", "low", "high"])
+
+
+def star_notes(tests: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """The stars of one corpus's tests as `boxes` writes them: (measure, level) -> a line for each pair of labels."""
+    lines = tests["pair"].map(SHORT) + " " + tests["stars"]
+    return lines.groupby([tests["measure"], tests["level"]]).agg("\n".join).to_dict()
+
+
+def cell_agreement(
+    flags: np.ndarray, labels: np.ndarray, first: np.ndarray, second: np.ndarray, *, resamples: int = 500
+) -> Estimate:
+    """Is a yes or no spread over level and label in the same way when another encoder draws the levels?
+
+    flags (N,) 0 or 1, such as a negation; labels, first, second (N,): the label and the level by each encoder.
+    Pearson correlation of the nine cells' shares of 1 between the two; bootstrap over the pairs. Cells that one of
+    the two lacks are left out.
+    """
+
+    def agreement(rows: np.ndarray) -> float:
+        shares = []
+        for level in (first, second):
+            cell = len(LEVELS) * level[rows] + labels[rows]
+            with np.errstate(invalid="ignore"):  # an empty cell is 0 / 0: not finite, left out below
+                shares.append(np.bincount(cell, weights=flags[rows], minlength=9) / np.bincount(cell, minlength=9))
+        known = np.isfinite(shares).all(axis=0)
+        return np.corrcoef(shares[0][known], shares[1][known])[0, 1]
+
+    random, n = np.random.default_rng(0), len(labels)
+    draws = [agreement(random.integers(n, size=n)) for _ in range(resamples)]
+    return percentile_interval(agreement(np.arange(n)), np.array(draws), n=n)

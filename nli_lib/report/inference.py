@@ -182,6 +182,27 @@ def correlation(
     return percentile_interval(statistic(x[None], y[None], axis=1)[0], draws[np.isfinite(draws)], n=len(x), level=level)
 
 
+def correlations(scores: pd.DataFrame, target: np.ndarray | pd.DataFrame, **options: object) -> pd.DataFrame:
+    """`correlation` of each column of ``scores`` with one target (N,), or with the target's column of the same name.
+
+    Columns: score, value, low, high, n. A constant column has no correlation and no row.
+    """
+    rows = []
+    for name, values in scores.items():
+        other = target[name] if isinstance(target, pd.DataFrame) else target
+        if np.ptp(values) > 0 and np.ptp(other) > 0:
+            rows.append((name, *correlation(values, other, **options)[:4]))
+    return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
+
+
+def correlation_gain(first: np.ndarray, second: np.ndarray, target: np.ndarray, *, resamples: int = 500) -> Estimate:
+    """Spearman correlation of ``first`` with ``target`` minus that of ``second``, all (N,); paired bootstrap."""
+    scores, n = np.stack([first, second, target]), len(target)
+    drawn = (scores[:, np.random.default_rng(seed).integers(n, size=n)] for seed in range(resamples))
+    gains = [stats.spearmanr(a, c)[0] - stats.spearmanr(b, c)[0] for a, b, c in (scores, *drawn)]
+    return percentile_interval(gains[0], np.array(gains[1:]), n=n)
+
+
 def _sample(values: np.ndarray, name: str) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:

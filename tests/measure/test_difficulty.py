@@ -5,7 +5,15 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import adjusted_rand_score
 
-from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, levels
+from nli_lib.measure.difficulty import (
+    FEATURES,
+    LEVELS,
+    dynamics_features,
+    feature_table,
+    level_agreement,
+    levels,
+    same_sizes,
+)
 
 
 def three_groups(sizes=(60, 30, 20), seed=0):
@@ -100,3 +108,23 @@ def test_what_cannot_be_grouped_is_an_error(features, said):
 def test_views_of_other_examples_are_refused():
     with pytest.raises(ValueError, match="same examples"):
         dynamics_features(np.zeros((5, 4, 3)), np.zeros((5, 3, 3)), np.zeros(4, int))
+
+
+def test_the_table_holds_the_features_and_the_label():
+    pair, flat = np.log([[[0.5, 0.25, 0.25]], [[0.3, 0.6, 0.1]]]), np.zeros((2, 1, 3))
+    table = feature_table(pair, flat, [0])
+    assert list(table.columns) == [*FEATURES, "gold"]
+    assert table["pair confidence"].iloc[0] == np.float32(0.4)
+
+
+def test_groups_of_the_same_sizes_by_one_score():
+    level, score = np.array([2, 0, 0, 1, 1]), np.array([0.1, 0.2, 0.9, 0.9, 0.5])
+    assert same_sizes(level, score).tolist() == [2, 1, 0, 0, 1]
+
+
+def test_agreement_of_levels_by_hand():
+    first, second = np.array([0, 0, 1, 2, 2]), np.array([0, 0, 2, 2, 1])
+    found = level_agreement(first, second)
+    assert (found["same level"], found["hard in both"], found["hard by chance"]) == (0.6, 0.5, 0.4)
+    assert found["adjusted Rand"] == pytest.approx(adjusted_rand_score(first, second))
+    assert set(level_agreement(first, first).values()) == {1.0, 0.4}

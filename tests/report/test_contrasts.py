@@ -1,10 +1,21 @@
 """Tests between labels within levels, and their control for size. Alone: pytest tests/report/test_contrasts.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from nli_lib.report.contrasts import COLUMNS, label_tests, matched_tests
+from nli_lib.report.contrasts import (
+    ALL_TESTS,
+    COLUMNS,
+    cell_agreement,
+    label_tests,
+    level_tests,
+    matched_tests,
+    significant_shares,
+    size_control,
+    star_notes,
+)
 
 NAMES = ("easy", "ambiguous", "hard")
 
@@ -76,3 +87,44 @@ def test_a_label_that_is_rare_in_the_pool_gives_all_it_has():
 def test_a_level_without_a_label_has_no_test_for_it():
     tests = label_tests({"m": np.arange(4.0)}, np.array([0, 0, 1, 1]), np.array([0, 0, 0, 2]), NAMES)
     assert tests[["level", "pair"]].to_numpy().tolist() == [["easy", "entailment - neutral"]]
+
+
+def two_corpora():
+    """The planted measures of two corpora as a table."""
+    tables = []
+    for seed, name in enumerate(("a", "b")):
+        measures, labels, levels = planted(seed=seed)
+        tables.append(pd.DataFrame(measures).assign(corpus=name, gold=labels, level=levels))
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_tests_of_a_table_are_those_of_each_corpus():
+    measures, labels, levels = planted(seed=1)
+    tests = level_tests(two_corpora(), ["tied", "free"])
+    alone = tests[tests["corpus"] == "b"].drop(columns="corpus").reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, label_tests(measures, labels, levels, NAMES))
+    notes = star_notes(tests[tests["corpus"] == "b"])
+    assert notes["tied", "easy"].splitlines() == ["E·N ***", "E·C ***", "N·C ***"]
+
+
+def test_the_share_of_significant_tests_stands_beside_parts_as_small():
+    table = two_corpora()
+    control = size_control(table, ["tied", "free"], parts=20)
+    assert (control["measure"] == ALL_TESTS).sum() == 2 * 2 * 20
+    assert set(control["source"]) == {"easy", "all levels"}
+    shares = significant_shares(level_tests(table, ["tied", "free"]), control).set_index(["corpus", "condition"])
+    assert len(shares) == 2 * 5
+    assert shares.loc[("a", "easy"), "value"] == 0.5  # the tied measure, and not the free one
+    assert (shares["low"] <= shares["value"]).all()
+    assert (shares["value"] <= shares["high"]).all()
+    assert shares.loc[("a", "easy, as small as hard"), "value"] < 0.5
+
+
+def test_cells_agree_with_themselves():
+    _, labels, levels = planted()
+    flags = (labels == 2).astype(float)
+    assert cell_agreement(flags, labels, levels, levels, resamples=20).value == pytest.approx(1)
+    other = np.random.default_rng(1).integers(0, 2, len(labels)).astype(float)
+    found = cell_agreement(other, labels, levels, np.roll(levels, 7), resamples=50)
+    assert found.low < found.high <= 1
+    assert found.n == len(labels)
