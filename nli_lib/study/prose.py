@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 import numbers
+import re
 import string
 from collections.abc import Mapping
 
@@ -22,12 +22,20 @@ class _Filler(string.Formatter):
         value, first = super().get_field(field_name, args, kwargs)
         if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
             raise ProseError(f"say: {field_name} is {value}: the tables hold no such number")
-        return (html.escape(value, quote=False) if isinstance(value, str) else value), first
+        if hasattr(value, "_repr_markdown_"):
+            return value.data, first
+        return (as_text(value) if isinstance(value, str) else value), first
+
+
+def as_text(value: str) -> str:
+    """The Markdown that shows ``value`` as it is, on one line: no tag, link or role of the book comes alive in it."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", value))
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities. Text loses its HTML.
+    """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities.
 
+    Text among the values is shown as text (`as_text`); what is Markdown by intent comes as IPython's ``Markdown("...")``.
     A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a table's row.
     """
     fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)

@@ -5,13 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from IPython.display import Markdown
 
 from nli_lib.study.prose import ProseError, fill
 
 
 def test_say_fills_and_refuses_gaps():
     assert fill("{share:.1%} of {n:,}", {"share": 0.25, "n": 9842}) == "25.0% of 9,842"
-    assert fill("{text}", {"text": "<script>"}) == "&lt;script&gt;"
+    text = "<script>\n[x](javascript:1) {download}`/etc/passwd`"
+    assert fill("*{text}*", {"text": text}) == (r"*\<script\> \[x\]\(javascript\:1\) \{download\}\`\/etc\/passwd\`*")
+    assert fill("{rows}", {"rows": Markdown("- *one*\n- two")}) == "- *one*\n- two"
     for template, values, said in (
         ("{n}", {"m": 1}, r"no value for n \(given: m\)"),
         ("{n}", {"n": math.nan}, "n is nan"),
@@ -26,6 +29,6 @@ def test_say_fills_and_refuses_gaps():
 def test_a_field_reaches_into_a_value_and_is_checked_there():
     rho = SimpleNamespace(value=0.31, low=math.nan, n=1514)
     values = {"rho": rho, "row": {"word": "<b>"}}
-    assert fill("{rho.value:.2f} of {rho.n:,} {row[word]}", values) == "0.31 of 1,514 &lt;b&gt;"
+    assert fill("{rho.value:.2f} of {rho.n:,} {row[word]}", values) == "0.31 of 1,514 \\<b\\>"
     with pytest.raises(ProseError, match="rho.low is nan"):
         fill("{rho.low:.2f}", {"rho": rho})
