@@ -20,6 +20,7 @@ CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
 FIVE = 5  # labels of each annotated pair of SNLI
+REFERENCES = {"hundred": "gold label, judged by 100 people", "five": "author's label, judged by five"}
 
 
 def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -88,6 +89,26 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     gold = corpus.labels[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
+
+
+def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """Which labels of `corpus` are wrong by people: one row for each example and each reference that judges it.
+
+    position  place of the example in `corpus`
+    label     index of the label on trial: the gold label, or the author's
+    majority  index of the label that most people gave
+    truth     the reference, a key of `REFERENCES`: "hundred" (`human_labels`) or "five" (`annotators`)
+    wrong     whether label and majority differ
+
+    An empty table where nobody has collected labels. In the planted corpus both references are what was planted.
+    """
+    hundred, five = human_labels(corpus, data_dir=data_dir), annotators(corpus)
+    gold = corpus.labels[hundred["position"].to_numpy(dtype=int)]
+    parts = [hundred.assign(label=gold, truth="hundred"), five.assign(label=five["author"], truth="five")]
+    columns = ["position", "label", "majority", "truth"]
+    table = pd.concat([part[columns] for part in parts], ignore_index=True)
+    table = table.astype(dict.fromkeys(columns[:3], int))
+    return table.assign(wrong=table["label"] != table["majority"])
 
 
 def _planted(corpus: Corpus) -> pd.DataFrame:

@@ -9,6 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
+from nli_lib.measure.dynamics import confidence, margin
+from nli_lib.measure.label_issues import self_confidence
 
 AGREE = "agree"
 KINDS = tuple(f"P{p}G{g}" for p in range(len(LABELS)) for g in range(len(LABELS)) if p != g)
@@ -44,13 +46,6 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
 
 
-def mismatches(logits: ArrayLike, labels: ArrayLike) -> pd.DataFrame:
-    """The examples whose label the model contradicts, one row each: position, kind and gap."""
-    kind, gap = mismatch(logits, labels), logit_gap(logits, labels)
-    position = np.flatnonzero(kind != AGREE)
-    return pd.DataFrame({"position": position, "kind": kind[position], "gap": gap[position]})
-
-
 def suspects(
     logits: ArrayLike, labels: ArrayLike, *, kinds: Sequence[str] = (PRUNED,), threshold: float = THRESHOLD
 ) -> NDArray[np.bool_]:
@@ -61,6 +56,59 @@ def suspects(
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
     return np.isin(mismatch(logits, labels), list(kinds)) & (logit_gap(logits, labels) > threshold)
+
+
+def pruned_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """The gap of the P1G0 mismatches and 0 for every other example, (N,): the paper's rule as a ranking."""
+    return np.where(mismatch(logits, labels) == PRUNED, logit_gap(logits, labels), 0.0)
+
+
+def judge(logits: ArrayLike, reference: pd.DataFrame) -> pd.DataFrame:
+    """`reference` with what a model says of each of its labels: the columns kind (`mismatch`) and gap (`logit_gap`).
+
+    logits (N, C) of the whole corpus; reference: position in it and label, as `corpora.people.references` has them.
+    """
+    scores, labels = np.asarray(logits)[reference["position"]], reference["label"]
+    return reference.assign(kind=mismatch(scores, labels), gap=logit_gap(scores, labels))
+
+
+def label_scores(
+    logits: ArrayLike, labels: ArrayLike, *, training: ArrayLike, fold: ArrayLike, threshold: float = THRESHOLD
+) -> pd.DataFrame:
+    """Every label as the models of one seed see it: by those that did not train on it, and by one that did.
+
+    Shapes: logits (N, C), cross-scored in the folds `fold` (N,); labels (N,); training (E, N, C), recorded in E epochs.
+    Columns: fold, label, kind, gap, pruned (by the rule, with this threshold) and p(gold), from `logits`; confidence
+    and margin (AUM) from `training`.
+    """
+    return pd.DataFrame(
+        {
+            "fold": np.asarray(fold),
+            "label": np.asarray(labels),
+            "kind": mismatch(logits, labels),
+            "gap": logit_gap(logits, labels),
+            "pruned": suspects(logits, labels, threshold=threshold),
+            "p(gold)": self_confidence(logits, labels),
+            "confidence": confidence(training, labels),
+            "margin": margin(training, labels),
+        }
+    )
+
+
+def review_orders(scores: pd.DataFrame, *, seed: int = 0) -> dict[str, NDArray[np.float64]]:
+    """The orders in which a reviewer could go through some labels, name -> (N,), the most suspect highest.
+
+    scores as `label_scores` makes them, whole or some of its rows. The last order is random, drawn with `seed`.
+    """
+    gap, kind = scores["gap"].to_numpy(), scores["kind"].to_numpy()
+    return {
+        "gap, any kind": gap,
+        "gap of P1G0 alone": np.where(kind == PRUNED, gap, 0.0),
+        "low p(gold) (cleanlab's order)": -scores["p(gold)"].to_numpy(),
+        "low confidence (data map)": -scores["confidence"].to_numpy(),
+        "low margin (AUM)": -scores["margin"].to_numpy(),
+        "random twin": np.random.default_rng(seed).random(len(scores)),
+    }
 
 
 def errors_by_gap(
@@ -105,6 +153,17 @@ def mismatch_types(before: ArrayLike, after: ArrayLike) -> NDArray[np.int64]:
     if before.dtype != bool or after.dtype != bool or before.shape != after.shape or before.ndim != 1:
         raise ValueError(f"shapes {before.shape} and {after.shape}: give two boolean arrays (N,)")
     return before + 2 * after.astype(np.int64)
+
+
+def compare_mismatches(before: ArrayLike, after: ArrayLike, labels: ArrayLike, wrong: ArrayLike) -> pd.DataFrame:
+    """The P1G0 mismatches that either of two models makes on the same examples, one row each.
+
+    Shapes: before, after (N, C) logits; labels (N,); wrong (N,) bool, whether the label is an error.
+    Columns: type (`mismatch_types`), gap0 and gap1 (the gap under the first and the second model), wrong.
+    """
+    kinds = mismatch_types(mismatch(before, labels) == PRUNED, mismatch(after, labels) == PRUNED)
+    columns = {"type": kinds, "gap0": logit_gap(before, labels), "gap1": logit_gap(after, labels), "wrong": wrong}
+    return pd.DataFrame(columns)[kinds > 0]
 
 
 def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
