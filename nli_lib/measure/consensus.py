@@ -1,4 +1,4 @@
-"""Where a model that did not train on an example contradicts its label, and by how much (the consensus cleaning paper)."""
+"""Where a model that did not train on an example contradicts its label, and by how much (consensus cleaning)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
     Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
     probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
-    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name for it is kept out of the code, because
-    elsewhere confidence is a probability.
+    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name
+    for it is kept out of the code, because elsewhere confidence is a probability.
     """
     scores, gold = _checked(logits, labels)
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]

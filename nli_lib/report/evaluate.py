@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pandas as pd
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS, collapse, rules
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import share, t_interval
+from nli_lib.report.inference import share, t_interval, wilson
 
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
@@ -49,6 +50,34 @@ def accuracy_row(correct: np.ndarray) -> dict[str, float]:
         raise ValueError("no example to evaluate")
     value, low, high, n, *_ = share(correct)
     return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
+
+
+class Skill(NamedTuple):
+    """What models have learnt: accuracy on pairs that they did not train on, beside the share of the majority label."""
+
+    accuracy: Estimate
+    majority: float
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the whole interval lies above the majority baseline."""
+        return self.accuracy.low > self.majority
+
+    @property
+    def warning(self) -> str:
+        """What to say wherever these models judge labels: empty where they have learnt the task."""
+        if self.learnt:
+            return ""
+        return (
+            f"The models have not learnt the task: they predict {self.accuracy.value:.1%} of {self.accuracy.n:,} "
+            f"labels that they did not train on; the majority label alone would predict {self.majority:.1%}. What they "
+            "contradict says nothing about the labels."
+        )
+
+
+def skill(correct: int, n: int, majority: float, *, seeds: int = 1) -> Skill:
+    """`Skill` of models that predict ``correct`` of ``n`` labels; ``majority``: share of the majority label."""
+    return Skill(wilson(correct, n, seeds=seeds), float(majority))
 
 
 def suite_table(

@@ -1,4 +1,4 @@
-"""What suspicion of a label is worth: shares of wrong labels, the threshold, the agreement of seeds, lists to review."""
+"""What the suspicion of a label is worth: shares of wrong labels, the threshold, agreement of seeds, lists."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def threshold_estimate(
     gap: ArrayLike, wrong: ArrayLike, *, edges: Sequence[float] = EDGES, resamples: int = 1000, seed: int = 0
 ) -> tuple[Estimate, float]:
-    """`threshold_rule` with its percentile interval over the mismatches, and the share of resamples without a threshold.
+    """`threshold_rule` with a percentile interval over the mismatches, and the share of resamples without a threshold.
 
     gap (N,), wrong (N,) bool. `NONE` stands for no threshold, in the estimate as in the resamples.
     """
@@ -91,7 +91,8 @@ def list_quality(people: pd.DataFrame, logits: Mapping[int, ArrayLike], *, thres
     rows = []
     for truth, part in people.groupby("truth"):
         for seed, scores in logits.items():
-            named = judge(scores, part)[suspects(np.asarray(scores)[part["position"]], part["label"], threshold=threshold)]
+            pruned = suspects(np.asarray(scores)[part["position"]], part["label"], threshold=threshold)
+            named = judge(scores, part)[pruned]
             mixed = named["wrong"].nunique() == 2
             areas = {
                 name: roc_auc_score(named["wrong"], named[column]) if mixed else np.nan

@@ -9,7 +9,7 @@ import pytest
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load import sources
-from nli_lib.corpora.people import COLUMNS, annotators, human_labels
+from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
 from nli_lib.corpora.planted import make_split
 
 
@@ -111,3 +111,13 @@ def test_authors_of_snli():
     assert len(five) == 9815  # nine of 9,824 have four labels
     assert (five["author"] != five["majority"]).sum() == 682
     assert five["agreement"].min() == 0.6
+
+
+def test_both_references_in_one_table(tmp_path):
+    chaos(tmp_path / "chaosnli", {"b": [25, 75, 0]})
+    corpus = snli(["a", "b"], [1, 0])
+    corpus.table["annotator_labels"] = [json.dumps(["entailment"] * 2 + ["neutral"] * 3), None]
+    table = references(corpus, data_dir=str(tmp_path))
+    assert table.to_numpy().tolist() == [[1, 0, 1, "hundred", True], [0, 0, 1, "five", True]]
+    assert set(table["truth"]) <= set(REFERENCES)
+    assert references(snli(["c"], [0]), data_dir=str(tmp_path)).empty

@@ -3,16 +3,22 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib.measure.consensus import (
     KINDS,
+    compare_mismatches,
     errors_by_gap,
+    judge,
+    label_scores,
     logit_gap,
     mismatch,
     mismatch_types,
+    pruned_gap,
+    review_orders,
     suspects,
     threshold_rule,
 )
@@ -110,3 +116,31 @@ def test_types_of_mismatch_by_hand():
         mismatch_types(before, after.astype(int))
     with pytest.raises(ValueError, match="shapes"):
         mismatch_types(before, after[:2])
+
+
+def test_a_reference_is_judged_at_its_positions():
+    reference = pd.DataFrame({"position": [3, 0], "label": [2, 0], "wrong": [False, True]})
+    judged = judge(LOGITS, reference)
+    assert judged["kind"].tolist() == ["agree", "P1G0"]
+    assert judged["gap"].tolist() == [0.0, 3.5]
+    assert judged["wrong"].tolist() == [False, True]
+
+
+def test_every_score_of_a_label_and_the_orders_they_give():
+    training = np.stack([LOGITS, LOGITS])
+    table = label_scores(LOGITS, GOLD, training=training, fold=[0, 1, 0, 1])
+    assert table["pruned"].tolist() == suspects(LOGITS, GOLD).tolist()
+    assert table["margin"].tolist() == [-3.5, 2.0, -2.0, 2.5]
+    assert table["p(gold)"].to_numpy() == pytest.approx(table["confidence"])
+    orders = review_orders(table, seed=1)
+    assert orders["gap of P1G0 alone"].tolist() == pruned_gap(LOGITS, GOLD).tolist() == [3.5, 0, 2.0, 0]
+    assert (orders["random twin"] == review_orders(table, seed=1)["random twin"]).all()
+
+
+def test_mismatches_of_two_models_by_type():
+    after = LOGITS[[1, 0, 2, 3]]
+    table = compare_mismatches(LOGITS, after, GOLD, np.array([True, False, False, False]))
+    assert table["type"].tolist() == [1, 2, 3]
+    assert table["gap0"].tolist() == [3.5, 0, 2.0]
+    assert table["gap1"].tolist() == [0, 3.5, 2.0]
+    assert table["wrong"].tolist() == [True, False, False]

@@ -11,6 +11,7 @@ from nli_lib.report.evaluate import (
     across_seeds,
     correct_predictions,
     majority_table,
+    skill,
     slices,
     suite_table,
 )
@@ -103,3 +104,10 @@ def test_across_seeds_refuses_doubles_and_missing_columns():
         across_seeds(table)
     with pytest.raises(ValueError, match="no column 'seed'"):
         across_seeds(table.drop(columns="seed"))
+
+
+def test_models_that_have_not_learnt_say_so():
+    assert skill(450, 1000, 0.34).learnt and not skill(450, 1000, 0.34).warning
+    chance = skill(350, 1000, 0.34)  # better, but not by more than 1,000 pairs can show
+    assert not chance.learnt
+    assert "35.0% of 1,000 labels" in chance.warning and "34.0%" in chance.warning

@@ -1,0 +1,72 @@
+"""What the suspicion of a label is worth. Alone: pytest tests/report/test_label_errors.py"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.report.label_errors import (
+    NONE,
+    climb,
+    error_shares,
+    list_quality,
+    overlaps,
+    set_quality,
+    threshold_estimate,
+)
+
+
+def test_shares_by_group_in_the_order_of_the_rows():
+    table = pd.DataFrame({"truth": "five", "kind": ["b", "a", "b", "b"], "wrong": [True, False, False, True]})
+    shares = error_shares(table, ["truth", "kind"])
+    assert shares[["kind", "n", "wrong"]].to_numpy().tolist() == [["b", 3, 2], ["a", 1, 0]]
+    assert shares["share"].tolist() == [2 / 3, 0]
+    assert (shares["low"] <= shares["share"]).all() and (shares["share"] <= shares["high"]).all()
+
+
+def test_several_seeds_have_the_size_of_one():
+    table = pd.DataFrame({"truth": "five", "seed": [0] * 10 + [1] * 10, "wrong": [True, False] * 10})
+    shares = error_shares(table, ["truth"])
+    assert shares[["n", "wrong"]].to_numpy().tolist() == [[10, 5]]
+    assert error_shares(table.assign(truth=["five"] * 19 + ["hundred"]), ["truth"])["n"].tolist() == [10, 1]
+
+
+def test_threshold_and_how_often_there_is_none():
+    gap = np.repeat([0.5, 1.5, 2.5, 3.5, 4.5, 5.5], 40)
+    estimate, none = threshold_estimate(gap, gap > 2, resamples=50)
+    assert (estimate.value, estimate.low, estimate.high, none) == (2.0, 2.0, 2.0, 0.0)
+    estimate, none = threshold_estimate(gap, np.zeros(len(gap), bool), resamples=50)
+    assert (estimate.value, none, estimate.n) == (NONE, 1.0, 240)
+
+
+def test_a_sawtooth_climbs_and_a_level_does_not():
+    fold = np.arange(10)
+    level = pd.DataFrame({"fold": fold, "n": 1000, "correct": 880})
+    saw = level.assign(correct=880 + 20 * (fold % 5))
+    assert climb(saw, resamples=200).value == pytest.approx(0.02)
+    assert climb(saw, resamples=200).low > 0.01
+    flat = climb(level, resamples=200)
+    assert flat.value == pytest.approx(0) and flat.low < 0 < flat.high and flat.n == 10_000
+
+
+def test_overlap_of_two_lists():
+    lists = pd.DataFrame({"seed": [0, 0, 0, 1, 1], "position": [1, 2, 3, 2, 3]})
+    table = overlaps(lists, [0, 1, 2], pool=12)
+    assert table[["first", "second"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert table["overlap"].tolist() == [2 / 3, 0, 0]  # the third seed lists nothing
+    assert table["chance"].tolist() == pytest.approx([0.5 / 4.5, 0, 0])
+
+
+def test_lists_of_two_seeds_judged():
+    logits = np.array([[0, 3.0, 0], [0, 4.0, 0], [0, 1.0, 0], [5.0, 0, 0]])
+    people = pd.DataFrame({"position": [0, 1, 2, 3], "label": 0, "truth": "five", "wrong": [False, True, True, True]})
+    quality = list_quality(people.assign(votes=[1, 2, 2, 0]), {0: logits, 1: logits / 10}, threshold=2.0)
+    assert quality[["seed", "truth", "n", "wrong"]].to_numpy().tolist() == [[0, "five", 2, 1], [1, "five", 0, 0]]
+    assert quality.loc[0, ["by gap", "by votes"]].tolist() == [1.0, 1.0]
+    assert quality.loc[1, ["by gap", "by votes"]].isna().all()
+
+
+def test_sets_by_precision_and_recall():
+    wrong = [True, True, False, False]
+    table = set_quality({"half": [True, False, True, False], "none": [False] * 4}, wrong)
+    assert table.loc[0, ["n", "precision", "chance", "recall"]].tolist() == [2, 0.5, 0.5, 0.5]
+    assert np.isnan(table.loc[1, "precision"]) and table.loc[1, "recall"] == 0
