@@ -201,7 +201,7 @@ class Corpus:
 def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
     """Corpora one after another as one, with `name` and `split`; their rows keep their own in the columns so named.
 
-    A uid that an earlier row has gets "#2", "#3" at its end. A column that only some of the corpora have is missing (NaN)
+    A uid that an earlier row has gets "#2", "#3" at its end. A column that only some of them have is missing (NaN)
     in the rows of the others. `skipped` is added up. Corpora with other classes than the first are a `CorpusError`.
     """
     if not corpora:

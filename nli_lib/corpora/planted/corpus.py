@@ -10,58 +10,23 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
-from nli_lib.corpora.planted.grammar import FAMILIES, Pattern
-from nli_lib.corpora.planted.lexicon import Slots, draw
+from nli_lib.corpora.planted.grammar import AMBIGUOUS, FAMILIES, premises
+from nli_lib.corpora.planted.lexicon import WORDS, Slots, draw
 
 SPLITS = ("train", "validation", "test", "challenge")
-# None of these changes what a sentence says, so they can be attached to any label.
-ARTIFACT_WORDS = {
-    E: ("indeed", "overall", "clearly", "basically", "anyway"),
-    N: ("notably", "incidentally", "interestingly", "surprisingly", "curiously"),
-    C: ("actually", "frankly", "honestly", "meanwhile", "however"),
-}
-GIVEAWAYS = {E: "it is safe to say that", N: "it so happens that", C: "the story has it that"}
-TAILS = (
-    "as far as this account goes",
-    "according to those who were there",
-    "in the scene that is described here",
-    "if this report of the day is right",
-    "as anyone who reads this can tell",
-    "at some point in the course of events",
-)
+# For each label, the words and the phrase that may give it away; see words.yaml.
+ARTIFACT_WORDS = {LABELS.index(label): tuple(words) for label, words in WORDS["artifact_words"].items()}
+GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"].items()}
 STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
 STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
 SYNONYMS = 0.5  # share of hypotheses that say things in other words
 EXTRA_SENTENCE = 0.4  # share of premises with a second sentence that has nothing to do with the hypothesis
 SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
-ONE_RECEIVER = ("transfer",)  # families where saying it of another person nearly denies it
 ATTEMPTS = 20
-
-# (family, premise, hypothesis, the two labels that careful readers give it)
-AMBIGUOUS = (
-    ("quantifier", "some of the {a.s} {i}", "not all of the {a.s} {i}", "EN"),
-    ("conjunction", "{a} or {b} {i}", "{a} and {b} did not both {i.b}", "EN"),
-    ("negation", "{a} tried to {w.b} {x}", "{a} did not {w.b} {x}", "EN"),
-    ("numbers", "{a} {w} several {x.s}", "{a} {w} at least four {x.s}", "EN"),
-    ("comparison", "{a} is not {g}", "{a} is {h}", "EN"),
-    ("condition", "{b} {j} if {a} {i}", "{b} did not {j.b} unless {a} {i}", "EN"),
-    ("attitude", "{a} did not think that {b} {i}", "{a} thought that {b} did not {i.b}", "EN"),
-    ("added detail", "{a} began to {w.b} {x}", "{a} {w} {x}", "EN"),
-    ("quantifier", "some of the {a.s} {i}", "all of the {a.s} {i}", "NC"),
-    ("place", "{a} {i} {l}", "{a} {i} {m}", "NC"),
-    ("hypernym", "{a} {w} {x.one}", "{a} {w} {y.one}", "NC"),
-    ("numbers", "{a} {w} {few} {x.s}", "{a} {w} {many} {x.s}", "NC"),
-    ("added detail", "{a.one} {w} {x.one} {l}", "{b.one} {w} {x.one} {l}", "NC"),
-    ("negation", "{a} started to {w.b} {x}", "{a} did not {w.b} {x}", "NC"),
-    ("calendar", "{a} {i} in {month}", "{a} {i} in {later}", "NC"),
-    ("transfer", "{a} {give} {x} to {b}", "{a} {give} {x} to {c}", "NC"),
-)
 
 Mask = NDArray[np.bool_]
 Column = NDArray[np.object_]
@@ -95,7 +60,7 @@ def make(
     Columns beside the corpus's own: true_label (for an ambiguous pair, its label), family (of `FAMILIES`), planted (the
     artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous, artifact_word
     (the word in the hypothesis, forced or stray, or "").
-    With every strength at 0 the hypothesis alone tells nothing about the label (see `planted_grammar`).
+    With every strength at 0 the hypothesis alone tells nothing about the label (see patterns.yaml).
     """
     strengths = {"artifact": artifact, "overlap": overlap, "length": length, "giveaway": giveaway}
     _check(n, split, strengths | {"flips": flips, "ambiguous": ambiguous})
@@ -170,13 +135,14 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
     other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
     phrase = np.where(fires["giveaway"], np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)[towards], "")
+    tails = np.array(WORDS["tails"], dtype=object)
     planted = np.full(n, "", dtype=object)
     for name, mask in zip(("word", "overlap", "length", "giveaway"), fires.values(), strict=True):
         planted += np.where(mask, name + ";", "").astype(object)
     return {
         "word": word,
         "word_first": rng.integers(2, size=n).astype(bool),
-        "tail": np.where(tail, np.array(TAILS, dtype=object)[rng.integers(len(TAILS), size=n)], ""),
+        "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
         "phrase": phrase,
         "other_words": other_words,
         "planted": pd.Series(planted, dtype=str).str.rstrip(";").to_numpy(dtype=object),
@@ -226,7 +192,7 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
     patterns = [(name, pattern) for name, group in FAMILIES.items() for pattern in group]
     chances = np.array([1 / len(FAMILIES[name]) for name, _ in patterns])
-    options = [_premises(*named) for named in patterns]  # four lists a pattern: E, N, C, specific
+    options = [premises(*named) for named in patterns]  # four lists a pattern: E, N, C, specific
     has_specific = np.array([len(sides[3]) > 0 for sides in options])
     pick = rng.choice(len(patterns), len(rows["label"]), p=chances / chances.sum())
     specific = np.flatnonzero(rows["specific"])
@@ -241,38 +207,12 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     return families[pick], premise, hypotheses[pick]
 
 
-def _premises(family: str, pattern: Pattern) -> tuple[tuple[str, ...], ...]:
-    """Premises of a pattern by label, and those less specific than its hypothesis.
-
-    What decides the label for one person leaves it open for another, so these count as neutral too: otherwise the
-    wording of the premise alone would tell neutral pairs from the rest.
-    """
-    neutral = tuple(premise.removeprefix(">") for premise in pattern.neutral)
-    if family not in ONE_RECEIVER:
-        neutral += _of_another(pattern)
-    specific = tuple(premise[1:] for premise in pattern.neutral if premise.startswith(">"))
-    return pattern.entailing, neutral, pattern.contradicting, specific
-
-
-def _of_another(pattern: Pattern) -> tuple[str, ...]:
-    """The deciding premises of a pattern, said of someone (or something) that its hypothesis is not about."""
-    subject = re.search(r"\{(\w)", pattern.hypothesis).group(1)
-    other = "y" if subject == "x" else "d"
-    return tuple(
-        re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
-        for premise in (*pattern.entailing, *pattern.contradicting)
-        if re.search(rf"\{{{subject}[.}}]", premise)
-        and f"{{{other}" not in premise
-        and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
-    )
-
-
 def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
     """A pair of which the given label is one of the two defensible ones."""
     label = rows["label"]
     kind = np.where(label == N, rng.integers(2, size=len(label)), label // 2)  # 0: E or N, 1: N or C
-    table = np.array([entry[:3] for entry in AMBIGUOUS], dtype=object)
-    kinds = [np.flatnonzero([entry[3] == pair for entry in AMBIGUOUS]) for pair in ("EN", "NC")]
+    table = np.array([(each["family"], each["premise"], each["hypothesis"]) for each in AMBIGUOUS], dtype=object)
+    kinds = [np.flatnonzero([side in each["labels"] for each in AMBIGUOUS]) for side in (LABELS[E], LABELS[C])]
     pick = np.where(kind == 0, rng.choice(kinds[0], len(kind)), rng.choice(kinds[1], len(kind)))
     return table[pick, 0], table[pick, 1], table[pick, 2]
 
@@ -294,8 +234,5 @@ def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
 
 def _sentence(clauses: Column) -> Column:
     """Clauses with a capital first letter and a full stop."""
-    column = pa.array(clauses, type=pa.large_string())
-    first = pc.utf8_upper(pc.utf8_slice_codeunits(column, 0, 1))
-    rest = pc.utf8_slice_codeunits(column, 1)
-    whole = pc.binary_join_element_wise(first, rest, pa.scalar("", pa.large_string()))
-    return whole.to_numpy(zero_copy_only=False).astype(object) + "."
+    text = pd.Series(clauses, dtype="str")
+    return (text.str[:1].str.upper() + text.str[1:] + ".").to_numpy(dtype=object)
