@@ -181,6 +181,20 @@ class Corpus:
         names = np.array(self.classes, dtype=object)[rows["label"]]
         return rows[["premise", "hypothesis", *extra]].assign(label=names).reset_index(drop=True)
 
+    def points(self, *, texts: bool = False, most: int = 5_000, letters: int = 120) -> pd.DataFrame:
+        """What an interactive figure says of an example: columns position, label (in words), premise, hypothesis.
+
+        The texts are those of `examples` alone, the others missing; with ``texts``, for a user's own corpus, all of
+        them, cut to ``letters``. Of more than ``most`` examples, a random part with the same examples in it.
+        """
+        shown = self.table.index.isin(self.table.drop_duplicates("label").index)
+        order = np.lexsort((np.random.default_rng(0).random(len(self)), ~shown))
+        position = np.sort(order[:most])
+        table = self.table.loc[position, ["premise", "hypothesis"]].apply(lambda column: column.str.slice(stop=letters))
+        table.loc[~(shown[position] | texts)] = None
+        table.insert(0, "label", np.array(self.classes, dtype=object)[self.labels[position]])
+        return table.rename_axis("position").reset_index()
+
     def report(self) -> pd.DataFrame:
         """What is here and what was left out: one row per count; columns corpus, split, source, kind, what, count.
 

@@ -35,7 +35,7 @@ def as_text(value: str) -> str:
 def fill(template: str, values: Mapping[str, object]) -> str:
     """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities.
 
-    Text among the values is shown as text (`as_text`); what is Markdown by intent comes as IPython's ``Markdown("...")``.
+    Text among the values is shown as text (`as_text`); what is meant as Markdown comes as IPython's ``Markdown``.
     A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a table's row.
     """
     fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)

@@ -127,3 +127,17 @@ def test_examples_are_the_first_of_each_class():
     shown = Corpus(table, "mine", "train").examples(extra=["uid"])
     assert shown["uid"].tolist() == ["a", "c", "d"]
     assert shown["label"].tolist() == ["neutral", "entailment", "contradiction"]
+
+
+def test_points_carry_the_examples_alone_or_all_texts():
+    whole = corpus()
+    told = whole.points()
+    examples = whole.examples()
+    assert list(told.columns) == ["position", "label", "premise", "hypothesis"]
+    assert len(told) == len(whole)
+    assert told["premise"].notna().sum() == len(examples)
+    assert list(told.dropna()["hypothesis"]) == list(examples["hypothesis"])
+    assert whole.points(texts=True)["premise"].notna().all()
+    few = whole.points(most=len(examples))
+    assert few["premise"].notna().all(), "a part keeps the examples"
+    assert whole.points(texts=True, letters=3)["premise"].str.len().max() <= 3
