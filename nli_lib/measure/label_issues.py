@@ -32,6 +32,14 @@ def label_issues(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     return find_label_issues(labels, softmax(logits, axis=1), n_jobs=1)
 
 
+def named_by_cleanlab(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.bool_], list[str]]:
+    """`label_issues`, and why there are none: without cleanlab, or where it cannot work, nothing is named."""
+    try:
+        return label_issues(logits, labels), []
+    except LabelIssuesError as error:
+        return np.zeros(len(np.asarray(labels)), dtype=bool), [str(error)]
+
+
 def self_confidence(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     """Probability of the label, (N,), 0 to 1; a low one speaks against the label. cleanlab ranks by it by default.
 

@@ -64,15 +64,15 @@ class Skill(NamedTuple):
         return self.accuracy.low > self.majority
 
     @property
-    def warning(self) -> str:
-        """What to say wherever these models judge labels: empty where they have learnt the task."""
-        if self.learnt:
-            return ""
-        return (
-            f"The models have not learnt the task: they predict {self.accuracy.value:.1%} of {self.accuracy.n:,} "
-            f"labels that they did not train on; the majority label alone would predict {self.majority:.1%}. What they "
-            "contradict says nothing about the labels."
-        )
+    def words(self) -> str:
+        """One sentence for a page, a console or a file; a second one warns where nothing was learnt."""
+        (right, low, high, n, *_), most = self.accuracy, self.majority
+        said = f"The models predict {right:.1%} [{low:.1%}, {high:.1%}] of {n:,} labels that they did not train on"
+        said += f"; always giving the majority label would predict {most:.1%}."
+        if not self.learnt:
+            said += " That is no better: these models have not learnt the task, and what they contradict says nothing"
+            said += " about the labels."
+        return said
 
 
 def skill(correct: int, n: int, majority: float, *, seeds: int = 1) -> Skill:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
-from nli_lib.measure.consensus import judge, suspects, threshold_rule
+from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, judge, suspects, threshold_rule
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import percentile_interval, with_wilson
+from nli_lib.report.inference import percentile_interval, t_interval, with_wilson
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
+TWIN = "random twin: any pair labelled entailment"
 NONE = 6.0  # stands for "no threshold" where a number is needed
 
 
@@ -33,6 +35,42 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return with_wilson(counted[counted["n"] > 0], "wrong", value="share")
 
 
+def shares_by_gap(
+    judged: pd.DataFrame, labels: pd.DataFrame, *, edges: Sequence[float] = EDGES, above: Sequence[float] = (2, 4)
+) -> pd.DataFrame:
+    """`error_shares` of the P1G0 mismatches by intervals of the gap, above some gaps, and of their random twin.
+
+    judged  truth, kind, gap, wrong and perhaps seed, one row a mismatch; labels: truth, label, n, wrong, the counts of
+            all labels on trial. The twin's title is `TWIN`: any pair labelled entailment.
+    Columns: truth, title, n, wrong, share, low, high.
+    """
+    focus = judged[judged["kind"] == PRUNED].sort_values(["truth", "gap"])
+    names = [f"gap {low} to {high}" for low, high in pairwise(edges)] + [f"gap {edges[-1]} or more"]
+    bands = pd.cut(focus["gap"], [*edges, np.inf], right=False, labels=names).astype(str)
+    parts = [
+        focus.assign(title=bands),
+        *(focus[focus["gap"] > edge].assign(title=f"gap above {edge}") for edge in above),
+    ]
+    twin = with_wilson(labels[labels["label"] == 0].assign(title=TWIN), "wrong", value="share")
+    return pd.concat(
+        [error_shares(pd.concat(parts), ["truth", "title"]), twin.drop(columns="label")], ignore_index=True
+    )
+
+
+def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequence[float] = (2,)) -> pd.DataFrame:
+    """`error_shares` of each kind of mismatch, at any gap and above some, and of its random twin: any pair so labelled.
+
+    Arguments as `shares_by_gap`. Columns: truth, condition, kind, n, wrong, share, low, high.
+    """
+    judged = judged[judged["kind"] != AGREE].sort_values(["truth", "kind"])
+    parts = [judged.assign(condition="any gap")]
+    parts += [judged[judged["gap"] > edge].assign(condition=f"gap above {edge}") for edge in above]
+    kinds = pd.DataFrame({"kind": KINDS, "label": [int(kind[-1]) for kind in KINDS]})
+    twin = with_wilson(labels, "wrong", value="share").merge(kinds, on="label").drop(columns="label")
+    twin = twin.assign(condition="random twin: any pair with that label")
+    return pd.concat([error_shares(pd.concat(parts), ["truth", "condition", "kind"]), twin], ignore_index=True)
+
+
 def threshold_estimate(
     gap: ArrayLike, wrong: ArrayLike, *, edges: Sequence[float] = EDGES, resamples: int = 1000, seed: int = 0
 ) -> tuple[Estimate, float]:
@@ -46,6 +84,12 @@ def threshold_estimate(
         NONE if (edge := threshold_rule(gap[at], wrong[at], edges)) is None else edge for at in (slice(None), *rows)
     )
     return percentile_interval(value, np.array(draws), n=len(gap)), float(np.mean(np.array(draws) == NONE))
+
+
+def fold_accuracy(way: str, fold: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
+    """How many predictions are right in each fold: way, fold, n, correct; `fold` (N,), `correct` (N,) bool."""
+    table = pd.DataFrame({"way": way, "fold": np.asarray(fold), "correct": np.asarray(correct)})
+    return table.groupby(["way", "fold"])["correct"].agg(n="size", correct="sum").reset_index()
 
 
 def climb(by_fold: pd.DataFrame, *, sessions: int = 2, resamples: int = 2000, seed: int = 0) -> Estimate:
@@ -63,6 +107,22 @@ def climb(by_fold: pd.DataFrame, *, sessions: int = 2, resamples: int = 2000, se
         for row in (correct, *draws)
     )
     return percentile_interval(value, np.array(slopes), n=int(n.sum()))
+
+
+def split_effect(leak: pd.DataFrame) -> pd.DataFrame:
+    """What splitting premises between folds changes: quantity, whole, split, difference, low, high, one row each.
+
+    leak: seed, way ("fresh models, whole premises" and "fresh models, random folds"), n, and the counts right and
+    sibling: predictions that are right, and that are a label which the premise has in another of the random folds.
+    The differences are taken within a seed; t interval over the seeds, NaN where there is one. Empty without `leak`.
+    """
+    shares = leak[["right", "sibling"]].div(leak["n"], axis=0).groupby([leak["way"], leak["seed"]]).first()
+    rows = []
+    for quantity in shares if len(shares) else ():
+        whole, split = (shares.loc[f"fresh models, {way}", quantity] for way in ("whole premises", "random folds"))
+        value, low, high, *_ = t_interval(split - whole)
+        rows.append((quantity, whole.mean(), split.mean(), value, low, high))
+    return pd.DataFrame(rows, columns=["quantity", "whole", "split", "difference", "low", "high"])
 
 
 def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFrame:

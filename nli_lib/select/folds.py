@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold
@@ -16,8 +19,8 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
 
     Raises `ValueError` where there are fewer examples (or groups) than folds, and where the examples outside some fold
     lack a label that stands in it: a model cannot predict what it never saw.
-    Source: the consensus cleaning paper section 3 (E5). *Departures*: the paper states neither seed nor shuffling nor grouping; both ways
-    are offered.
+    Source: the consensus cleaning paper section 3 (E5). *Departures*: the paper states neither seed nor shuffling nor
+    grouping; both ways are offered.
     """
     gold = np.asarray(labels)
     if gold.ndim != 1:
@@ -47,7 +50,42 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     return fold
 
 
-def labels_beside(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:
+class Folding(NamedTuple):
+    """One way of cross-scoring: `fold` (N,), the folds in a row that a model is reused for (`learn.cross.cross_score`),
+    and `siblings` (N, C), the `sibling_labels` of random folds drawn with the same seed."""
+
+    seed: int
+    way: str
+    fold: NDArray[np.int64]
+    reuse_model_for: int
+    siblings: NDArray[np.bool_]
+
+
+def ways_of_folding(labels: ArrayLike, groups: ArrayLike, *, count: int, seeds: Iterable[int]) -> list[Folding]:
+    """Ways of cross-scoring to compare: fresh models on folds of whole groups and on random folds, with every
+    seed, and, with the first, one model carried through the folds in two sessions, as the consensus cleaning paper's
+    numbers show."""
+    ways = []
+    for place, seed in enumerate(seeds):
+        whole = folds(labels, groups=groups, count=count, seed=seed)
+        random = folds(labels, count=count, seed=seed)
+        siblings = sibling_labels(labels, groups, random)
+        ways.append(Folding(seed, "fresh models, whole premises", whole, 1, siblings))
+        ways.append(Folding(seed, "fresh models, random folds", random, 1, siblings))
+        if place == 0:
+            ways.append(Folding(seed, "carried model", whole, (count + 1) // 2, siblings))
+    return ways
+
+
+def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray[np.bool_]:
+    """A random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them where N is less."""
+    parts = round(len(np.asarray(labels)) / size) if size else 0
+    if parts < 2:
+        return np.ones(len(np.asarray(labels)), dtype=bool)
+    return folds(labels, groups=groups, count=parts) == 0
+
+
+def sibling_labels(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:
     """(N, C): does an example of the same group, in another fold, hold label c?
 
     labels (N,) from 0 to C - 1, groups (N,) such as premises, fold (N,). What the model that scores an example has seen

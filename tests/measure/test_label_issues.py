@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from nli_lib.measure.label_issues import LabelIssuesError, label_issues, self_confidence
+from nli_lib.measure.label_issues import LabelIssuesError, label_issues, named_by_cleanlab, self_confidence
 
 
 @pytest.fixture
@@ -45,3 +45,5 @@ def test_without_cleanlab_it_says_what_to_install(flipped, monkeypatch):
     monkeypatch.setitem(sys.modules, "cleanlab.filter", None)
     with pytest.raises(LabelIssuesError, match="pip install"):
         label_issues(*flipped[:2])
+    named, reasons = named_by_cleanlab(*flipped[:2])
+    assert not named.any() and "pip install" in reasons[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.select.folds import folds, labels_beside
+from nli_lib.select.folds import folds, sample_of_groups, sibling_labels, ways_of_folding
 
 LABELS = np.arange(103) % 3
 
@@ -48,23 +48,46 @@ def test_as_many_folds_as_examples_leaves_one_out():
     assert sorted(folds(np.array([0, 0, 1, 1]), count=4).tolist()) == [0, 1, 2, 3]
 
 
-def test_labels_beside_by_hand():
+def test_sibling_labels_by_hand():
     """One premise with labels 0, 1, 2 in folds 0, 0, 1; another alone."""
-    beside = labels_beside([0, 1, 2, 1], ["a", "a", "a", "b"], [0, 0, 1, 1])
+    beside = sibling_labels([0, 1, 2, 1], ["a", "a", "a", "b"], [0, 0, 1, 1])
     assert beside.tolist() == [[False, False, True], [False, False, True], [True, True, False], [False] * 3]
 
 
-def test_labels_beside_as_defined():
+def test_sibling_labels_as_defined():
     random = np.random.default_rng(0)
     labels, groups, fold = random.integers(0, 3, 200), random.integers(0, 60, 200), random.integers(0, 5, 200)
     others = [(groups == groups[at]) & (fold != fold[at]) for at in range(200)]
     expected = [[any(other & (labels == label)) for label in range(3)] for other in others]
-    assert np.array_equal(labels_beside(labels, groups, fold), expected)
+    assert np.array_equal(sibling_labels(labels, groups, fold), expected)
     order = random.permutation(200)
-    assert np.array_equal(labels_beside(labels[order], groups[order], fold[order]), np.array(expected)[order])
+    assert np.array_equal(sibling_labels(labels[order], groups[order], fold[order]), np.array(expected)[order])
 
 
 def test_nothing_is_beside_where_no_group_is_split():
     premises = [f"premise {i // 3}" for i in range(len(LABELS))]
-    assert not labels_beside(LABELS, premises, folds(LABELS, groups=premises)).any()
-    assert labels_beside(LABELS, premises, folds(LABELS)).any()
+    assert not sibling_labels(LABELS, premises, folds(LABELS, groups=premises)).any()
+    assert sibling_labels(LABELS, premises, folds(LABELS)).any()
+
+
+def test_three_ways_of_folding_and_the_carried_one_once():
+    labels, premises = np.arange(60) % 3, np.arange(60) // 3
+    ways = ways_of_folding(labels, premises, count=5, seeds=[0, 1])
+    assert [(way.seed, way.way, way.reuse_model_for) for way in ways] == [
+        (0, "fresh models, whole premises", 1),
+        (0, "fresh models, random folds", 1),
+        (0, "carried model", 3),
+        (1, "fresh models, whole premises", 1),
+        (1, "fresh models, random folds", 1),
+    ]
+    assert (ways[0].fold == ways[2].fold).all() and (ways[0].siblings == ways[1].siblings).all()
+    assert not sibling_labels(labels, premises, ways[0].fold).any() and ways[1].siblings.any()
+    assert ways_of_folding(labels, premises, count=5, seeds=()) == []
+
+
+def test_a_sample_of_whole_premises():
+    labels, premises = np.arange(60) % 3, np.arange(60) // 3
+    sample = sample_of_groups(labels, premises, 20)
+    assert sample.sum() == pytest.approx(20, abs=3)
+    assert not set(premises[sample]) & set(premises[~sample])
+    assert sample_of_groups(labels, premises, 100).all() and sample_of_groups(labels, premises, 0).all()
