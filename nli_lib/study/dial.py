@@ -1,96 +1,109 @@
-"""The dial: what a scale means for each part of the study."""
+"""The dial: what a scale means for each part of the study. The values stand in `scales/<scale>.yaml`.
+
+A notebook reads them from `study.dial`, which notes every key with its value for the record; so a new key makes no
+recorded chapter stale. A new chapter adds its keys to the section of its part, here and in the three files.
+"""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nli_lib.errors import UserError
+
+SCALES = ("smoke", "small", "full")
+FOLDER = Path(__file__).parent / "scales"
 
 
-class Scale(BaseModel):
-    """One setting of the dial: which corpus, how much of it, which encoder, how many seeds."""
+class DialError(UserError, ValueError):
+    """A scale's file is malformed, or has no such key; the message names both."""
+
+
+class Part(BaseModel):
+    """Keys that belong together. A key that is not declared is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Wanli(Part):
+    compared: dict[str, str] = Field(description="corpora set beside each other, each with its split")
+    compared_limit: int | None = Field(description="pairs of each of them that a model is trained on; None takes all")
+    text_limit: int | None = Field(description="pairs of each of them where only the text is read; None takes all")
+
+
+class Zfilter(Part):
+    trainings: int | None = Field(description="trainings on each filtered corpus; None takes one for each seed")
+
+
+class Consensus(Part):
+    limit: int | None = Field(description="training pairs that are searched for label errors; None takes all")
+    folds: int
+    threshold: float = Field(description="gap of the logits above which a mismatch is pruned")
+    ways_pairs: int = Field(description="pairs on which ways of folding are compared; 0 compares none")
+    other_ways: int = Field(description="trainings of each other way of pruning, and of its twin")
+    model: str | None = Field(None, description="encoder, where it is not the scale's")
+    learning_rate: float | None = Field(None, description="learning rate, where it is not the scale's")
+
+
+class Difficulty(Part):
+    corpora: dict[str, tuple[str, str]] = Field(description="corpus -> the split that is sorted, the one to train on")
+    limit: int | None = Field(description="pairs of each of those splits; None takes all")
+    encoders: tuple[str, str] = Field(description="two encoders of different families, set beside each other")
+    encoders_limit: int | None = Field(description="pairs that each of the two is trained on; None takes all")
+    encoders_epochs: int
+    subsets: list[str] | None = Field(description="training subsets, by name; None takes the paper's nine")
+    inversion: dict[str, tuple[str, str]] = Field(description="sets whose premise and hypothesis the paper swapped")
+    released_stress: bool = Field(description="whether the released files of the stress test are used too")
+
+
+class Scale(Part):
+    """One setting of the dial: which corpus, how much of it, which encoder, how many seeds; then a section a part."""
 
     corpus: str
     train_split: str
     test_split: str
     limit: int | None = Field(description="training pairs; None takes all")
     suite_limit: int | None = Field(description="pairs of each evaluation set; None takes all")
-    compared: dict[str, str] = Field(description="corpora set beside each other as in WANLI, each with its split")
-    compared_limit: int | None = Field(description="pairs of each compared corpus that a model is trained on")
-    characterised: dict[str, tuple[str, str]] = Field(
-        description="corpora sorted by difficulty as in the difficulty paper: the split that is sorted, and the one to train on"
-    )
-    characterised_limit: int | None = Field(description="pairs of each of those splits; None takes all")
-    encoders: tuple[str, str] = Field(description="two encoders of different families, set beside each other")
-    encoders_limit: int | None = Field(description="pairs that each of the two is trained on; None takes all")
-    cleaned_limit: int | None = Field(description="training pairs that are searched for label errors; None takes all")
-    cleaner: dict[str, str | float] = Field(
-        {}, description="encoder and learning rate of the consensus cleaning paper, if not the scale's"
-    )
     model: str
     epochs: int
     learning_rate: float
     seeds: int
+    wanli: Wanli
+    zfilter: Zfilter
+    consensus: Consensus
+    difficulty: Difficulty
 
 
-SCALES = {
-    "smoke": Scale(
-        corpus="planted",
-        train_split="train",
-        test_split="test",
-        limit=1_200,
-        suite_limit=500,
-        compared={"planted": "train"},
-        compared_limit=1_200,
-        characterised={"planted": ("test", "train")},
-        characterised_limit=300,
-        encoders=("minilm", "smollm2-6"),
-        encoders_limit=100,
-        cleaned_limit=300,
-        model="minilm",
-        epochs=3,
-        learning_rate=2e-4,
-        seeds=2,
-    ),
-    "small": Scale(
-        corpus="snli",
-        train_split="validation",
-        test_split="test",
-        limit=None,
-        suite_limit=None,
-        compared={"mnli": "validation_matched", "wanli": "train"},
-        compared_limit=3_000,
-        characterised={"snli": ("test", "validation"), "mnli": ("validation_matched", "validation_mismatched")},
-        characterised_limit=None,
-        encoders=("minilm", "smollm2-6"),
-        encoders_limit=3_000,
-        cleaned_limit=None,
-        model="minilm",
-        epochs=4,
-        learning_rate=1e-4,
-        seeds=3,
-    ),
-    "full": Scale(
-        corpus="snli",
-        train_split="train",
-        test_split="test",
-        limit=None,
-        suite_limit=None,
-        compared={"mnli": "train", "wanli": "train"},
-        compared_limit=None,
-        characterised={
-            "snli": ("test", "train"),
-            "mnli": ("validation_matched", "train"),
-            "fever": ("validation", "train"),
-        },
-        characterised_limit=None,
-        encoders=("roberta-base", "deberta-v3-base"),
-        encoders_limit=None,
-        cleaned_limit=None,
-        cleaner={"model": "electra-small", "learning_rate": 5e-5},
-        model="roberta-large",
-        epochs=5,
-        learning_rate=1e-5,
-        seeds=5,
-    ),
-}
+@functools.lru_cache
+def read_scale(name: str, folder: Path = FOLDER) -> Scale:
+    """The values of one scale. Raises `DialError` naming the file and the key."""
+    path = folder / f"{name}.yaml"
+    try:
+        return Scale.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DialError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (OSError, yaml.YAMLError) as error:
+        raise DialError(f"{path}: {error}") from None
+
+
+class Dial:
+    """A scale as a notebook reads it: `note(key, value)` is called for every value read, sections as "wanli.key"."""
+
+    def __init__(self, part: Part, note: Callable[[str, Any], None], section: str = ""):
+        self._part, self._note, self._section = part, note, section
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in type(self._part).model_fields:
+            known = ", ".join(type(self._part).model_fields)
+            raise AttributeError(f"the dial has no key {self._section}{name}; there are: {known}")
+        value = getattr(self._part, name)
+        if isinstance(value, Part):
+            return Dial(value, self._note, f"{self._section}{name}.")
+        self._note(f"{self._section}{name}", self._part.model_dump(mode="json")[name])
+        return value

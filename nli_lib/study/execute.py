@@ -30,7 +30,7 @@ from traitlets.config import Config
 from nli_lib import paths
 from nli_lib.store import now
 from nli_lib.study import manifest as records
-from nli_lib.study.notebook import NOTEBOOK_FILE, RUN_PID, TOKEN
+from nli_lib.study.notebook import DRAW, NOTEBOOK_FILE, RUN_PID, TOKEN
 
 LONGEST_SOCKET = 90  # a Unix socket's path holds about 100 characters
 
@@ -47,7 +47,7 @@ class Job:
     token: str
     parameters: dict = field(default_factory=dict)
     limit: float | None = None
-    show: bool = False  # only the showing half is drawn, for the book: the record is left alone
+    show: bool = False  # drawn for the book, without the cells tagged `measure`: the record is left alone
 
 
 class Stopped(BaseException):
@@ -127,28 +127,46 @@ def verdict_on_end(job: Job) -> tuple[str, str]:
 
 
 class _Progress:
-    """Tells the runner, one JSON line each, which code cell starts."""
+    """Tells the runner, one JSON line each, how far the notebook is and below which heading."""
 
-    def __init__(self, cells: int):
-        self.cells, self.at, self.line = cells, 0, ""
+    def __init__(self, cells: list[dict]):
+        self.cells = sum(cell["cell_type"] == "code" and bool("".join(cell["source"]).strip()) for cell in cells)
+        self.at, self.line, self.heading = 0, "", "the beginning"
 
     def __call__(self, cell: dict, cell_index: int) -> None:
-        injected = "injected-parameters" in cell["metadata"].get("tags", [])
-        if cell["cell_type"] == "code" and cell["source"].strip() and not injected:
+        if cell["cell_type"] == "markdown":
+            headings = re.findall(r"^#+ +(.+)$", cell["source"], re.MULTILINE)
+            self.heading = headings[-1].strip() if headings else self.heading
+        elif cell["source"].strip() and "injected-parameters" not in cell["metadata"].get("tags", []):
             self.at += 1
             self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
-            print(json.dumps({"cell": self.at, "of": self.cells, "line": self.line}), flush=True)
+            done = (self.at - 1) / self.cells
+            print(json.dumps({"at": f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)"}), flush=True)
 
     def __str__(self) -> str:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
 def _socket_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="nli-"))
+    """A new folder for the kernel's sockets. Those of workers that were killed are removed first."""
+    for left in Path(tempfile.gettempdir()).glob("nli-*-*"):
+        number = left.name.split("-")[1]
+        if number.isdigit() and not records.alive(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-"))
     if len(str(folder)) > LONGEST_SOCKET:
         folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="nli-", dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-", dir="/tmp"))
     return folder
+
+
+def _without_measuring(job: Job, cells: list[dict]) -> str:
+    """A copy of the notebook that draws from the tables alone: the path of the copy."""
+    notebook = json.loads(Path(job.source).read_text(encoding="utf-8"))
+    notebook["cells"] = [cell for cell in cells if "measure" not in cell["metadata"].get("tags", [])]
+    copy = Path(job.output).with_suffix(".show.ipynb")
+    copy.write_text(json.dumps(notebook), encoding="utf-8")
+    return str(copy)
 
 
 def _kill_kernel() -> None:
@@ -178,12 +196,12 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, progress: _Progress, sockets: Path) -> None:
+def _execute(job: Job, source: str, progress: _Progress, sockets: Path) -> None:
     import papermill
 
     with Path(job.log).open("w", encoding="utf-8") as log:
         papermill.execute_notebook(
-            job.source,
+            source,
             job.output,
             parameters=job.parameters,
             kernel_name="python3",
@@ -203,10 +221,11 @@ def run(job: Job) -> tuple[str, str]:
     from papermill.exceptions import PapermillExecutionError
 
     cells = json.loads(Path(job.source).read_text(encoding="utf-8"))["cells"]
-    progress = _Progress(sum(c["cell_type"] == "code" and bool("".join(c["source"]).strip()) for c in cells))
+    source = _without_measuring(job, cells) if job.show else job.source
+    progress = _Progress(json.loads(Path(source).read_text(encoding="utf-8"))["cells"])
     sockets, kills = _socket_folder(), oom_kills()
     try:
-        _execute(job, progress, sockets)
+        _execute(job, source, progress, sockets)
     except PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
@@ -229,6 +248,7 @@ def main() -> None:
     """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
+    os.environ[DRAW] = "1" if job.show else ""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
     Path(job.output).parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}

@@ -7,25 +7,21 @@ taken from papermill, which marks a notebook whose kernel died as completed.
 
 from __future__ import annotations
 
-import ast
-import functools
 import hashlib
-import io
 import json
 import os
 import re
-import sys
-import tokenize
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from nli_lib import paths
 from nli_lib.store import write_json
-from nli_lib.study.dial import SCALES
-from nli_lib.study.parameters import CORPORA
+from nli_lib.study.dial import read_scale
+from nli_lib.study.parameters import is_own_file, own_path
 
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
@@ -33,19 +29,43 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 # Packages that decide numbers: a record made with other versions than the pins is from another environment.
 DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", "transformers", "sentence-transformers")
 
-# Modules on top of the house: they draw or manage and change no recorded number.
-SHOWING = {"study", "paths"}
-RECKONING = {
-    "evaluate",
-    "inference",
-    "contrasts",
-    "retrieval",
-}  # the modules of report/ whose numbers are recorded; the others draw
+NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
-LIBRARY = Path(__file__).resolve().parents[1]
 
-# Parameters that change no number: where the corpora lie, and which half is asked for.
-NEUTRAL = {"DATA_DIR", "SHOW_ONLY"}
+class Manifest(TypedDict, total=False):
+    """What one file holds; a run that was cut short lacks the last of it."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")
+
+    notebook: str
+    study: str
+    state: str
+    reason: str
+    pid: int | None
+    token: str | None
+    started: str
+    ended: str
+    seconds: float
+    device: str
+    seeds: list[int]
+    parameters: dict[str, object]
+    environment: dict[str, str]
+    cells: str | None  # digest of the measuring cells; for this and the next three see `standing.code_of`
+    roots: list[str]
+    modules: dict[str, str]
+    defaults: dict[str, object]
+    dial: dict[str, object]  # keys of the dial that were read, with their values
+    recipes: dict[str, dict[str, object]]  # recipes that were used
+    corpora: dict[str, dict[str, object]]  # every corpus and suite that was read: digest, rows, source
+    corpus_file: str | None  # digest of a user's own file
+    inputs: dict[str, str]  # digests of the tables of other notebooks that were read
+    gathered: dict[str, list[str]]  # part -> notebooks whose tables were gathered
+    declared: dict[str, str]  # digests of the files of the book that were read
+    outputs: dict[str, str]  # digests of the tables that were written
+    confirmed: list[dict[str, object]]  # see `standing.confirm`
+
+
+_MANIFEST = TypeAdapter(Manifest)
 
 
 def study_name(scale: str, corpus: str | None) -> str:
@@ -53,10 +73,10 @@ def study_name(scale: str, corpus: str | None) -> str:
 
     A file's name is followed by four digits that stand for its place, so that two files of one name are two studies.
     """
-    if corpus in (None, SCALES[scale].corpus):
+    if corpus in (None, read_scale(scale).corpus):
         return scale
     words = [scale, re.sub(r"[^A-Za-z0-9_]+", "-", Path(corpus).name.split(".")[0])]
-    if corpus not in CORPORA:
+    if is_own_file(corpus):
         words.append(digest_bytes(str(Path(corpus).expanduser().resolve()).encode())[:4])
     return "-".join(words)
 
@@ -65,15 +85,20 @@ def record_path(notebook: str, study: str) -> Path:
     return paths.RESULTS / study / f"{notebook}.json"
 
 
-def read(notebook: str, study: str) -> dict:
+def read(notebook: str, study: str) -> Manifest:
     """The stored record, or {"state": "never run"}; one that cannot be read says so in its state's reason."""
     path = record_path(notebook, study)
+    unread = {"notebook": notebook, "study": study}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return _MANIFEST.validate_python({**unread, **json.loads(path.read_text(encoding="utf-8"))})
     except FileNotFoundError:
-        return {"notebook": notebook, "study": study, "state": NEVER}
-    except (OSError, ValueError) as error:
-        return {"notebook": notebook, "study": study, "state": "unreadable", "reason": f"{path}: {error}"}
+        return {**unread, "state": NEVER}
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (OSError, ValueError, TypeError) as error:
+        reason = str(error)
+    return {**unread, "state": "unreadable", "reason": f"{path}: {reason}; delete it and run the notebook again"}
 
 
 def write(record: Mapping) -> None:
@@ -113,157 +138,16 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def digest_cells(path: Path) -> str:
-    """Digest of a notebook's code cells. Parameters count apart (their values do), prose and outputs not at all."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    parts = []
-    for cell in cells:
-        tags = cell.get("metadata", {}).get("tags", [])
-        if cell["cell_type"] == "code" and not {"parameters", "injected-parameters"} & set(tags):
-            parts.append("".join(cell["source"]).strip())
-    return digest_bytes("\0".join(parts).encode())
-
-
-def _docstring_lines(source: str) -> set[int]:
-    lines: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if ast.get_docstring(node, clean=False) is not None:
-                lines.update(range(first.lineno, first.end_lineno + 1))
-    return lines
-
-
-@functools.lru_cache(maxsize=256)
-def _digest_code(path: Path, modified: int) -> str:
-    source = path.read_text(encoding="utf-8")
-    kept = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            kept[row - 1] = kept[row - 1][:column]
-    prose = _docstring_lines(source)
-    lines = [line.rstrip() for number, line in enumerate(kept, 1) if number not in prose and line.strip()]
-    return digest_bytes("\n".join(lines).encode())
-
-
-def digest_module(name: str) -> str:
-    """Digest of a module's code, comments and docstrings left out: a better explanation makes no result stale."""
-    stem = LIBRARY.parent.joinpath(*name.split("."))
-    path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
-    return _digest_code(path, path.stat().st_mtime_ns) if path.is_file() else "missing"
-
-
-def _measures(name: str) -> bool:
-    house, _, rest = name.partition(".")
-    room, _, module = rest.partition(".")
-    return house == "nli_lib" and bool(rest) and room not in SHOWING and (room != "report" or module in RECKONING)
-
-
-def measuring_modules() -> dict[str, str]:
-    """Digest of every module of the library that this process has imported and that can change a number."""
-    return {name: digest_module(name) for name in sorted(sys.modules) if _measures(name)}
-
-
-# ---------------------------------------------------------------- does it still stand?
-
-
-def _changes(what: str, then: Mapping, now: Mapping) -> list[str]:
-    return [
-        f"{what} {name} {'changed' if name in then and name in now else 'is new' if name in now else 'is gone'}"
-        for name in sorted(then.keys() | now.keys())
-        if then.get(name) != now.get(name)
-    ]
-
-
-def declared_same(modules: Mapping[str, str]) -> dict[str, str]:
-    """The digests of `modules`, each followed to the newest code that is declared to give the same numbers.
-
-    A faster way to the same numbers need not make a recorded study stale. `book/same_numbers.yaml` declares such a
-    change: the module, its digest before (`was`) and after (`now`), why, and how it was checked. A notebook whose
-    showing half changed stands there as "notebooks/<its name>", with the digests of its cells. Anything not declared
-    there counts as a change.
-    """
-    path = paths.BOOK / "same_numbers.yaml"
-    told = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-    steps = {(each["module"], each["was"]): each["now"] for each in told or ()}
-    newest = {}
-    for name, digest in modules.items():
-        seen = set()
-        while (name, digest) in steps and digest not in seen:
-            seen.add(digest)
-            digest = steps[name, digest]
-        newest[name] = digest
-    return newest
-
-
-def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
-    """Tables that a run read or wrote and that are no longer what they were."""
-    reasons = []
-    for name, digest in record.get(kind, {}).items():
-        path = paths.RESULTS / name
-        if not path.is_file():
-            reasons.append(f"{name}, which it {verb}, is missing")
-        elif digest_file(path) != digest:
-            reasons.append(f"{name}, which it {verb}, changed")
-    return reasons
-
-
 def notebooks_with(part: str, study: str) -> list[str]:
     """Names of the notebooks that have recorded a table `part` in this study, sorted."""
     folder = paths.RESULTS / study
     return sorted({path.name.split(".")[0] for path in folder.glob(f"*.{part}.*") if path.name[0] != "."})
 
 
-def _changed_sources(record: Mapping) -> list[str]:
-    """Tables that a run would gather now and did not then, and files of the book that it read and that changed."""
-    reasons = [
-        f"{name} has recorded {part} since"
-        for part, then in record.get("gathered", {}).items()
-        for name in notebooks_with(part, record["study"])
-        if name not in then
-    ]
-    for file, digest in record.get("declared", {}).items():
-        path = paths.BOOK / file
-        if not path.is_file() or digest_file(path) != digest:
-            reasons.append(f"{file} changed")
-    return reasons
-
-
-def corpus_file(corpus: str | None) -> str | None:
+def corpus_file(corpus: str | None, data_dir: str | None = None) -> str | None:
     """Digest of a user's own corpus file; None for the published corpora, which do not change."""
-    path = Path(corpus or "").expanduser()
-    return digest_file(path) if corpus and path.is_file() else None
-
-
-def _unnamed(parameters: Mapping) -> dict:
-    """The parameters, the scale's own corpus written as None also where it was asked for by name."""
-    scale = SCALES.get(parameters.get("SCALE"))
-    own = scale is not None and parameters.get("CORPUS") == scale.corpus
-    return {**parameters, **({"CORPUS": None} if own else {})}
-
-
-def why_stale(record: Mapping, notebook: Path, parameters: Mapping | None = None) -> list[str]:
-    """Reasons why a finished record no longer stands for the code at hand; empty when it does.
-
-    `parameters`: the values asked for now; None compares none (a status page asks for no particular values).
-    """
-    reasons = []
-    if parameters is not None:
-        then, now = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
-        names = sorted((then.keys() | now.keys()) - NEUTRAL)
-        reasons += [f"{n}: {then.get(n)!r} then, {now.get(n)!r} now" for n in names if then.get(n) != now.get(n)]
-    name = f"notebooks/{notebook.stem}"
-    if declared_same({name: record.get("cells")})[name] != digest_cells(notebook):
-        reasons.append("the notebook's code changed")
-    modules = declared_same(record.get("modules", {}))
-    reasons += _changes("module", modules, {name: digest_module(name) for name in modules})
-    reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
-    reasons += _changed_sources(record)
-    own = corpus_file(record.get("parameters", {}).get("CORPUS"))
-    if own and own != record.get("corpus_file"):
-        reasons.append(f"the corpus file {record['parameters']['CORPUS']} changed")
-    return reasons
+    path = own_path(corpus, data_dir) if corpus else None
+    return digest_file(path) if path else None
 
 
 def pins() -> dict[str, str]:

@@ -11,64 +11,65 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
+from nli_lib.errors import UserError
 from nli_lib.study.dial import SCALES
 
-# Corpora that `nli_lib.corpora.load.sources.load` knows by name; anything else in CORPUS is the path of a file.
-CORPORA = [
-    "planted", "snli", "mnli", "anli", "wanli", "hans", "fever", "sick",
-    "cad", "breaking_nli", "med", "qnli", "rte", "wnli", "chaosnli", "disco", "stress",
-]  # fmt: skip
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".gz")
-MOST_SEEDS = 20
-
-# What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values.
-Rule = type | tuple | list
+# What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values. With
+# None among them, as in (2, 100, None), None is allowed too: the scale's own value.
+Rule = type | tuple | list | UnionType
 
 STANDARD: dict[str, Rule] = {
     "SCALE": list(SCALES),
-    "CORPUS": str,
-    "SEEDS": (1, MOST_SEEDS),
-    "DATA_DIR": str,
-    "SHOW_ONLY": bool,
+    "CORPUS": str | None,
+    "SEEDS": (1, 20, None),
+    "DATA_DIR": str | None,
 }
-DEFAULTS = {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "DATA_DIR": None, "SHOW_ONLY": False}
-OPTIONAL = {"CORPUS", "SEEDS", "DATA_DIR"}  # None means: what the scale or the environment says
+DEFAULTS = {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "DATA_DIR": None}
 
 # Names that a running kernel puts beside the parameters.
 KERNEL_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython", "display"}
 
 
-class ParameterError(ValueError):
-    """A parameter is wrong; the message names it, what was given and what is allowed. Shown without a traceback."""
+class ParameterError(UserError, ValueError):
+    """A parameter is wrong; the message names it, what was given and what is allowed."""
 
-    def _render_traceback_(self) -> list[str]:
-        """What IPython prints: the message alone. The stack would only show our own checks."""
-        return [f"ParameterError: {self}"]
+
+def _without_none(rule: Rule) -> tuple[Rule, bool]:
+    """A rule, and whether it allows None."""
+    if isinstance(rule, UnionType):
+        return next(each for each in get_args(rule) if each is not NoneType), True
+    if isinstance(rule, tuple | list) and None in rule:
+        return type(rule)(each for each in rule if each is not None), True
+    return rule, False
+
+
+def _kind(rule: Rule) -> Any:
+    """A rule as a type that pydantic checks."""
+    rule, optional = _without_none(rule)
+    if isinstance(rule, list):
+        kind: Any = Literal[tuple(rule)]
+    elif isinstance(rule, tuple):
+        kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1])]
+    else:
+        kind = rule
+    return kind | None if optional else kind
 
 
 def wanted(rule: Rule) -> str:
     """A rule in words, for messages: what a parameter's value must be."""
+    rule, optional = _without_none(rule)
     if isinstance(rule, list):
-        return f"one of {', '.join(json.dumps(value) for value in rule)}"
-    if isinstance(rule, tuple):
-        kind = "a whole number" if isinstance(rule[0], int) else "a number"
-        return f"{kind} from {rule[0]} to {rule[1]}"
-    return {int: "a whole number", float: "a number", bool: "True or False", str: "text", list: "a list"}[rule]
-
-
-def _adapter(rule: Rule, optional: bool) -> TypeAdapter:
-    if isinstance(rule, list):
-        kind: Any = Literal[tuple(rule)]
+        words = f"one of {', '.join(json.dumps(value) for value in rule)}"
     elif isinstance(rule, tuple):
-        # strict turns "3" and True away where a number belongs; a whole number is welcome where a fraction may stand
-        kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1], strict=True)]
+        words = f"{'a whole number' if isinstance(rule[0], int) else 'a number'} from {rule[0]} to {rule[1]}"
     else:
-        kind = Annotated[rule, Field(strict=True)]
-    return TypeAdapter(kind | None if optional else kind)
+        words = {int: "a whole number", float: "a number", bool: "True or False", str: "text", list: "a list"}[rule]
+    return f"{words} or None" if optional else words
 
 
 def _shown(value: object) -> str:
@@ -76,34 +77,50 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _close(name: str, choices: list[str]) -> str:
-    near = difflib.get_close_matches(name.upper(), [choice.upper() for choice in choices], n=1, cutoff=0.6)
-    match = next((choice for choice in choices if near and choice.upper() == near[0]), None)
-    return f'; did you mean "{match}"?' if match else ""
+def close(name: object, choices: object) -> str:
+    """'; did you mean "..."?' when one of `choices` is near `name`, else ""."""
+    upper = {str(choice).upper(): choice for choice in choices}
+    near = difflib.get_close_matches(str(name).upper(), upper, n=1, cutoff=0.6)
+    return f'; did you mean "{upper[near[0]]}"?' if near else ""
 
 
-def _problem(name: str, rule: Rule, value: object) -> str | None:
-    """What is wrong with one value, or None."""
-    optional = name in OPTIONAL
-    try:
-        _adapter(rule, optional).validate_python(value)
-    except ValidationError:
-        hint = _close(value, rule) if isinstance(rule, list) and isinstance(value, str) else ""
-        return f"{name}: expected {wanted(rule)}{' or None' if optional else ''}, got {_shown(value)}{hint}"
-    return None
+def _told(error: Mapping, rules: Mapping[str, Rule]) -> str:
+    """One of pydantic's errors in our words."""
+    name = error["loc"][0]
+    if error["type"] == "extra_forbidden":
+        return f"{name}: no such parameter{close(name, rules)} (allowed: {', '.join(rules)})"
+    if error["type"] == "missing":
+        return f"{name}: declared, but the parameters cell does not set it"
+    hint = close(error["input"], rules[name]) if isinstance(rules[name], list) else ""
+    return f"{name}: expected {wanted(rules[name])}, got {_shown(error['input'])}{hint}"
+
+
+def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
+    """Where a user's own file lies, here or in the data folder; None for a corpus by name, and where there is none."""
+    path, folder = Path(corpus).expanduser(), data_dir or os.environ.get("NLI_DATA")
+    places = [path, *([Path(folder, path)] if folder else [])]
+    return next((place for place in places if place.is_file()), None) if is_own_file(corpus) else None
+
+
+def is_own_file(corpus: str) -> bool:
+    """Whether CORPUS is a user's own file and not a corpus by name: those have no ending."""
+    return bool(Path(corpus).suffix)
 
 
 def check_corpus(corpus: str | None, data_dir: str | None = None) -> str | None:
     """What is wrong with CORPUS, or None: it is a known name, or a file here or in the data folder."""
-    if corpus is None or corpus in CORPORA:
+    if corpus is None:
         return None
-    if corpus.endswith(SUFFIXES):
-        path, folder = Path(corpus).expanduser(), data_dir or os.environ.get("NLI_DATA")
-        there = path.is_file() or (folder and Path(folder, path).is_file())
-        return None if there else f"CORPUS: no such file: {path} (looked from {Path.cwd()})"
+    from nli_lib.corpora.load import reading, sources
+
+    if reading.kind(Path(corpus)):
+        there = own_path(corpus, data_dir)
+        return None if there else f"CORPUS: no such file: {corpus} (looked from {Path.cwd()})"
+    if corpus in sources.names():
+        return None
     return (
-        f"CORPUS: {_shown(corpus)} is neither a known corpus ({', '.join(CORPORA)}) "
-        f"nor a path ending in {', '.join(SUFFIXES)}{_close(corpus, CORPORA)}"
+        f"CORPUS: {_shown(corpus)} is neither a known corpus ({', '.join(sources.names())}) "
+        f"nor a file that ends in {', '.join(reading.SUFFIXES)}, or one of these and .gz{close(corpus, sources.names())}"
     )
 
 
@@ -113,20 +130,16 @@ def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None)
     `values` are names and values as given; `extra` declares a notebook's own parameters, which must all be given.
     """
     rules = {**STANDARD, **(extra or {})}
-    problems = [
-        f"{name}: no such parameter{_close(name, list(rules))} (allowed: {', '.join(rules)})"
-        for name in values
-        if name not in rules
-    ]
-    unset = [name for name in extra or () if name not in values]
-    problems += [f"{name}: declared, but the parameters cell does not set it" for name in unset]
-    filled = {**DEFAULTS, **{name: value for name, value in values.items() if name in rules}}
-    found = {name: _problem(name, rules[name], value) for name, value in filled.items()}
-    problems += [problem for problem in found.values() if problem]
-    if not found["CORPUS"] and (
-        wrong := check_corpus(filled["CORPUS"], filled["DATA_DIR"] if not found["DATA_DIR"] else None)
-    ):
-        problems.append(wrong)
+    fields = {name: (_kind(rule), DEFAULTS.get(name, ...)) for name, rule in rules.items()}
+    model = create_model("Parameters", __config__=ConfigDict(extra="forbid", strict=True), **fields)
+    try:
+        model.model_validate(dict(values))
+        problems = []
+    except ValidationError as error:
+        problems = list(dict.fromkeys(_told(each, rules) for each in error.errors()))
+    filled = {**DEFAULTS, **values}
+    if not any(problem.startswith(("CORPUS:", "DATA_DIR:")) for problem in problems):
+        problems += filter(None, [check_corpus(filled["CORPUS"], filled["DATA_DIR"])])
     if problems:
         raise ParameterError("\n".join(problems))
     return filled

@@ -1,12 +1,32 @@
-"""The papers' training recipes, where they differ from the defaults of `RunSpec`."""
+"""The papers' training recipes (`recipes.yaml`) and how one becomes the spec of a run."""
 
 from __future__ import annotations
 
-# The recipe by which the difficulty paper sorts examples (its section 4 and released code, H1), where it differs from the
-# defaults. Its learning rate, 1e-5 in the paper and 5e-6 in the code, is for RoBERTa-base; here the scale's is taken.
-CHARACTERISE = {"epochs": 5, "weight_decay": 0.05, "clip": 1.5, "warmup": 0.2, "max_length": 256}
+import functools
+from pathlib import Path
+from typing import Any
 
-# The recipe of the consensus cleaning paper, which says three epochs and nothing else; the rest are the defaults of Hugging Face's
-# Trainer, which its vocabulary points to (E1), but for batches of 32 instead of 8. The logits of the training itself
-# are not needed, so they are taken in passing.
-CLEAN = {"epochs": 3, "weight_decay": 0.0, "warmup": 0.0, "capture": "train"}
+import yaml
+
+from nli_lib.spec import RunSpec
+
+FILE = Path(__file__).with_name("recipes.yaml")
+
+
+@functools.lru_cache
+def recipes() -> dict[str, dict[str, Any]]:
+    """Every paper's recipe by the paper's key: fields of `RunSpec` and their values."""
+    return yaml.safe_load(FILE.read_text(encoding="utf-8"))
+
+
+def run_spec(paper: str, dial: Any, **fields: object) -> RunSpec:
+    """The spec of a run by a paper's recipe.
+
+    `fields` come before the recipe; encoder, epochs and learning rate that neither names are the dial's, the paper's
+    own section first.
+    """
+    chosen = {**recipes()[paper], **fields}
+    for name in ("model", "epochs", "learning_rate"):
+        if name not in chosen:
+            chosen[name] = getattr(getattr(dial, paper, None), name, None) or getattr(dial, name)
+    return RunSpec(**chosen)

@@ -21,19 +21,26 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from nli_lib import paths
+from nli_lib.errors import UserError
 from nli_lib.study import manifest as records
+from nli_lib.study import standing
 from nli_lib.study.execute import Job, command
-from nli_lib.study.parameters import STANDARD, ParameterError, check
+from nli_lib.study.parameters import STANDARD, ParameterError, check, close
 
 HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
+OPTIONS = {"SCALE": "--scale", "CORPUS": "--corpus", "SEEDS": "--seeds", "DATA_DIR": "--data-dir"}
+
+_ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
 
 
-class RunnerError(RuntimeError):
+class RunnerError(UserError, RuntimeError):
     """The study cannot be run as asked; the message says what to do."""
 
 
@@ -77,7 +84,11 @@ class Outcome:
 def order() -> dict[str, list[str]]:
     """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
     path = paths.NOTEBOOKS / "order.yaml"
-    declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    try:
+        declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        declared = _ORDER.validate_python(declared or {})
+    except (yaml.YAMLError, ValidationError) as error:
+        raise RunnerError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [*(name for name in declared if name in present), *(name for name in present if name not in declared)]
     waits = {}
@@ -122,22 +133,24 @@ def declared_parameters(notebook: Path) -> dict[str, object]:
 def resolve(notebook: Path, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
-    if unknown := [name for name in request.others if name not in declared]:
-        raise ParameterError(f"{notebook.stem} has no parameter {', '.join(unknown)}; it has {', '.join(declared)}")
+    for name in request.others:
+        if name in OPTIONS:
+            raise ParameterError(f"-p {name}: use {OPTIONS[name]}, which also decides where the results go")
+        if name not in declared:
+            own = [name for name in declared if name not in STANDARD]
+            has = f"it has {', '.join(own)}" if own else "it has none of its own"
+            raise ParameterError(f"{notebook.stem} has no parameter {name}{close(name, own)}; {has}")
     asked = {name: value for name, value in request.standard.items() if value is not None}
-    merged = {**declared, **asked, **request.others, "SHOW_ONLY": False}
-    check({name: value for name, value in merged.items() if name in STANDARD})
-    return merged
+    return {**declared, **asked, **request.others}
 
 
 def stale(name: str, request: Request) -> list[str]:
     """Why a notebook has to run; empty when its finished record still stands."""
-    source = paths.NOTEBOOKS / f"{name}.ipynb"
     record = records.read(name, request.study)
     state, reason = records.end_state(record)
     if state != records.FINISHED:
         return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
-    return records.why_stale(record, source, resolve(source, request))
+    return standing.why_stale(record, resolve(paths.NOTEBOOKS / f"{name}.ipynb", request))
 
 
 # ---------------------------------------------------------------- running
@@ -159,7 +172,7 @@ class Running:
             output=str(folder / f"{name}.ipynb"),
             log=str(folder / f"{name}.log"),
             token=uuid.uuid4().hex,
-            parameters={key: value for key, value in given.items() if key != "SHOW_ONLY" and value is not None},
+            parameters={key: value for key, value in given.items() if value is not None},
             limit=request.limit,
         )
         self.study, self.token, self.clock, self.at = request.study, job.token, time.monotonic(), "starting"
@@ -174,8 +187,7 @@ class Running:
     def _listen(self) -> None:
         for line in self.process.stdout:
             with contextlib.suppress(ValueError, KeyError):
-                news = json.loads(line)
-                self.at = f"cell {news['cell']}/{news['of']}: {news['line']}"
+                self.at = json.loads(line)["at"]
 
     @property
     def seconds(self) -> float:
@@ -230,7 +242,7 @@ class Screen:
 
     def show(self, active: dict[str, Running]) -> None:
         """What runs now."""
-        lines = [f"{each.name} {each.seconds:.0f} s, {each.at}" for each in active.values()]
+        lines = [f"{each.name} {clock(each.seconds)}: {each.at}" for each in active.values()]
         if self.rewrites:
             width = os.get_terminal_size().columns
             print("\r\033[K" + " | ".join(lines)[: width - 1], end="", flush=True)
@@ -238,6 +250,14 @@ class Screen:
             self.last = time.monotonic()
             for line in lines:
                 print(f"  ... {line}", flush=True)
+
+
+def clock(seconds: float) -> str:
+    """Time elapsed as a person reads it: 45 s, 3:20 min, 2:05 h."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60}:{minutes % 60:02d} h"
+    return f"{minutes}:{rest:02d} min" if minutes else f"{rest} s"
 
 
 def _start_or_skip(name: str, request: Request, threads: int, screen: Screen) -> Running | Outcome:

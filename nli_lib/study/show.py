@@ -1,0 +1,52 @@
+"""One way to show a table: its cells, headers and index are text, whatever stands in the corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import numbers
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
+from IPython.display import HTML, display
+from pandas.io.formats.style import Styler
+
+
+def show(table: pd.DataFrame, formats: Mapping[str, str] | None = None, *, digits: int = 3, index: bool = False) -> None:
+    """Show a table; one without rows shows "(no rows)".
+
+    formats  column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole
+             numbers separate thousands, and a missing value is empty
+    index    whether the index is shown, as first columns
+    """
+    if unknown := set(formats or ()) - set(table.columns) - set(table.index.names):
+        raise KeyError(f"show: the table has no column {sorted(unknown)}; it has {list(table.columns)}")
+    if not len(table):
+        display(HTML("<p>(no rows)</p>"))
+        return
+    if index:
+        table = table.rename_axis([name or "" for name in table.index.names]).reset_index()
+    else:
+        table = table.reset_index(drop=True)
+    table.columns = table.columns.set_names([None] * table.columns.nlevels)
+    text = [
+        {"selector": f".col{place}", "props": "text-align: left"}
+        for place, column in enumerate(table)
+        if not pd.api.types.is_numeric_dtype(table[column])
+    ]
+    # a name from the content: the same table makes the same page, and rules meet their own table only
+    name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
+    written = {column: partial(_text, form=(formats or {}).get(column), digits=digits) for column in table}
+    style = Styler(table, uuid=name, cell_ids=False).format(written).hide(axis="index").set_table_styles(text)
+    display(HTML(style.format_index(lambda label: html.escape(str(label)), axis=1).to_html()))
+
+
+def _text(value: object, form: str | None, digits: int) -> str:
+    if not pd.api.types.is_scalar(value):
+        return html.escape(str(value))
+    if pd.isna(value):
+        return ""
+    if form is None and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        form = "{:,}" if isinstance(value, numbers.Integral) else f"{{:,.{digits}f}}"
+    return html.escape(form.format(value) if form else str(value))

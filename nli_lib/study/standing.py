@@ -1,0 +1,313 @@
+"""What stands: whether a chapter's record still holds for the code at hand, derived from what the numbers depend on.
+
+A record keeps the digest of the cells tagged `measure` and of every module of the library that they, and the methods of
+`Study` they call, import, directly or through others. Comments, docstrings and formatting do not count. What is kept by
+value does not count as code: the keys of the dial and the recipes that were read, and the defaults of `RunSpec`; so a
+new key or field makes nothing stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from nli_lib import paths
+from nli_lib.spec import RunSpec
+from nli_lib.store import now, revision
+from nli_lib.study import manifest as records
+from nli_lib.study.dial import read_scale
+from nli_lib.study.recipes import recipes
+
+LIBRARY = Path(__file__).resolve().parents[1]
+SPEC = "nli_lib.spec"  # kept by value: the defaults of RunSpec
+NEWEST = 6  # modules named in a stamp; more are counted
+
+
+# ---------------------------------------------------------------- digests of code
+
+
+def _parse(source: str) -> ast.Module:
+    """The syntax tree without docstrings and without imports for the type checker alone."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
+        elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+    return tree
+
+
+def _plain(node: object) -> object:
+    """A syntax tree as nested lists, without empty fields: those differ between versions of Python."""
+    if isinstance(node, list):
+        return [_plain(each) for each in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    return [type(node).__name__, *([name, _plain(each)] for name, each in ast.iter_fields(node) if each not in (None, []))]
+
+
+def digest_code(*trees: ast.Module) -> str:
+    """Digest of what code does, however it is laid out and explained."""
+    return records.digest_bytes(json.dumps([_plain(tree) for tree in trees]).encode())
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(the name that is bound, the module of the library) of every import in a tree, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [(alias.asname or alias.name.split(".")[0], alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inner = [(alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names]
+            found = [(name, module if _file(module) else node.module) for name, module in inner]
+        else:
+            continue
+        yield from ((name, module) for name, module in found if module.split(".")[0] == "nli_lib")
+
+
+def _file(module: str) -> Path | None:
+    stem = LIBRARY.parent.joinpath(*module.split("."))
+    return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(path: Path, modified: int) -> tuple[ast.Module, str, tuple[str, ...]]:
+    tree = _parse(path.read_text(encoding="utf-8"))
+    return tree, digest_code(tree), tuple(sorted({module for _, module in _imports(tree)}))
+
+
+def digest_module(name: str) -> str:
+    """Digest of a module's code, and of the data files beside it that it names (word lists, prompts)."""
+    path = _file(name)
+    if path is None:
+        return "missing"
+    tree, digest, _ = _read(path, path.stat().st_mtime_ns)
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    named = [path.parent / word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
+    beside = [file for file in named if file.is_file() and "study" not in path.parts]  # there kept by value
+    return records.digest_bytes("".join([digest, *map(records.digest_file, beside)]).encode()) if beside else digest
+
+
+def dependences(roots: Iterable[str]) -> dict[str, str]:
+    """Digest of every module of the library that `roots` import, themselves included, directly or through others."""
+    found, open_ = {}, list(roots)
+    while open_:
+        name = open_.pop()
+        path = _file(name)
+        if name in found or name == SPEC or path is None:
+            continue
+        found[name] = digest_module(name)
+        open_ += _read(path, path.stat().st_mtime_ns)[2]
+    return dict(sorted(found.items()))
+
+
+def _code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
+    """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = [(cell, re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"]))) for cell in cells]
+    return [
+        (set(cell.get("metadata", {}).get("tags", [])), _parse(source))
+        for cell, source in sources
+        if cell["cell_type"] == "code"
+    ]
+
+
+def code_of(notebook: Path) -> dict[str, object]:
+    """The part of a record that says which code decides a notebook's numbers.
+
+    cells     digest of the cells tagged `measure`; the others draw
+    roots     modules that those cells import, or use where another cell has imported them
+    modules   digests of the roots and of what they import
+    defaults  the defaults of `RunSpec`
+    """
+    cells = _code_cells(notebook) if notebook.is_file() else []
+    measuring = [tree for tags, tree in cells if "measure" in tags]
+    used = {node.id for tree in measuring for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    roots = {module for tree in measuring for _, module in _imports(tree)}
+    roots |= {module for _, tree in cells for name, module in _imports(tree) if name in used}
+    code = {"cells": digest_code(*measuring), "roots": sorted(roots), "modules": dependences(roots)}
+    return {**code, "defaults": _defaults()}
+
+
+def _defaults() -> dict[str, object]:
+    return {name: field.default for name, field in RunSpec.model_fields.items() if not field.is_required()}
+
+
+# ---------------------------------------------------------------- does it still stand?
+
+
+def _changes(what: str, then: Mapping, now: Mapping) -> list[str]:
+    """What was recorded and has another value now; what is only there now does not count."""
+    return [
+        f"{what}{name}: {value!r} then, {now[name]!r} now" if name in now else f"{what}{name} is gone"
+        for name, value in sorted(then.items())
+        if name not in now or now[name] != value
+    ]
+
+
+def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
+    """The values that keys of the dial ("limit", "wanli.compared") have at a scale; unknown keys are left out."""
+    values = read_scale(scale).model_dump(mode="json")
+    flat = {**values, **{f"{part}.{key}": v for part, each in values.items() if isinstance(each, dict) for key, v in each.items()}}
+    return {key: flat[key] for key in keys if key in flat}
+
+
+def _changed_code(record: Mapping) -> list[str]:
+    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")
+    reasons = ["the code of its measuring cells changed"] if record.get("cells") != code["cells"] else []
+    now = {name: digest_module(name) for name in record.get("modules", {})}
+    return reasons + [
+        f"module {name} {'is gone' if now[name] == 'missing' else 'changed'}"
+        for name, then in record.get("modules", {}).items()
+        if now[name] != then
+    ]
+
+
+def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
+    """Tables that a run read or wrote and that are no longer what they were."""
+    reasons = []
+    for name, digest in record.get(kind, {}).items():
+        path = paths.RESULTS / name
+        if not path.is_file():
+            reasons.append(f"{name}, which it {verb}, is missing")
+        elif records.digest_file(path) != digest:
+            reasons.append(f"{name}, which it {verb}, changed")
+    return reasons
+
+
+def _changed_sources(record: Mapping) -> list[str]:
+    """Tables that a run would gather now and did not then, files of the book, a user's own corpus."""
+    reasons = [
+        f"{name} has recorded {part} since"
+        for part, then in record.get("gathered", {}).items()
+        for name in records.notebooks_with(part, record["study"])
+        if name not in then
+    ]
+    for file, digest in record.get("declared", {}).items():
+        path = paths.BOOK / file
+        if not path.is_file() or records.digest_file(path) != digest:
+            reasons.append(f"{file} changed")
+    corpus = record.get("parameters", {}).get("CORPUS")
+    own = records.corpus_file(corpus)
+    return reasons + ([f"the corpus file {corpus} changed"] if own and own != record.get("corpus_file") else [])
+
+
+def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
+    """Reasons why a finished record no longer stands for the code at hand; empty when it does.
+
+    `parameters`: the values asked for now; None compares none (a status page asks for no particular values).
+    """
+    reasons = []
+    scale = record.get("parameters", {}).get("SCALE")
+    if parameters is not None:
+        then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
+        asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
+        reasons += _changes("", {name: then.get(name) for name in asked}, asked)
+    reasons += _changed_code(record)
+    if scale:
+        reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
+    reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
+    if any(name.startswith("nli_lib.learn") for name in record.get("modules", {})):
+        reasons += _changes("RunSpec's default of ", record.get("defaults", {}), _defaults())
+    reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
+    return reasons + _changed_sources(record)
+
+
+def _unnamed(parameters: Mapping) -> dict:
+    """The parameters, the scale's own corpus written as None also where it was asked for by name."""
+    own = bool(parameters.get("SCALE")) and parameters.get("CORPUS") == read_scale(parameters["SCALE"]).corpus
+    return {**parameters, **({"CORPUS": None} if own else {})}
+
+
+# ---------------------------------------------------------------- confirming a record that cost hours
+
+
+def confirm(scale: str, before: Path) -> dict[str, str]:
+    """Write finished records at `scale` anew for the code at hand where the smoke tables show the same numbers.
+
+    `before` holds the smoke tables of the older revision. A chapter is confirmed when they are equal, byte by byte, to
+    those of this clone, which must be finished and not stale; its record keeps when and on what evidence. Returns what
+    was done with every chapter, in words.
+    """
+    said = {}
+    for path in sorted((paths.RESULTS / scale).glob("*.json")):
+        record, here = records.read(path.stem, scale), records.read(path.stem, "smoke")
+        if record["state"] != records.FINISHED:
+            said[path.stem] = f"left: {record['state']}"
+        elif not why_stale(record):
+            said[path.stem] = "stands"
+        elif obstacle := _obstacle(record, here, before):
+            said[path.stem] = f"left: {obstacle}"
+        else:
+            records.write(_confirmed(record, here))
+            said[path.stem] = "confirmed: the smoke tables before and after are equal"
+    return said
+
+
+def _tables(folder: Path, notebook: str) -> dict[str, Path]:
+    """The recorded tables of a notebook, by the part that each holds."""
+    return {path.name.split(".")[1]: path for path in folder.glob(f"{notebook}.*.*")}
+
+
+def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
+    """Why the smoke tables cannot confirm a record, or ""."""
+    name = record["notebook"]
+    if not (paths.NOTEBOOKS / f"{name}.ipynb").is_file():
+        return "there is no such notebook"
+    if here["state"] != records.FINISHED or why_stale(here):
+        return "its smoke run here is missing or stale"
+    old, new = (_tables(folder, name) for folder in (before, paths.RESULTS / "smoke"))
+    at_hand = _tables(paths.RESULTS / record["study"], name)
+    if differing := [part for part in old.keys() | new.keys() if not _equal(old.get(part), new.get(part))]:
+        return f"the smoke tables differ: {', '.join(sorted(differing))}"
+    if absent := sorted(new.keys() - at_hand.keys()):
+        return f"it has not recorded {', '.join(absent)}"
+    changed = [name for name, digest in _inputs(record, here).items() if record["inputs"].get(name, digest) != digest]
+    return "; ".join([f"{name}, which it read, changed" for name in changed] + _changed_sources(record))
+
+
+def _equal(one: Path | None, other: Path | None) -> bool:
+    return None not in (one, other) and one.read_bytes() == other.read_bytes()
+
+
+def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
+    """What the chapter reads today, at the record's scale."""
+    names = [name.replace("smoke/", f"{record['study']}/", 1) for name in here["inputs"]]
+    return {name: records.digest_file(paths.RESULTS / name) for name in names if (paths.RESULTS / name).is_file()}
+
+
+def _confirmed(record: Mapping, here: Mapping) -> dict:
+    outputs = {
+        path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path)
+        for path in _tables(paths.RESULTS / record["study"], record["notebook"]).values()
+    }
+    dial = _dial_at(record["parameters"]["SCALE"], here["dial"])
+    then, own = record["parameters"], here["parameters"]
+    # a parameter that left its value to the dial since, where the dial says what the record was made with
+    left = {name for name, value in own.items() if value is None and then.get(name) in dial.values()}
+    parameters = {name: None if name in left and name not in ("CORPUS", "SEEDS") else then.get(name, own[name]) for name in own}
+    earlier = record.get("confirmed", [])
+    entry = {
+        "before": earlier[-1]["revision"] if earlier else record.get("environment", {}).get("revision", "unknown"),
+        "revision": revision(),
+        "date": now()[:10],
+        "modules": sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest),
+        "tables": sorted(n for n, digest in outputs.items() if record.get("outputs", {}).get(n) != digest),
+        "evidence": "smoke tables equal",
+    }
+    code = {key: here[key] for key in ("cells", "roots", "modules", "defaults", "recipes")}
+    files = {"inputs": _inputs(record, here), "outputs": outputs, "dial": dial, "parameters": parameters}
+    return {**record, **code, **files, "confirmed": [*earlier, entry]}
+
+
+def note(record: Mapping) -> str:
+    """What a reader must know of a record that was confirmed instead of made again; "" for others."""
+    if not record.get("confirmed"):
+        return ""
+    modules = sorted({name for entry in record["confirmed"] for name in entry["modules"]})
+    named = "the modules " + ", ".join(modules) if len(modules) <= NEWEST else f"{len(modules)} modules"
+    then = record.get("environment", {}).get("revision", "unknown")
+    return f"Recorded at revision {then}; {named} have changed since, the smoke tables before and after are equal."
