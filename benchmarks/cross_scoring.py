@@ -26,7 +26,7 @@ from nli_lib.learn.cross import cross_score  # noqa: E402
 from nli_lib.learn.fit import fit  # noqa: E402
 from nli_lib.select.folds import folds  # noqa: E402
 from nli_lib.spec import RunSpec  # noqa: E402
-from nli_lib.study.recipes import CLEAN  # noqa: E402
+from nli_lib.study.recipes import recipes  # noqa: E402
 
 
 def timed(work):
@@ -45,7 +45,7 @@ def main():
     name, split = ("snli", "validation") if os.environ.get("NLI_DATA") else ("planted", "train")
     corpus = load(name, split, limit=asked.pairs)
     fold = folds(corpus.labels, groups=corpus.premise, count=asked.folds)
-    recipe = {**CLEAN, "epochs": asked.epochs, "corpus": name, "split": split, "model": "minilm", "learning_rate": 1e-4}
+    recipe = {**recipes()["consensus"], "epochs": asked.epochs, "corpus": name, "split": split, "model": "minilm", "learning_rate": 1e-4}
     seconds = {"one training": []} | {f"{asked.folds} folds, {jobs} at a time": [] for jobs in asked.jobs}
     for seed in range(asked.rounds):
         spec = RunSpec(**recipe, seed=seed)

@@ -35,7 +35,7 @@ def test_parameters_are_four_to_eight_literals(path):
     found = schedule.declared_parameters(path)
     assert 4 <= len(found) <= 8
     assert set(STANDARD) <= set(found), "every notebook takes the standard parameters"
-    assert (found["SCALE"], found["SHOW_ONLY"]) == ("smoke", False)
+    assert found["SCALE"] == "smoke"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -11,7 +11,7 @@ import pytest
 from nli_lib import paths, store
 from nli_lib.learn.encoders import resolve_model
 from nli_lib.spec import RunSpec
-from nli_lib.study.dial import SCALES
+from nli_lib.study.dial import SCALES, read_scale
 
 ARRAYS = {"logits": ((2, 3, 3), "float32"), "labels": ((3,), "int64")}
 
@@ -276,7 +276,7 @@ def test_spec_refuses_what_it_does_not_know():
 
 
 def test_scales_name_models_and_corpora():
-    assert set(SCALES) == {"smoke", "small", "full"}
+    assert all(read_scale(name).model for name in SCALES)
     assert resolve_model("some/hub-id") == "some/hub-id"
     assert resolve_model("roberta-large") == "FacebookAI/roberta-large"
 

@@ -5,23 +5,25 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-PARAMETERS = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None\nSHOW_ONLY = False'
+PARAMETERS = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None'
 
 
 def write_notebook(folder: Path, name: str, *cells: str, parameters: str = PARAMETERS, finish: bool = True) -> Path:
-    """A notebook that begins, holds `cells`, and finishes."""
+    """A notebook that begins, holds `cells`, and finishes. A cell that starts with "#| measure" is tagged so."""
     begin = f'from nli_lib.study import begin\nstudy = begin("{name}", globals())'
     sources = [begin, *cells, *(["study.finish()"] if finish else [])]
     notebook = new_notebook(cells=[new_markdown_cell(f"# {name}"), new_code_cell(parameters)])
     notebook.cells[1].metadata["tags"] = ["parameters"]
-    notebook.cells += [new_code_cell(source) for source in sources]
+    for source in sources:
+        tags = ["measure"] if source.startswith("#| measure") else []
+        notebook.cells.append(new_code_cell(source, metadata={"tags": tags}))
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     path = folder / f"{name}.ipynb"
     nbformat.write(notebook, path)
     return path
 
 
-SAVE = """if not SHOW_ONLY:
-    import pandas as pd
-    study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
+SAVE = """#| measure
+import pandas as pd
+study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
 SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'

@@ -1,4 +1,4 @@
-"""Builds the report from recorded tables: chapters drawn with SHOW_ONLY, stamped where they need it, then jupyter-book.
+"""Builds the report from recorded tables: chapters drawn without their measuring cells, stamped, then jupyter-book.
 
 Nothing is trained and no corpus is read. A chapter whose notebook did not finish is replaced by a page that says so and
 names the command; one whose record is stale, or was made with other versions than this clone pins, is stamped on top.
@@ -20,9 +20,11 @@ import nbformat
 import yaml
 
 from nli_lib import paths
+from nli_lib.errors import UserError
 from nli_lib.store import atomic, write_json
 from nli_lib.study import manifest as records
-from nli_lib.study.dial import SCALES
+from nli_lib.study import standing
+from nli_lib.study.dial import read_scale
 from nli_lib.study.execute import Job, command
 from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.schedule import Request, resolve
@@ -31,7 +33,7 @@ AT_ONCE = 2  # chapters drawn at a time
 README_FIGURES = ("data-map", "competency", "suite-accuracy", "level-accuracy", "errors-by-gap")
 
 
-class BookError(RuntimeError):
+class BookError(UserError, RuntimeError):
     """The book cannot be built; the message says why and what to do."""
 
 
@@ -76,9 +78,8 @@ def _title(notebook: Path) -> str:
 def stamps(name: str, request: Request) -> list[str]:
     """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
     record = records.read(name, request.study)
-    source = paths.NOTEBOOKS / f"{name}.ipynb"
     found = []
-    if reasons := records.why_stale(record, source):
+    if reasons := standing.why_stale(record):
         found.append("The numbers here were recorded before something changed: " + "; ".join(reasons) + ".")
     if reasons := records.other_environment(record):
         found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
@@ -141,7 +142,7 @@ def _draw(name: str, request: Request) -> tuple[str, str]:
         output=str(folder / f"{name}.ipynb"),
         log=str(folder / f"{name}.log"),
         token="",
-        parameters={"SCALE": request.scale, "CORPUS": parameters["CORPUS"], "SHOW_ONLY": True},
+        parameters={"SCALE": request.scale, "CORPUS": parameters["CORPUS"]},
         show=True,
     )
     done = subprocess.run(command(job), capture_output=True, text=True)
@@ -221,7 +222,7 @@ def status_page(names: list[str], request: Request) -> str:
     head = ["Chapter", "State", "Parameters", "Seeds", "Device", "Seconds", "Date", "Python / torch"]
     rows = [head, ["---"] * len(head), *(_row(name, request) for name in names)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    scale = SCALES[request.scale]
+    scale = read_scale(request.scale)
     label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
     return (
         f"# Status of this report\n{label}\n"

@@ -33,22 +33,25 @@ def _others(pairs: list[str]) -> dict[str, object]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise ParameterError(f"-p {pair}: write NAME=VALUE")
-        found[name] = yaml.safe_load(value)
+        try:
+            found[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ParameterError(f"-p {pair}: {value} cannot be read as a value (YAML)") from None
     return found
 
 
 def _request(scale: str, corpus: str | None, seeds: int | None = None, data_dir: str | None = None, **more: object):
     """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
-    from nli_lib.study.parameters import SUFFIXES
+    from nli_lib.study.parameters import is_own_file
     from nli_lib.study.schedule import Request
 
-    if corpus and corpus.endswith(SUFFIXES) and Path(corpus).expanduser().is_file():
+    if corpus and is_own_file(corpus) and Path(corpus).expanduser().is_file():
         corpus = str(Path(corpus).expanduser().resolve())
     if data_dir:
         data_dir = str(Path(data_dir).expanduser().resolve())
     if os.environ.get("NLI_DATA"):
         os.environ["NLI_DATA"] = str(Path(os.environ["NLI_DATA"]).expanduser().resolve())
-    request = Request(scale=scale, corpus=corpus or None, seeds=seeds, data_dir=data_dir, **more)
+    request = Request(scale=scale, corpus=corpus, seeds=seeds, data_dir=data_dir, **more)
     request.standard  # noqa: B018  raises ParameterError on wrong values
     return request
 
@@ -85,8 +88,8 @@ def run(
 @app.command()
 def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """How every notebook stands: done, stale and why, failed and why."""
-    from nli_lib import paths
     from nli_lib.study import manifest as records
+    from nli_lib.study import standing
     from nli_lib.study.schedule import order
 
     request = _request(scale, corpus)
@@ -94,7 +97,7 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
         record = records.read(name, request.study)
         state, reason = records.end_state(record)
         if state == records.FINISHED:
-            reasons = records.why_stale(record, paths.NOTEBOOKS / f"{name}.ipynb")
+            reasons = standing.why_stale(record)
             reasons += records.other_environment(record)
             state, reason = ("stale", "; ".join(reasons)) if reasons else (state, f"{record['seconds']:,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())
@@ -181,12 +184,10 @@ def figures(scale: Scale = "small", corpus: CorpusName = None) -> None:
 
 def main() -> None:
     """The command line with errors of ours as one clear message instead of a traceback."""
-    from nli_lib.study.book import BookError
-    from nli_lib.study.parameters import ParameterError
-    from nli_lib.study.schedule import RunnerError
+    from nli_lib.errors import UserError
 
     try:
         app()
-    except (ParameterError, RunnerError, BookError) as error:
+    except (UserError, OSError) as error:  # OSError: a disk that is full or cannot be written; it names the file
         print(error, file=sys.stderr)
         raise SystemExit(2) from None

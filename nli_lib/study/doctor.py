@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nli_lib import paths
 from nli_lib.learn import encoders
-from nli_lib.study.dial import SCALES, Scale
-from nli_lib.study.parameters import CORPORA
+from nli_lib.study.dial import Scale, read_scale
+from nli_lib.study.parameters import is_own_file, own_path
 
 # what a whole study at each scale takes, measured or, for full, reckoned from the sizes of models and run folders
 DISK_GB = {"smoke": 1, "small": 3, "full": 60}
@@ -80,8 +80,8 @@ def _corpus(scale: Scale, corpus: str | None, data_dir: str | None) -> Finding:
     what = f"corpus {name}"
     if name == "planted":
         return Finding(what, True, "made by the library")
-    if name not in CORPORA:
-        there = Path(name).expanduser().is_file()
+    if is_own_file(name):
+        there = own_path(name, data_dir) is not None
         return Finding(what, there, "your own file" if there else "no such file", "give the file's path to --corpus")
     folder = data_dir or os.environ.get("NLI_DATA")
     if folder and Path(folder).expanduser().is_dir():
@@ -117,7 +117,7 @@ def _gpu(scale: str) -> Finding:
 
 def examine(scale: str, corpus: str | None = None, data_dir: str | None = None) -> list[Finding]:
     """Everything a study at this scale needs, in the order one would fetch it."""
-    row = SCALES[scale]
-    encoders = dict.fromkeys((row.model, *row.encoders))
+    row = read_scale(scale)
+    encoders = dict.fromkeys((row.model, *row.difficulty.encoders))
     models = [_model(name) for name in encoders]
     return [*_packages(), *models, _corpus(row, corpus, data_dir), _disk(scale), _memory(scale), _gpu(scale)]

@@ -161,8 +161,9 @@ class Study:
         return self.table("missing")["corpus"].tolist()
 
     def log_corpus(self, corpus: Corpus) -> None:
-        """Write a corpus that was loaded by other means into the record: digest, rows, source."""
+        """Write a corpus that was loaded by other means into the record: digest, rows, rows left out, source."""
         entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
+        entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
         title = f"{corpus.name} {corpus.split}"
         if self._record.get("corpora", {}).get(title, entry) != entry:  # another sample of the same split
             title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
@@ -202,7 +203,9 @@ class Study:
     def _spec(self, paper: str, **fields: object) -> RunSpec:
         self._rests_on("nli_lib.study.recipes")
         self._note("recipes", paper, recipes()[paper])
-        if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
+        if (
+            "content" in RunSpec.model_fields and self.own_file and fields["corpus"] == self.corpus_name
+        ):  # an edited file is another corpus under one name
             fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
         return run_spec(paper, self.dial, **fields)
 

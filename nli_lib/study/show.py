@@ -13,7 +13,9 @@ from IPython.display import HTML, display
 from pandas.io.formats.style import Styler
 
 
-def show(table: pd.DataFrame, formats: Mapping[str, str] | None = None, *, digits: int = 3, index: bool = False) -> None:
+def show(
+    table: pd.DataFrame, formats: Mapping[str, str] | None = None, *, digits: int = 3, index: bool = False
+) -> None:
     """Show a table; one without rows shows "(no rows)".
 
     formats  column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole

@@ -47,7 +47,10 @@ def _plain(node: object) -> object:
         return [_plain(each) for each in node]
     if not isinstance(node, ast.AST):
         return repr(node)
-    return [type(node).__name__, *([name, _plain(each)] for name, each in ast.iter_fields(node) if each not in (None, []))]
+    return [
+        type(node).__name__,
+        *([name, _plain(each)] for name, each in ast.iter_fields(node) if each not in (None, [])),
+    ]
 
 
 def digest_code(*trees: ast.Module) -> str:
@@ -151,7 +154,10 @@ def _changes(what: str, then: Mapping, now: Mapping) -> list[str]:
 def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     """The values that keys of the dial ("limit", "wanli.compared") have at a scale; unknown keys are left out."""
     values = read_scale(scale).model_dump(mode="json")
-    flat = {**values, **{f"{part}.{key}": v for part, each in values.items() if isinstance(each, dict) for key, v in each.items()}}
+    flat = {
+        **values,
+        **{f"{part}.{key}": v for part, each in values.items() if isinstance(each, dict) for key, v in each.items()},
+    }
     return {key: flat[key] for key in keys if key in flat}
 
 
@@ -288,7 +294,9 @@ def _confirmed(record: Mapping, here: Mapping) -> dict:
     then, own = record["parameters"], here["parameters"]
     # a parameter that left its value to the dial since, where the dial says what the record was made with
     left = {name for name, value in own.items() if value is None and then.get(name) in dial.values()}
-    parameters = {name: None if name in left and name not in ("CORPUS", "SEEDS") else then.get(name, own[name]) for name in own}
+    parameters = {
+        name: None if name in left and name not in ("CORPUS", "SEEDS") else then.get(name, own[name]) for name in own
+    }
     earlier = record.get("confirmed", [])
     entry = {
         "before": earlier[-1]["revision"] if earlier else record.get("environment", {}).get("revision", "unknown"),

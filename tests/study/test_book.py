@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book
+from nli_lib.study import book, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.schedule import Request
 
@@ -63,7 +63,7 @@ def small_book(home):
 
 def recorded(path, **changes):
     """The record that a finished run of a notebook leaves."""
-    record = {"notebook": path.stem, "study": "smoke", "state": "finished", "cells": records.digest_cells(path)}
+    record = {"notebook": path.stem, "study": "smoke", "state": "finished", **standing.code_of(path)}
     record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
     return {**record, "environment": {"python": "3.11.7"}, "parameters": {"SCALE": "smoke"}, **changes}
 
@@ -77,7 +77,7 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert warnings == []
     assert "There are 2 rows." in html["1_fine"]
     assert "Run it again" not in html["1_fine"]
-    assert "the notebook’s code changed" in words["2_stale"].replace("'", "’")
+    assert "the code of its measuring cells changed" in words["2_stale"].replace("'", "’")
     assert "There are 2 rows." in html["2_stale"]
     assert "state is: <strong>failed</strong>" in html["3_failed"]
     assert "ValueError: the &lt;b&gt;reason" in html["3_failed"]

@@ -8,7 +8,7 @@ from tiny import write_notebook
 from typer.testing import CliRunner
 
 from nli_lib import paths
-from nli_lib.study import book, doctor, schedule
+from nli_lib.study import book, doctor, schedule, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.cli import _others, app
 
@@ -116,7 +116,7 @@ def test_values_of_other_parameters_are_read_as_yaml():
 def test_status_tells_each_state(home):
     for name in ("1_done", "2_changed", "3_failed", "4_new"):
         path = write_notebook(home / "notebooks", name)
-        record = {"notebook": name, "study": "smoke", "state": "finished", "cells": records.digest_cells(path)}
+        record = {"notebook": name, "study": "smoke", "state": "finished", **standing.code_of(path)}
         record |= {"parameters": {"SCALE": "smoke"}, "seconds": 3, "ended": "2026-01-02T03:04:05"}
         if name == "2_changed":
             record["cells"] = "other"
@@ -126,7 +126,7 @@ def test_status_tells_each_state(home):
             records.write(record)
     lines = {line.split()[0]: line for line in call("status").output.splitlines() if line[0].isdigit()}
     assert "finished" in lines["1_done"]
-    assert "stale" in lines["2_changed"] and "the notebook's code changed" in lines["2_changed"]
+    assert "stale" in lines["2_changed"] and "the code of its measuring cells changed" in lines["2_changed"]
     assert "failed" in lines["3_failed"]
     assert "never run" in lines["4_new"]
 

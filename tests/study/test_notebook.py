@@ -8,13 +8,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import write_notebook
 
-from nli_lib import paths
-from nli_lib.study import StudyError, begin, parameters, tables
+from nli_lib.report.estimate import Estimate
+from nli_lib.study import StudyError, begin, parameters, standing, tables
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError, check
 
@@ -38,9 +36,8 @@ def started(namespace=None, name="10_try", **more):
         ({"SEEDS": 2.0}, "got 2.0"),
         (
             {"SEDS": 2},
-            'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, CORPUS, SEEDS, DATA_DIR, SHOW_ONLY)',
+            'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, CORPUS, SEEDS, DATA_DIR)',
         ),
-        ({"SHOW_ONLY": "no"}, 'SHOW_ONLY: expected True or False, got "no"'),
         ({"CORPUS": "snil"}, 'did you mean "snli"?'),
         ({"CORPUS": "nowhere.csv"}, "no such file: nowhere.csv"),
         ({"CORPUS": 3}, "CORPUS: expected text or None, got 3"),
@@ -85,12 +82,6 @@ def test_the_message_comes_without_a_traceback():
     assert ParameterError("SEEDS: wrong")._render_traceback_() == ["ParameterError: SEEDS: wrong"]
 
 
-def test_known_corpora_are_those_the_library_reads():
-    from nli_lib.corpora.load import sources
-
-    assert set(parameters.CORPORA) == set(sources.names())
-
-
 def test_begin_again_leaves_the_notebooks_own_names_alone(home):
     namespace = {"SCALE": "smoke", "In": [], "Out": {}, "_private": 1, "module": os}
     begin("10_try", namespace)
@@ -104,15 +95,15 @@ def test_begin_again_leaves_the_notebooks_own_names_alone(home):
 
 def test_scale_decides_corpus_splits_and_seeds(home):
     small = begin("10_try", {"SCALE": "small"})
-    assert (small.study, small.corpus_name, small.train_split, small.seeds) == (
+    assert (small.results_name, small.corpus_name, small.train_split, small.seeds) == (
         "small",
         "snli",
         "validation",
         (0, 1, 2),
     )
-    assert begin("10_try", {"SCALE": "small", "CORPUS": "snli"}).study == "small"
+    assert begin("10_try", {"SCALE": "small", "CORPUS": "snli"}).results_name == "small"
     other = begin("10_try", {"SCALE": "small", "CORPUS": "wanli", "SEEDS": 1})
-    assert (other.study, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
+    assert (other.results_name, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
     spec = small.spec(view="hypothesis", seed=2, epochs=1)
     assert (spec.corpus, spec.split, spec.view, spec.seed, spec.epochs) == ("snli", "validation", "hypothesis", 2, 1)
 
@@ -123,7 +114,7 @@ def test_a_users_file_has_a_study_of_its_own(home, tmp_path):
         path = tmp_path / folder / "my corpus.csv"
         path.parent.mkdir()
         path.write_text("premise,hypothesis,label\n")
-        names.append(started({"CORPUS": str(path)}).study)
+        names.append(started({"CORPUS": str(path)}).results_name)
     assert all(re.fullmatch("smoke-my-corpus-[0-9a-f]{4}", name) for name in names)
     assert names[0] != names[1]
 
@@ -184,26 +175,57 @@ def test_a_missing_table_names_the_command(home):
         started().table("scores", notebook="02_baselines")
 
 
-def test_show_only_writes_nothing(home):
-    study = started({"SHOW_ONLY": True})
-    with pytest.raises(StudyError, match="if not SHOW_ONLY"):
-        study.save(pd.DataFrame({"x": [1]}), "scores")
+def test_drawing_writes_nothing_and_reads_no_corpus(home, monkeypatch):
+    monkeypatch.setenv("NLI_DRAW", "1")
+    study = started()
+    for measuring in (
+        lambda: study.save(pd.DataFrame({"x": [1]}), "scores"),
+        lambda: study.claim("wanli-a", Estimate(0.5, 0.4, 0.6, 10)),
+        lambda: study.corpus(),
+    ):
+        with pytest.raises(StudyError, match="tag the cell `measure`"):
+            measuring()
     study.finish()
     assert list((home / "data" / "results").rglob("*")) == []
 
 
 def test_claims_are_gathered_from_all_notebooks(home):
     one, two = started(name="10_one"), started(name="20_two")
-    one.claim("wanli-a", 0.5, 0.4, 0.6, n=10, seeds=2)
-    one.claim("wanli-a", 0.6, 0.5, 0.7, n=10, seeds=2)
-    two.claim("zfilter-b", 2, n=5, corpora=["snli", "chaosnli"])
+    one.claim("wanli-a", Estimate(0.5, 0.4, 0.6, n=10, seeds=2))
+    one.claim("wanli-a", Estimate(0.6, 0.5, 0.7, n=10, seeds=2, over="trainings"))
+    two.claim("zfilter-b", Estimate(2, math.nan, math.nan, n=5), corpora=["snli", "chaosnli"])
     table = started(name="63_claims").gather("claims")
-    assert table[["notebook", "id", "value", "corpora"]].values.tolist() == [
-        ["10_one", "wanli-a", 0.6, "planted"],
-        ["20_two", "zfilter-b", 2.0, "snli;chaosnli"],
+    assert table[["notebook", "id", "value", "over", "corpora"]].values.tolist() == [
+        ["10_one", "wanli-a", 0.6, "trainings", "planted"],
+        ["20_two", "zfilter-b", 2.0, "pairs", "snli;chaosnli"],
     ]
-    with pytest.raises(StudyError, match="from 1 down to 0"):
-        one.claim("wanli-a", 0.6, 1, 0, n=10)
+    with pytest.raises(tables.TableError, match="from 1 down to 0"):
+        one.claim("wanli-a", Estimate(0.6, 1, 0, n=10))
+
+
+def test_a_users_file_is_no_evidence_whatever_its_name(home):
+    mine = home / "snli.csv"
+    mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
+    study = started({"CORPUS": str(mine)})
+    for id, corpora in (("wanli-a", None), ("wanli-b", ["snli", "wanli"]), ("wanli-c", [study.corpus_name])):
+        study.claim(id, Estimate(0.5, 0.4, 0.6, n=10), corpora=corpora)
+    assert study.table("claims")["corpora"].tolist() == ["own file", "own file;wanli", "own file"]
+
+
+def test_what_is_not_at_hand_stands_in_a_table(home):
+    study = started()
+    loaded = study.load_each({"Planted": ("planted", "test"), "Lost": ("snli", "nowhere")}, limit=20)
+    assert list(loaded) == ["Planted"]
+    assert study.absent() == ["Lost"]
+    study.load_each("planted", limit=30)
+    assert study.absent() == ["Lost"]  # a second call adds
+    study.finish()
+    corpora = records.read("10_try", "smoke")["corpora"]
+    assert sorted(entry["rows"] for entry in corpora.values()) == [
+        20,
+        30,
+        30,
+    ]  # two samples of one split are two entries
 
 
 # ---------------------------------------------------------------- the record
@@ -219,7 +241,7 @@ def test_the_record_says_what_was_done(home):
     assert record["state"] == "finished"
     assert record["parameters"] == {"SCALE": "smoke", "CORPUS": None, "SEEDS": None}
     assert "/somewhere/private" not in json.dumps(record)
-    assert {"seconds", "device", "environment", "modules", "seeds", "cells", "ended"} <= record.keys()
+    assert {"seconds", "device", "environment", "modules", "seeds", "cells", "roots", "ended"} <= record.keys()
     assert record["environment"]["python"]
     assert list(record["outputs"]) == ["smoke/10_try.scores.csv"]
 
@@ -246,66 +268,6 @@ def test_a_damaged_record_says_so(home):
     assert records.end_state(records.read("10_try", "smoke"))[0] == "unreadable"
 
 
-def test_better_words_make_no_module_stale(tmp_path, monkeypatch):
-    package = tmp_path / "nli_lib"
-    package.mkdir()
-    monkeypatch.setattr(records, "LIBRARY", package)
-    module = package / "measure.py"
-    versions = {
-        "plain": "def f(x):\n    return x + 1\n",
-        "told": '"""What f does."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # one more\n',
-        "other": "def f(x):\n    return x + 2\n",
-    }
-    digests = {}
-    for name, text in versions.items():
-        module.write_text(text)
-        records._digest_code.cache_clear()
-        digests[name] = records.digest_module("nli_lib.measure")
-    assert digests["plain"] == digests["told"] != digests["other"]
-
-
-def test_only_declared_changes_leave_a_record_standing(home):
-    (home / "book").mkdir(exist_ok=True)
-    told = home / "book" / "same_numbers.yaml"
-    step = "- {{module: {}, was: '{}', now: '{}', why: faster, checked: bit by bit}}\n"
-    then = {"nli_lib.learn.fit": "a1", "nli_lib.learn.loop": "a1", "nli_lib.spec": "s1"}
-    assert records.declared_same(then) == then
-    told.write_text(step.format("nli_lib.learn.fit", "a1", "b2") + step.format("nli_lib.learn.fit", "b2", "c3"))
-    assert records.declared_same(then) == {**then, "nli_lib.learn.fit": "c3"}
-    told.write_text(step.format("nli_lib.spec", "s1", "s2") + step.format("nli_lib.spec", "s2", "s1"))
-    assert records.declared_same(then)["nli_lib.spec"] == "s1"  # a change taken back: round once, not forever
-
-
-def test_a_declared_change_of_a_notebooks_cells_leaves_its_record_standing(home):
-    path = write_notebook(home / "notebooks", "1_fine")
-    record = {"cells": "c1", "study": "smoke"}
-    assert records.why_stale(record, path) == ["the notebook's code changed"]
-    (home / "book").mkdir(exist_ok=True)
-    told = {
-        "module": "notebooks/1_fine",
-        "was": "c1",
-        "now": records.digest_cells(path),
-        "why": "drawn",
-        "checked": "so",
-    }
-    (home / "book" / "same_numbers.yaml").write_text(yaml.safe_dump([told]))
-    assert records.why_stale(record, path) == []
-    assert records.why_stale({**record, "cells": "c2"}, path) == ["the notebook's code changed"]
-
-
-def test_every_declared_change_names_a_module_and_its_reason():
-    told = yaml.safe_load((paths.BOOK / "same_numbers.yaml").read_text(encoding="utf-8"))
-    for each in told:
-        assert set(each) == {"module", "was", "now", "why", "checked"}
-        if each["module"].startswith("notebooks/"):
-            assert (paths.BOOK.parent / f"{each['module']}.ipynb").is_file()
-        else:
-            assert records.digest_module(each["module"]) != "missing"
-        assert each["was"] != each["now"]
-        assert len(each["why"]) > 20
-        assert len(each["checked"]) > 20
-
-
 def test_other_versions_are_another_environment(home):
     (home / "constraints.txt").write_text("numpy==2.4.6\ntorch==2.13.0\n")
     assert records.other_environment({"environment": {"numpy": "2.4.6", "torch": "2.13.0+cpu"}}) == []
@@ -317,26 +279,26 @@ def test_other_versions_are_another_environment(home):
 
 
 def test_the_splits_to_sort_are_the_scales_or_the_corpus_that_was_asked_for(home):
-    assert started().characterised == {"planted": ("test", "train")}
-    assert set(begin("10_try", {"SCALE": "small"}).characterised) == {"snli", "mnli"}
-    assert begin("10_try", {"SCALE": "small", "CORPUS": "sick"}).characterised == {"sick": ("test", "train")}
+    assert started().difficulty_splits == {"planted": ("test", "train")}
+    assert set(begin("10_try", {"SCALE": "small"}).difficulty_splits) == {"snli", "mnli"}
+    assert begin("10_try", {"SCALE": "small", "CORPUS": "sick"}).difficulty_splits == {"sick": ("test", "train")}
     mine = home / "mine.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
-    assert begin("10_try", {"CORPUS": str(mine)}).characterised == {str(mine): ("test", None)}
+    assert begin("10_try", {"CORPUS": str(mine)}).difficulty_splits == {str(mine): ("test", None)}
 
 
-def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(home):
+def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     study = started()
     corpus = study.corpus("test", limit=20)
-    spec = study.characterising(corpus, "hypothesis", 1)
+    spec = study.difficulty_spec(corpus, "hypothesis", 1)
     assert (spec.corpus, spec.split, spec.view, spec.seed) == ("planted", "test", "hypothesis", 1)
     recipe = (spec.epochs, spec.batch_size, spec.weight_decay, spec.clip, spec.warmup, spec.capture)
     assert recipe == (5, 32, 0.05, 1.5, 0.2, "eval")
-    assert (spec.model, spec.learning_rate) == (study.scale.model, study.scale.learning_rate)
+    assert (spec.model, spec.learning_rate) == (study.dial.model, study.dial.learning_rate)
     mine = home / "mine.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     own = begin("10_try", {"CORPUS": str(mine)})
-    assert own.characterising(own.corpus("test")).corpus == str(mine)
+    assert own.difficulty_spec(own.corpus("test")).corpus == str(mine)
 
 
 # ---------------------------------------------------------------- what a ledger rests on
@@ -344,17 +306,16 @@ def test_characterising_takes_the_papers_recipe_and_the_scales_encoder(home):
 
 def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(home):
     (home / "book" / "claims.yaml").write_text("- one")
-    path = home / "notebooks" / "63_try.ipynb"
-    path.write_text(json.dumps({"cells": []}))
+    (home / "notebooks" / "63_try.ipynb").write_text(json.dumps({"cells": []}))
     first = started(name="10_one")
     first.save(pd.DataFrame({"x": [1]}), "claims")
     ledger = started(name="63_try")
     ledger.gather("claims")
-    assert ledger.declared("claims.yaml") == home / "book" / "claims.yaml"
+    assert ledger.book_file("claims.yaml") == home / "book" / "claims.yaml"
     ledger.finish()
     record = records.read("63_try", "smoke")
-    assert records.why_stale(record, path) == []
+    assert standing.why_stale(record) == []
     started(name="20_two").save(pd.DataFrame({"x": [2]}), "claims")
-    assert records.why_stale(record, path) == ["20_two has recorded claims since"]
+    assert standing.why_stale(record) == ["20_two has recorded claims since"]
     (home / "book" / "claims.yaml").write_text("- one\n- two")
-    assert records.why_stale(record, path) == ["20_two has recorded claims since", "claims.yaml changed"]
+    assert standing.why_stale(record) == ["20_two has recorded claims since", "claims.yaml changed"]
