@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 
-from nli_lib.measure.tokens import Tokens, tokenize
+from nli_lib.measure.check import check_labels, check_pairs, class_count
+from nli_lib.measure.tokens import Words, tokenize
 
 SIDES = ("premise", "hypothesis")
 SHORTER_THAN = (3, 4, 5, 6, 7, 8, 10, 12)  # hypo-len< 5 is the paper's own
@@ -34,6 +35,11 @@ class Features:
     matrix: sparse.csr_array
     names: NDArray[np.object_]
 
+    @property
+    def side(self) -> NDArray[np.object_]:
+        """The text that each feature is about, (V,): "premise", "hypothesis", or "" where it is about both."""
+        return side_of(self.names)
+
 
 class ZStatistics(NamedTuple):
     """`z` (V, C) signed, nan where a feature never occurs; `n` (V,) pairs it fires on; `counts` (V, C) by label."""
@@ -41,6 +47,11 @@ class ZStatistics(NamedTuple):
     z: NDArray[np.float64]
     n: NDArray[np.int64]
     counts: NDArray[np.int64]
+
+    @property
+    def p0(self) -> float:
+        """The share of a label that z compares with: one over the number of classes."""
+        return 1 / self.counts.shape[1]
 
 
 def features(
@@ -65,11 +76,10 @@ def features(
     An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The prediction of a
     hypothesis-only model, the one feature that needs a model, is not made here.
     """
-    if len(premises) != len(hypotheses):
-        raise ValueError(f"{len(premises)} premises and {len(hypotheses)} hypotheses: give as many of each")
+    pairs = check_pairs(premises, hypotheses)
     chosen, lengths = _choices(sides, SIDES, "sides"), _choices(ngrams, (1, 2), "ngrams")
-    tokens = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
-    by_side = dict(zip(SIDES, tokens.split(len(premises)), strict=True))
+    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    by_side = dict(zip(SIDES, words.split(pairs), strict=True))
     blocks = [_ngram_block(by_side[side], side, n) for side in SIDES if side in chosen for n in lengths]
     if shape:
         blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
@@ -80,35 +90,37 @@ def features(
 def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
     """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (WANLI, Figure 3)."""
     both = [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
-    found = features(both, [""] * len(both), ngrams=(1,), sides=("premise",), shape=False)
-    return Features(found.matrix, np.array([name.removesuffix("@premise") for name in found.names], dtype=object))
+    return _ngram_block(tokenize(both), "", 1)
 
 
-def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int = 3) -> ZStatistics:
+def side_of(names: ArrayLike) -> NDArray[np.object_]:
+    """The text that features are about, by their names (V,): "premise", "hypothesis", or "" where they are about both.
+
+    Read off the ending "@premise" or "@hypothesis", which no word has, because the tokenizer deletes punctuation.
+    """
+    column = pa.array(np.asarray(names, dtype=object), pa.large_string())
+    side = np.full(len(column), "", dtype=object)
+    for name in SIDES:
+        side[np.asarray(pc.ends_with(column, f"@{name}"))] = name
+    return side
+
+
+def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None) -> ZStatistics:
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
     Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C).
-    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n), p0 = 1 / n_classes; sign kept; nan where n = 0.
-    A feature seen once has z = sqrt(2) for its label when there are three.
+    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
+    1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
+    A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.
     Source: Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2.
     p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
     """
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
-    cells = present.indices.astype(np.int64) * n_classes  # one cell a (feature, label)
+    classes = class_count(gold, n_classes=n_classes)
+    cells = present.indices.astype(np.int64) * classes  # one cell a (feature, label)
     cells += np.repeat(gold, np.diff(present.indptr))
-    counts = np.bincount(cells, minlength=present.shape[1] * n_classes).reshape(-1, n_classes)
-    return z_from_counts(counts)
-
-
-def check_labels(labels: ArrayLike, rows: int, n_classes: int) -> NDArray[np.int64]:
-    """The labels as (N,) whole numbers, or a `ValueError` where there are not `rows` of them, 0 to n_classes - 1."""
-    gold = np.asarray(labels)
-    if gold.shape != (rows,):
-        raise ValueError(f"labels have shape {gold.shape} for {rows} examples: give one label each")
-    if gold.size and (gold.dtype.kind not in "iu" or gold.min() < 0 or gold.max() >= n_classes):
-        raise ValueError(f"labels must be integers 0..{n_classes - 1}: drop examples without a gold label first")
-    return gold.astype(np.int64)
+    return z_from_counts(np.bincount(cells, minlength=present.shape[1] * classes).reshape(-1, classes))
 
 
 def z_from_counts(counts: ArrayLike) -> ZStatistics:
@@ -121,53 +133,37 @@ def z_from_counts(counts: ArrayLike) -> ZStatistics:
     return ZStatistics(z, n, counts)
 
 
+def z_order(counts: ArrayLike) -> NDArray[np.float64]:
+    """Numbers that order features by z, and tie exactly where z ties, (V, C) from counts by label (V, C).
+
+    Formula: sign(d) d^2 / n with d = C count - n; z is its signed root over sqrt(C - 1). d and n are whole numbers and
+    the one division is rounded correctly, so equal fractions are equal: of three classes, 3 among 3 has the z of 8
+    among 12, which z computed in floating point denies. -inf where n = 0. Exact up to forty million pairs.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    n = counts.sum(axis=1, keepdims=True)
+    d = counts.shape[1] * counts - n
+    return np.divide(d * np.abs(d), n, out=np.full(counts.shape, -np.inf), where=n > 0)
+
+
 def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
     """The highest z of any feature, seen at least `min_count` times, for any label; nan where none is seen so often."""
     z = statistics.z[statistics.n >= max(min_count, 1)]
     return float(z.max()) if z.size else float("nan")
 
 
-def weighted_counts(
-    matrix: sparse.csr_array, labels: ArrayLike, weights: ArrayLike, n_classes: int = 3
-) -> NDArray[np.int64]:
-    """Counts by label (V, C) when pair i stands `weights[i]` times in the corpus: a bootstrap resample of the counts.
-
-    Shapes: matrix (N, V) of ones, labels (N,), weights (N,) whole numbers.
-    """
-    by_label = np.zeros((len(labels), n_classes), dtype=np.int64)
-    by_label[np.arange(len(labels)), labels] = weights
-    return sparse.csr_array(matrix).T.astype(np.int64) @ by_label
-
-
-def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> NDArray[np.int64]:
-    """The labels (N,) shuffled among the pairs of one group, and among all pairs that are alone in theirs.
-
-    With premises as `groups` (N,) this cuts every tie between a text and its label and keeps the design of the corpus,
-    in which one premise has a hypothesis of each label.
-    """
-    labels = np.asarray(labels)
-    group = pd.factorize(np.asarray(groups, dtype=object))[0]
-    alone = np.bincount(group)[group] == 1
-    group[alone] = -1
-    before = np.argsort(group, kind="stable")
-    after = np.lexsort((np.random.default_rng(seed).random(len(labels)), group))
-    shuffled = np.empty_like(labels)
-    shuffled[before] = labels[after]
-    return shuffled
-
-
 def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_count: int = 1) -> pd.DataFrame:
     """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
 
+    Ties are exact (`z_order`).
     Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
     Source: the z-filter paper, Table 8 (k = 20, no significance threshold).
     *Departures*: the paper states neither a tie rule nor a minimum count; `min_count` leaves rarer features out.
     """
     names = np.asarray(names, dtype=object)
-    ranked = np.flatnonzero(statistics.n >= max(min_count, 1))
-    tables = []
+    ranked, order, tables = np.flatnonzero(statistics.n >= max(min_count, 1)), z_order(statistics.counts), []
     for label in range(statistics.z.shape[1]):
-        best = best_columns(statistics.z[:, label], statistics.n, names, ranked, k)
+        best = best_columns(order[:, label], statistics.n, names, ranked, k)
         n = statistics.n[best]
         columns = {"label": label, "rank": np.arange(1, len(best) + 1), "name": names[best], "column": best}
         columns |= {"z": statistics.z[best, label], "n": n, "share": statistics.counts[best, label] / n}
@@ -175,21 +171,21 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     return pd.concat(tables, ignore_index=True)
 
 
-def best_columns(z: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
+def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
     """The k of the `candidates` (column numbers) with the highest z, best first; ties go to higher n, then to the name.
 
-    z (V,) is -inf for a feature that is not ranked; without names ties go to the lower column.
+    order (V,) as `z_order` gives it, -inf for a feature that is not ranked; without names ties go to the lower column.
     """
-    candidates = candidates[z[candidates] > -np.inf]
+    candidates = candidates[order[candidates] > -np.inf]
     if len(candidates) > k:
-        cut = np.partition(z[candidates], -k)[-k]
-        above, level = candidates[z[candidates] > cut], candidates[z[candidates] == cut]
+        cut = np.partition(order[candidates], -k)[-k]
+        above, level = candidates[order[candidates] > cut], candidates[order[candidates] == cut]
         missing = k - len(above)
         if len(level) > missing:  # of the many that tie, those with the highest n, and all that tie with these
             level = level[n[level] >= np.partition(n[level], -missing)[-missing]]
         candidates = np.concatenate([above, level])
     last = candidates if names is None else names[candidates].astype(str)
-    return candidates[np.lexsort((last, -n[candidates], -z[candidates]))][:k]
+    return candidates[np.lexsort((last, -n[candidates], -order[candidates]))][:k]
 
 
 def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
@@ -199,17 +195,19 @@ def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
     return float(stats.norm.isf(alpha / tests))
 
 
-def share_at_z(n: ArrayLike, z: float, n_classes: int = 3) -> NDArray[np.float64]:
-    """The label share at which a feature seen n times reaches z: the iso-z curve of a competency plot.
+def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
+    """The label share at which a feature seen n times reaches z: a curve of equal z in a competency plot.
 
     Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: WANLI, Figure 3.
     """
-    p0 = 1.0 / n_classes
     return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
 
 
-def _ngram_block(tokens: Tokens, side: str, n: int) -> Features:
-    """Unigrams (n = 1) or bigrams (n = 2) of one side; a bigram's code, first * W + second, sorts as its words do."""
+def _ngram_block(tokens: Words, side: str, n: int) -> Features:
+    """Unigrams (n = 1) or bigrams (n = 2) of one side, or with side "" bare words.
+
+    A bigram's code, first * W + second, sorts as its words do.
+    """
     codes, rows = tokens.ids, tokens.rows
     width = max(len(tokens.vocabulary), 1)
     if n == 2:
@@ -220,13 +218,13 @@ def _ngram_block(tokens: Tokens, side: str, n: int) -> Features:
     if n == 2:
         parts.insert(0, tokens.vocabulary.take(pa.array(found // width)))
     words = pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string())) if n == 2 else parts[0]
-    suffix, none = pa.scalar(f"@{side}", pa.large_string()), pa.scalar("", pa.large_string())
+    suffix, none = pa.scalar(f"@{side}" if side else "", pa.large_string()), pa.scalar("", pa.large_string())
     names = pc.binary_join_element_wise(words, suffix, none).to_numpy(zero_copy_only=False)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(tokens.offsets) - 1))])
     return Features(_ones(columns, starts, len(found)), names.astype(object))
 
 
-def _shape_block(premise: Tokens, hypothesis: Tokens) -> Features:
+def _shape_block(premise: Words, hypothesis: Words) -> Features:
     """Length, length ratio, lexical overlap and the null feature. Few columns, so they are made dense, then sparse."""
     length, premise_length = hypothesis.lengths, premise.lengths
     ratio = np.divide(length, premise_length, out=np.full(len(length), np.nan), where=premise_length > 0)

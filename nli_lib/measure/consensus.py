@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
+from nli_lib.measure.check import check_scored
 from nli_lib.measure.dynamics import confidence, margin
 from nli_lib.measure.label_issues import self_confidence
 
@@ -25,7 +26,7 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
     class.
     Source: the consensus cleaning paper section 3 (E2); class numbers as `LABELS`.
     """
-    scores, gold = _checked(logits, labels)
+    scores, gold = check_scored(logits, labels, epochs=False)
     predicted = scores.argmax(axis=1)
     names = np.array(
         [[f"P{p}G{g}" if p != g else AGREE for g in range(scores.shape[1])] for p in range(scores.shape[1])]
@@ -39,10 +40,10 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
     Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
     probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
-    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name
-    for it is kept out of the code, because elsewhere confidence is a probability.
+    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name for it is kept
+    out of the code, because elsewhere confidence is a probability.
     """
-    scores, gold = _checked(logits, labels)
+    scores, gold = check_scored(logits, labels, epochs=False)
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
 
 
@@ -164,14 +165,3 @@ def compare_mismatches(before: ArrayLike, after: ArrayLike, labels: ArrayLike, w
     kinds = mismatch_types(mismatch(before, labels) == PRUNED, mismatch(after, labels) == PRUNED)
     columns = {"type": kinds, "gap0": logit_gap(before, labels), "gap1": logit_gap(after, labels), "wrong": wrong}
     return pd.DataFrame(columns)[kinds > 0]
-
-
-def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    scores, gold = np.asarray(logits, dtype=np.float64), np.asarray(labels)
-    if scores.ndim != 2 or gold.shape != scores.shape[:1]:
-        raise ValueError(f"logits have shape {scores.shape}, labels {gold.shape}: give (N, C) and (N,)")
-    if not np.isfinite(scores).all():
-        raise ValueError(f"logits of example {int(np.flatnonzero(~np.isfinite(scores).all(1))[0])} are not finite")
-    if len(gold) and not (gold.min() >= 0 and gold.max() < scores.shape[1]):
-        raise ValueError(f"labels go from {gold.min()} to {gold.max()}, the logits have {scores.shape[1]} classes")
-    return scores, gold.astype(np.int64)

@@ -17,6 +17,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from nli_lib.measure.check import check_logits, check_scored
+
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
 
@@ -58,7 +60,7 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
     *Departures*: cartography and WANLI report the count, which is this share times E. Never divide by the largest
     value seen, as their plots do: where no example is always right that overstates every share.
     """
-    return _correct(*_checked(logits, labels)).mean(axis=0)
+    return _correct(*check_scored(logits, labels)).mean(axis=0)
 
 
 def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
@@ -70,7 +72,7 @@ def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
     *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes
     that the softmax has rounded to equal values; we search the logits, as the AUM package does.
     """
-    scores, gold = _checked(logits, labels)
+    scores, gold = check_scored(logits, labels)
     others = scores.copy()  # (E, N, C)
     others[:, np.arange(len(gold)), gold] = -np.inf
     return (_at_gold(scores, gold) - others.max(axis=-1)).mean(axis=0)
@@ -83,7 +85,7 @@ def max_variability(logits: ArrayLike) -> Floats:
     Formula: max over c of the population standard deviation over e of p[e, i, c].
     Source: WANLI section 2.3, equation 1.
     """
-    return softmax(_checked_logits(logits), axis=-1).std(axis=0).max(axis=-1)
+    return softmax(check_logits(logits), axis=-1).std(axis=0).max(axis=-1)
 
 
 def forgetting(logits: ArrayLike, labels: ArrayLike, *, never_learnt: int | None = None) -> NDArray[np.int64]:
@@ -95,7 +97,7 @@ def forgetting(logits: ArrayLike, labels: ArrayLike, *, never_learnt: int | None
     *Departures*: cartography gives 1000 to an example that was never right. We return its true count, 0, since
     `correctness(...) == 0` names those examples; `never_learnt=1000` repeats the reference.
     """
-    right = _correct(*_checked(logits, labels))  # (E, N)
+    right = _correct(*check_scored(logits, labels))  # (E, N)
     events = (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
     if never_learnt is not None:
         events[~right.any(axis=0)] = never_learnt
@@ -122,7 +124,7 @@ def score_table(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def _gold_probabilities(logits: ArrayLike, labels: ArrayLike) -> Floats:
-    scores, gold = _checked(logits, labels)
+    scores, gold = check_scored(logits, labels)
     return _at_gold(softmax(scores, axis=-1), gold)  # (E, N)
 
 
@@ -132,33 +134,3 @@ def _at_gold(values: Floats, gold: NDArray[np.int64]) -> Floats:
 
 def _correct(scores: Floats, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
     return scores.argmax(axis=-1) == gold  # (E, N)
-
-
-def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
-    scores, gold = _checked_logits(logits), np.asarray(labels)
-    _, examples, classes = scores.shape
-    if gold.shape != (examples,):
-        raise ValueError(f"labels have shape {gold.shape}, the logits hold {examples} examples: give one label each")
-    if gold.dtype.kind not in "iu":
-        raise ValueError(f"labels are of type {gold.dtype}: give integer class indices")
-    outside = np.flatnonzero((gold < 0) | (gold >= classes))
-    if outside.size:
-        raise ValueError(
-            f"label {gold[outside[0]]} at position {outside[0]} is not one of 0..{classes - 1} "
-            f"({outside.size} such labels): drop examples without a gold label first"
-        )
-    return scores, gold.astype(np.int64)
-
-
-def _checked_logits(logits: ArrayLike) -> Floats:
-    scores = np.asarray(logits, dtype=np.float64)
-    if scores.ndim != 3 or scores.shape[0] < 1 or scores.shape[2] < 2:
-        raise ValueError(f"logits have shape {scores.shape}: (epochs >= 1, examples, classes >= 2) is needed")
-    finite = np.isfinite(scores)
-    if not finite.all():
-        epoch, example, _ = np.argwhere(~finite)[0]
-        raise ValueError(
-            f"logits are not finite ({(~finite).any(axis=-1).sum()} epoch-example cells), first at epoch {epoch}, "
-            f"example {example}: the run is unfinished or has diverged"
-        )
-    return scores

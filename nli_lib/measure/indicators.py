@@ -29,12 +29,12 @@ def indicators(columns: Mapping[str, ArrayLike]) -> Features:
     return Features(sparse.csr_array(matrix), np.array(list(arrays), dtype=object))
 
 
-def prediction(predicted: ArrayLike, *, n_classes: int = 3, name: str = "hypo-only-pred") -> Features:
+def prediction(predicted: ArrayLike, *, n_classes: int, name: str = "hypo-only-pred") -> Features:
     """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
 
     predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
-    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts. With
-    `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
+    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
+    With `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
     """
     predicted = np.asarray(predicted)
     return indicators({f"{name}={label}": predicted == label for label in range(n_classes)})

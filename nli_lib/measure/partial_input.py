@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from nli_lib.measure.artifacts import check_labels
+from nli_lib.measure.check import check_labels, class_count
 
 BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
 PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
@@ -45,7 +45,7 @@ def partial_input_accuracy(
     *,
     test_texts: Sequence[str] | None = None,
     test_labels: ArrayLike | None = None,
-    n_classes: int = 3,
+    n_classes: int | None = None,
     balance: bool = True,
     per_label: int | None = None,
     folds: int = 5,
@@ -56,24 +56,24 @@ def partial_input_accuracy(
 
     Shapes: N texts, labels (N,) -> accuracy and the arrays of `PartialInput`. Without test texts each text is scored by
     a model that was fitted without its fold; with them the model is fitted on all texts and scored on the test texts.
+    `n_classes` is by default the number of labels that occur.
     `balance` first draws as many texts of each label as the rarest has, or `per_label` (WANLI cuts both corpora to
     one size so); `groups` (N,) keeps texts of one group, such as hypotheses of one premise, in one fold.
     Source: Gururangan et al. 2018; WANLI, section 4.1.
     *Departures*: WANLI uses fastText and states no settings; this is logistic regression on hashed n-grams.
     """
-    gold = _labels(texts, labels, n_classes)
-    rows = np.arange(len(gold))
-    if balance:
-        rows = balanced_sample(gold, n_classes=n_classes, per_label=per_label, seed=seed)
-    kept = np.asarray(texts, object)[rows]
     if (test_texts is None) != (test_labels is None):
         raise ValueError("give both test_texts and test_labels, or neither")
+    gold = _labels(texts, labels, n_classes)
+    truth = gold if test_texts is None else _labels(test_texts, test_labels, n_classes)
+    n_classes = class_count(gold, truth, n_classes=n_classes)
+    rows = balanced_sample(gold, per_label=per_label, seed=seed) if balance else np.arange(len(gold))
+    kept = np.asarray(texts, object)[rows]
     if test_texts is None:
         inside = None if groups is None else np.asarray(groups)[rows]
         probabilities = cross_fitted(kept, gold[rows], n_classes=n_classes, folds=folds, groups=inside, seed=seed)
         truth, scored = gold[rows], rows
     else:
-        truth = _labels(test_texts, test_labels, n_classes)
         probabilities = _fit_predict(hashed(kept), gold[rows], hashed(test_texts), n_classes, seed)
         scored = np.arange(len(truth))
     correct = probabilities.argmax(axis=1) == truth
@@ -84,7 +84,7 @@ def cross_fitted(
     texts: Sequence[str],
     labels: ArrayLike,
     *,
-    n_classes: int = 3,
+    n_classes: int | None = None,
     folds: int = 5,
     groups: ArrayLike | None = None,
     seed: int = 0,
@@ -95,6 +95,7 @@ def cross_fitted(
     random, so that label shares are kept on average.
     """
     gold = _labels(texts, labels, n_classes)
+    n_classes = class_count(gold, n_classes=n_classes)
     counts = np.bincount(gold, minlength=n_classes)
     rare = int(np.argmin(np.where(counts > 0, counts, counts.max(initial=0) + 1)))
     if not 2 <= folds <= counts[rare]:
@@ -106,12 +107,10 @@ def cross_fitted(
     return probabilities
 
 
-def balanced_sample(
-    labels: ArrayLike, *, n_classes: int = 3, per_label: int | None = None, seed: int = 0
-) -> NDArray[np.int64]:
+def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: int = 0) -> NDArray[np.int64]:
     """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order."""
     gold = np.asarray(labels)
-    pools = [pool for label in range(n_classes) if len(pool := np.flatnonzero(gold == label))]
+    pools = [np.flatnonzero(gold == label) for label in np.unique(gold)]
     size = min((len(pool) for pool in pools), default=0)
     if per_label is not None and per_label > size:
         raise ValueError(f"per_label={per_label}, but the rarest label has only {size} examples")
@@ -153,7 +152,7 @@ def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: 
     return probabilities
 
 
-def _labels(texts: Sequence[str], labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
+def _labels(texts: Sequence[str], labels: ArrayLike, n_classes: int | None) -> NDArray[np.int64]:
     if len(texts) == 0:
         raise ValueError("there are no texts: give at least one, and each its label")
     return check_labels(labels, len(texts), n_classes)

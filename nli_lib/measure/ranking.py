@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.measure.artifacts import best_columns, z_from_counts
+from nli_lib.measure.artifacts import best_columns, z_order
 
 SPARE = 8  # the pool of a label is made SPARE x k features large and shrunk when it has grown SPARE times larger
 
@@ -14,8 +14,9 @@ SPARE = 8  # the pool of a label is made SPARE x k features large and shrunk whe
 class Ranking:
     """The k features with the highest z for each label, exact, on counts to which `add` adds.
 
-    Adding touches few features, so only their z is computed anew. For each label a *pool* holds every feature whose z
-    reaches its floor; the k best are sought there. A pool that falls below k is made anew from all features.
+    Features are compared by `artifacts.z_order`, so ties of z are exact. Adding touches few features, so only these
+    are ordered anew. For each label a *pool* holds every feature that reaches its floor; the k best are sought there. A
+    pool that falls below k is made anew from all features.
 
     counts    (V, C) by label to start from; the array is taken over
     names     (V,) strings that break ties, or None
@@ -27,12 +28,12 @@ class Ranking:
         self.k, self.min_count = k, max(min_count, 1)
         self.classes = self.counts.shape[1]
         self.n = self.counts.sum(axis=1)
-        self.z = self._z(slice(None)).T.copy()  # (C, V), -inf where a feature is not ranked
-        self.member = np.zeros(self.z.shape, dtype=bool)
+        self.order = self._order(slice(None)).T.copy()  # (C, V), -inf where a feature is not ranked
+        self.member = np.zeros(self.order.shape, dtype=bool)
         self.floor = np.full(self.classes, -np.inf)
         self.pools = [np.empty(0, np.int64)] * self.classes
         for label in range(self.classes):
-            self._fill(label, np.arange(self.z.shape[1]))
+            self._fill(label, np.arange(self.order.shape[1]))
 
     def add(self, columns: NDArray, labels: NDArray) -> None:
         """Count feature `columns[i]` once more for `labels[i]`; both (T,)."""
@@ -40,37 +41,38 @@ class Ranking:
         np.add.at(self.counts.reshape(-1), columns * self.classes + labels, 1)
         touched = pd.unique(columns)
         self.n[touched] = self.counts[touched].sum(axis=1)
-        self.z[:, touched] = self._z(touched).T
+        self.order[:, touched] = self._order(touched).T
         for label in range(self.classes):
             self._refresh(label, touched)
 
     def best(self) -> list[NDArray[np.int64]]:
         """For each label the columns of its k best features, best first; fewer where fewer have been seen."""
-        return [best_columns(self.z[label], self.n, self.names, pool, self.k) for label, pool in enumerate(self.pools)]
+        pools = zip(self.order, self.pools, strict=True)
+        return [best_columns(order, self.n, self.names, pool, self.k) for order, pool in pools]
 
-    def _z(self, columns: NDArray | slice) -> NDArray[np.float64]:
-        z, n, _ = z_from_counts(self.counts[columns])
-        z[n < self.min_count] = -np.inf
-        return z
+    def _order(self, columns: NDArray | slice) -> NDArray[np.float64]:
+        order = z_order(self.counts[columns])
+        order[self.n[columns] < self.min_count] = -np.inf
+        return order
 
     def _refresh(self, label: int, touched: NDArray) -> None:
-        z, member = self.z[label], self.member[label]
-        new = touched[(z[touched] >= self.floor[label]) & ~member[touched]]
+        order, member = self.order[label], self.member[label]
+        new = touched[(order[touched] >= self.floor[label]) & ~member[touched]]
         pool = np.concatenate([self.pools[label], new])
         member[new] = True
-        inside = z[pool] >= self.floor[label]
+        inside = order[pool] >= self.floor[label]
         member[pool[~inside]] = False
         self.pools[label] = pool = pool[inside]
         if len(pool) < self.k and self.floor[label] > -np.inf:
-            self._fill(label, np.arange(len(z)))
+            self._fill(label, np.arange(len(order)))
         elif len(pool) > SPARE * SPARE * self.k:
             self._fill(label, pool)
 
     def _fill(self, label: int, candidates: NDArray) -> None:
-        """Make the pool of what reaches the z of the (SPARE k)-th of the candidates; ties with it come in too."""
-        z, size = self.z[label], SPARE * self.k
+        """Make the pool of what ranks no lower than the (SPARE k)-th of the candidates; ties with it come in too."""
+        order, size = self.order[label], SPARE * self.k
         self.member[label, self.pools[label]] = False
-        ranked = candidates[z[candidates] > -np.inf]
-        self.floor[label] = np.partition(z[ranked], -size)[-size] if len(ranked) > size else -np.inf
-        self.pools[label] = ranked[z[ranked] >= self.floor[label]]
+        ranked = candidates[order[candidates] > -np.inf]
+        self.floor[label] = np.partition(order[ranked], -size)[-size] if len(ranked) > size else -np.inf
+        self.pools[label] = ranked[order[ranked] >= self.floor[label]]
         self.member[label, self.pools[label]] = True

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.learn.encoders import resolve_model
+from nli_lib.measure.check import check_pairs
 
 
 def similarity(
@@ -30,13 +31,12 @@ def similarity(
     """
     from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
 
-    if len(premises) != len(hypotheses):
-        raise ValueError(f"{len(premises)} premises and {len(hypotheses)} hypotheses: give as many of each")
-    if len(premises) == 0:
+    pairs = check_pairs(premises, hypotheses)
+    if pairs == 0:
         return np.empty(0)
     both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
     place, distinct = pd.factorize(both)
     encoder = SentenceTransformer(str(resolve_model(model)), device=device)
     vectors = encoder.encode(list(distinct), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
-    first, second = vectors[place[: len(premises)]], vectors[place[len(premises) :]]  # (N, D) each
+    first, second = vectors[place[:pairs]], vectors[place[pairs:]]  # (N, D) each
     return np.clip(np.einsum("nd,nd->n", first, second, dtype=np.float64), -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Five measures of spurious correlation in a pair of texts (the difficulty paper, Table 2); a sound variant where one is blind.
+"""Five measures of spurious correlation in a pair of texts (Table 2 of the difficulty paper), as printed and corrected.
 
 Each takes N premises and N hypotheses and returns (N,). Texts are tokenised as in `tokens`: lower case, no ASCII
 punctuation, split on white space, as the paper's `heuristics.py` does. A text without a token gives 0.
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
-from nli_lib.measure.tokens import Tokens, tokenize
+from nli_lib.measure.check import check_pairs
+from nli_lib.measure.tokens import Words, tokenize
 
 Texts = Sequence[str]
 Floats = NDArray[np.float64]
@@ -46,39 +47,39 @@ def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
     return _share(premise.lengths - hypothesis.lengths, hypothesis.lengths)
 
 
-def negation(premises: Texts, hypotheses: Texts, *, sound: bool = False) -> Floats:
+def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> Floats:
     """1 where a text of the pair has a negation, else 0.
 
     Formula: 1 if either text has one of `NEGATIONS` (H6).
     *Departures*: the paper's four words miss nobody, nothing, nor and every contraction (isn't, won't).
-    `sound=True` counts `MORE_NEGATIONS` and words ending in n't as well.
+    `corrected=True` counts `MORE_NEGATIONS` and words ending in n't as well.
     """
-    premise, hypothesis = _tokens(premises, hypotheses, contractions=sound)
+    premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
     words = premise.vocabulary
-    known = pc.is_in(words, value_set=pa.array(MORE_NEGATIONS if sound else NEGATIONS, words.type))
-    if sound:
+    known = pc.is_in(words, value_set=pa.array(MORE_NEGATIONS if corrected else NEGATIONS, words.type))
+    if corrected:
         known = pc.or_(known, pc.ends_with(words, f"n{APOSTROPHE}t"))
     negates = np.asarray(known).astype(np.int64)  # (W,)
     return ((premise.counts() @ negates + hypothesis.counts() @ negates) > 0).astype(np.float64)
 
 
 def misspelled(
-    premises: Texts, hypotheses: Texts, unknown: Callable[[Iterable[str]], Collection[str]], *, sound: bool = False
+    premises: Texts, hypotheses: Texts, unknown: Callable[[Iterable[str]], Collection[str]], *, corrected: bool = False
 ) -> Floats:
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
     Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
     and is asked once, for each distinct word of the corpus (`corpora.lexicon.unknown_words`).
     *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
-    of contractions. `sound=True` asks for "don't", and for "dog" in "dog's".
+    of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
     """
-    premise, hypothesis = _tokens(premises, hypotheses, contractions=sound)
+    premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
     words = premise.vocabulary.to_pylist()
-    asked = [word.replace(APOSTROPHE, "'") for word in words]
-    if sound:
-        asked = [word.removesuffix("'s").strip("'") for word in asked]
-    missing = set(unknown(word for word in asked if word))
-    strange = np.array([word in missing for word in asked], dtype=np.int64)  # (W,)
+    forms = [word.replace(APOSTROPHE, "'") for word in words]
+    if corrected:
+        forms = [form.removesuffix("'s").strip("'") for form in forms]
+    missing = set(unknown(form for form in forms if form))
+    strange = np.array([form in missing for form in forms], dtype=np.int64)  # (W,)
     either = (premise.counts() + hypothesis.counts()) > 0  # (N, W)
     return _share(either @ strange, premise.lengths + hypothesis.lengths)
 
@@ -96,7 +97,7 @@ def antonyms(
     words / tokens of the hypothesis (H6). `antonyms_of` is asked once for each distinct word of a premise
     (`corpora.lexicon.Wordnet`).
     *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
-    "win". With `base_form` the sound variant compares base forms.
+    "win". With `base_form` the corrected variant compares base forms.
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     words = premise.vocabulary.to_pylist()
@@ -112,33 +113,33 @@ def antonyms(
     ]
     rows, places = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     opposite = sparse.csr_array((np.ones(len(rows), np.int64), (rows, places)), shape=(len(words), len(words)))
-    called_for = (premise.counts() @ opposite) > 0  # (N, W): words that are antonyms of the premise's
-    return _share(hypothesis.counts().multiply(called_for).sum(axis=1), hypothesis.lengths)
+    antonymous = (premise.counts() @ opposite) > 0  # (N, W): words that are antonyms of the premise's
+    return _share(hypothesis.counts().multiply(antonymous).sum(axis=1), hypothesis.lengths)
 
 
 def every_measure(
     premises: Texts, hypotheses: Texts, *, unknown: Callable | None = None, wordnet: object | None = None
 ) -> dict[str, Floats]:
-    """The five measures and their sound variants by name, each (N,); those whose dictionary is not given are left out.
+    """The five measures and their corrected variants by name, each (N,).
 
+    Those whose dictionary is not given are left out.
     unknown  as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.lexicon.Wordnet`)
     """
     texts = (premises, hypotheses)
     found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}
-    for name, sound in (("{}", False), ("{}, sound", True)):
-        found[name.format("negation")] = negation(*texts, sound=sound)
+    for name, corrected in (("{}", False), ("{}, corrected", True)):
+        found[name.format("negation")] = negation(*texts, corrected=corrected)
         if unknown:
-            found[name.format("misspelled")] = misspelled(*texts, unknown, sound=sound)
+            found[name.format("misspelled")] = misspelled(*texts, unknown, corrected=corrected)
         if wordnet:
-            base_form = wordnet.base_form if sound else None
+            base_form = wordnet.base_form if corrected else None
             found[name.format("antonyms")] = antonyms(*texts, wordnet.antonyms_of, base_form=base_form)
     return found
 
 
-def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -> tuple[Tokens, Tokens]:
-    """Tokens of both sides over one vocabulary; with `contractions` an apostrophe inside a word is kept as a letter."""
-    if len(premises) != len(hypotheses):
-        raise ValueError(f"{len(premises)} premises and {len(hypotheses)} hypotheses: give one of each for every pair")
+def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -> tuple[Words, Words]:
+    """Words of both sides over one vocabulary; with `contractions` an apostrophe inside a word is kept as a letter."""
+    pairs = check_pairs(premises, hypotheses)
     texts = [*premises, *hypotheses]
     if contractions:
         column = pa.array(texts, pa.large_string())
@@ -146,7 +147,7 @@ def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -
         for _ in range(2):
             column = pc.replace_substring_regex(column, INNER_APOSTROPHE, rf"\1{APOSTROPHE}\2")
         texts = column.to_pylist()
-    return tokenize(texts).split(len(premises))
+    return tokenize(texts).split(pairs)
 
 
 def _share(part: NDArray, whole: NDArray) -> Floats:

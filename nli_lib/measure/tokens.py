@@ -1,8 +1,8 @@
 """Words of many texts at once, as integers: the tokenizer behind every lexical measure.
 
 A token is what is left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes
-"theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature it shows.
-The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
+"theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that
+it shows. The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuatio
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Tokens of N texts: text i holds `ids[offsets[i]:offsets[i + 1]]`, indices into the sorted `vocabulary`."""
+class Words:
+    """Words of N texts: text i holds `ids[offsets[i]:offsets[i + 1]]`, indices into the sorted `vocabulary`."""
 
     ids: NDArray[np.int64]  # (T,)
     offsets: NDArray[np.int64]  # (N + 1,)
@@ -46,17 +46,17 @@ class Tokens:
         table.sum_duplicates()
         return table
 
-    def split(self, texts: int) -> tuple[Tokens, Tokens]:
+    def split(self, texts: int) -> tuple[Words, Words]:
         """The first `texts` texts and the rest, with one vocabulary."""
         cut = self.offsets[texts]
         return (
-            Tokens(self.ids[:cut], self.offsets[: texts + 1], self.vocabulary),
-            Tokens(self.ids[cut:], self.offsets[texts:] - cut, self.vocabulary),
+            Words(self.ids[:cut], self.offsets[: texts + 1], self.vocabulary),
+            Words(self.ids[cut:], self.offsets[texts:] - cut, self.vocabulary),
         )
 
 
-def tokenize(texts: Sequence[str]) -> Tokens:
-    """Tokens of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
+def tokenize(texts: Sequence[str]) -> Words:
+    """Words of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
 
     Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
     """
@@ -71,7 +71,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     ids = word_of[np.asarray(raw.indices)]
     ends = np.concatenate([[0], np.cumsum(ids >= 0)])  # tokens kept among the first t raw words
     raw_offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.list_value_length(parts)))]).astype(np.int64)
-    return Tokens(ids[ids >= 0], ends[raw_offsets], vocabulary)
+    return Words(ids[ids >= 0], ends[raw_offsets], vocabulary)
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:

@@ -5,7 +5,7 @@ Every number comes back as an `Estimate` with its interval, every test with an e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -108,19 +108,20 @@ def percentile_interval(
     return Estimate(float(value), float(low), float(high), int(n), seeds, over)
 
 
-def resample_counts(n: int, *, groups: np.ndarray | None = None, resamples: int = 200, seed: int = 0) -> np.ndarray:
-    """How often each of ``n`` examples is drawn in each bootstrap resample, (R, n) int32.
+def resample_counts(
+    n: int, *, groups: np.ndarray | None = None, resamples: int = 200, seed: int = 0
+) -> Iterator[np.ndarray]:
+    """How often each of ``n`` examples is drawn, (n,), in one bootstrap resample after the other.
 
-    A statistic made of counts is resampled by one product with these. With ``groups`` (n,) whole groups are drawn, for
-    example premises: the hypotheses of one premise are not independent draws.
+    With ``groups`` (n,) whole groups are drawn, for example premises: the hypotheses of one premise are not independent
+    draws.
     """
-    generator = np.random.default_rng(seed)
     codes = np.arange(n) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     if len(codes) != n or n == 0:
         raise ValueError(f"groups has {len(codes)} entries for {n} examples")
-    n_groups = int(codes.max()) + 1
-    drawn = generator.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=resamples).astype(np.int32)
-    return drawn[:, codes]
+    count, generator = int(codes.max()) + 1, np.random.default_rng(seed)
+    for _ in range(resamples):
+        yield generator.multinomial(count, np.full(count, 1 / count))[codes]
 
 
 def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitney:

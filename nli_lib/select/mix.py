@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nli_lib.measure.check import class_count
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.select.zfilter import z_filter
 
@@ -22,13 +23,15 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     "seq-z"  Z(D0), and Z(G | Z(D0))
 
     features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
-    Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say; here every
-    row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+    The number of classes is that of all labels together, unless `options` say it.
+    Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say;
+    here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
     """
     base, labels = np.asarray(base, dtype=bool), np.asarray(labels)
     if base.shape != labels.shape:
         raise ValueError(f"base has shape {base.shape}, labels {labels.shape}")
     matrix = sparse.csr_array(features)
+    options["n_classes"] = class_count(labels, n_classes=options.get("n_classes"))
     origin, made = np.flatnonzero(base), np.flatnonzero(~base)
 
     def filtered(rows: np.ndarray, given: np.ndarray | None = None) -> Selection:

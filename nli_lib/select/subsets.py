@@ -1,4 +1,4 @@
-"""Parts of a training set by difficulty: those that the difficulty paper trains on (its Tables 5 and 6), as selections."""
+"""Parts of a training set by difficulty, as selections: those of Tables 5 and 6 of the difficulty paper."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     variability  (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
     margin       (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
 
-    Source: the difficulty paper section 4.2 and its code (H11). *Departures*: the text calls the first of these "the top 66 %
-    percentile"; the code keeps a third, and so do its tables.
+    Source: the difficulty paper section 4.2 and its code (H11). *Departures*: the text calls the first of these "the
+    top 66 % percentile"; the code keeps a third, and so do its tables.
     """
     level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
     if not level.shape == variability.shape == margin.shape or level.ndim != 1:

@@ -1,10 +1,8 @@
-"""z-filter: drop the pairs whose surface features give their label away (the z-filter paper, Algorithm 1)."""
+"""z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper)."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from tqdm.auto import tqdm
 
-from nli_lib.measure.artifacts import ZStatistics, binary, check_labels, z_from_counts, z_statistics
+from nli_lib.measure.artifacts import ZStatistics, binary, z_from_counts, z_statistics
+from nli_lib.measure.check import check_labels, class_count
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select.selection import KEPT, Selection
-from nli_lib.store import StoreError, atomic
 
-CHECKPOINT_EVERY = 200  # batches between two checkpoints
+BATCH = 1000  # pairs at most between two looks at Z
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,51 +37,47 @@ def z_filter(
     names: ArrayLike | None = None,
     given: tuple[sparse.sparray, ArrayLike] | None = None,
     k: int = 20,
-    batch_size: int = 1000,
+    batch_size: int | None = None,
     shuffle: bool = True,
     seed: int = 0,
     min_count: int = 1,
-    n_classes: int = 3,
-    checkpoint: Path | None = None,
+    n_classes: int | None = None,
     progress: bool = False,
 ) -> Filtered:
     """One pass over the pairs that accepts a pair unless it holds one of the k features most tied to its own label.
 
-    features  (N, V) sparse, any nonzero entry fires (`measure.artifacts.features`); labels (N,) in 0..n_classes-1
-    names     (V,) strings: they break ties and name the reasons; without them columns do both
-    given     (features, labels) of a seed set that Z starts from and that is not filtered itself: the conditional form
+    features    (N, V) sparse, any nonzero entry fires (`measure.artifacts.features`); labels (N,) in 0..n_classes-1
+    names       (V,) strings: they break ties and name the reasons; without them columns do both
+    given       (features, labels) of a seed set that Z starts from and that is not filtered itself: conditional
+    batch_size  pairs between two looks at Z; by default `default_batch_size`, a hundredth of the pairs
+    n_classes   by default the number of labels that occur; z compares a label's share with 1 / n_classes
 
     Z starts empty, or as the seed set. For each batch z is taken on Z as it is (`artifacts.z_from_counts`), the k
     features of highest z are found for each label, without any threshold of significance, and a pair is accepted if it
     holds none of its own label's. Accepted pairs join Z; rejected ones are never looked at again.
     So without a seed set the first batch is accepted whole, and one batch as large as the corpus filters nothing.
 
-    With a `checkpoint` file the state is written every few batches, and a call with the same arguments goes on there.
-
     Source: the z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
-    *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has
-    1,000 pairs, ties go to the more frequent feature, then to the first in the alphabet. `min_count` leaves rarer
-    features out of the ranking; the paper has none (1). See chapter 21 for what these choices are worth.
+    *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has a
+    hundredth of the pairs and at most 1,000, ties are exact (`measure.artifacts.z_order`) and go to the more frequent
+    feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the paper has none
+    (1). See chapter 21 for what these choices are worth.
     """
     matrix = binary(features)
-    labels = check_labels(labels, matrix.shape[0], n_classes)
+    rows, columns = matrix.shape
+    labels = check_labels(labels, rows, n_classes)
+    seeded = np.empty(0, np.int64) if given is None else check_labels(given[1], given[0].shape[0], n_classes)
+    n_classes = class_count(labels, seeded, n_classes=n_classes)
+    batch_size = default_batch_size(rows) if batch_size is None else batch_size
     if k < 1 or batch_size < 1:
         raise ValueError(f"k={k} and batch_size={batch_size} must be at least 1")
-    rows, columns = matrix.shape
     if names is not None and len(names) != columns:
         raise ValueError(f"{len(names)} names for {columns} features: give one a column")
-    settings = (k, batch_size, shuffle, seed, min_count, n_classes)
-    key = _key(matrix, labels, given, names, settings) if checkpoint else ""
-    if checkpoint and checkpoint.exists():
-        done, keep, hits, counts = _load(checkpoint, key)
-    else:
-        done, keep, hits, counts = 0, np.zeros(rows, bool), [], _seed_counts(given, columns, n_classes)
-    ranking = Ranking(counts, names, k=k, min_count=min_count)
+    keep, hits = np.zeros(rows, bool), []
+    ranking = Ranking(_seed_counts(given, columns, n_classes), names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
-    starts = range(done, rows, batch_size)
-    for number, start in enumerate(tqdm(starts, desc="z-filter", unit="batch", mininterval=1, disable=not progress)):
-        if checkpoint and number and number % CHECKPOINT_EVERY == 0:
-            _save(checkpoint, key, start, keep, hits, ranking.counts)
+    starts = range(0, rows, batch_size)
+    for start in tqdm(starts, desc="z-filter", unit="batch", mininterval=1, disable=not progress):
         batch = order[start : start + batch_size]
         part, gold = matrix[batch], labels[batch]
         owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) which pair of the batch an entry is of
@@ -94,12 +88,15 @@ def z_filter(
         ranking.add(part.indices[accepted[owner]], gold[owner[accepted[owner]]])
         keep[batch] = accepted
         hits.append(np.stack([batch[owner[hit]], part.indices[hit]]))
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
     where = np.concatenate([np.empty((2, 0), np.int64), *hits], axis=1)
     rejecting = sparse.csr_array((np.ones(where.shape[1], bool), tuple(where)), shape=matrix.shape)
     rejecting.sort_indices()
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
+
+
+def default_batch_size(pairs: int, largest: int = BATCH) -> int:
+    """A hundredth of the pairs, at least one and at most `largest`: a small corpus is filtered in many batches too."""
+    return min(largest, max(1, pairs // 100))
 
 
 def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:
@@ -119,34 +116,3 @@ def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> 
     reason = pc.binary_join(lists, pa.scalar("; ", pa.large_string())).to_numpy(zero_copy_only=False)
     reason[keep] = KEPT
     return reason
-
-
-# ---------------------------------------------------------------- going on after a kill
-
-
-def _key(
-    matrix: sparse.csr_array, labels: NDArray, given: tuple | None, names: ArrayLike | None, settings: tuple
-) -> str:
-    """Digest of everything that decides what the filter does."""
-    digest = hashlib.sha256(repr((matrix.shape, settings)).encode())
-    digest.update("\n".join(map(str, () if names is None else names)).encode())
-    parts = [matrix.indptr, matrix.indices, labels]
-    if given is not None:
-        seed = binary(given[0])
-        parts += [seed.indptr, seed.indices, np.asarray(given[1])]
-    for part in parts:
-        digest.update(np.ascontiguousarray(part))
-    return digest.hexdigest()
-
-
-def _save(path: Path, key: str, done: int, keep: NDArray, hits: list[NDArray], counts: NDArray) -> None:
-    joined = np.concatenate([np.empty((2, 0), np.int64), *hits], axis=1)
-    with atomic(path) as draft, draft.open("wb") as file:
-        np.savez(file, key=key, done=done, keep=keep, hits=joined, counts=counts)
-
-
-def _load(path: Path, key: str) -> tuple[int, NDArray, list[NDArray], NDArray]:
-    with np.load(path, allow_pickle=False) as saved:
-        if str(saved["key"]) != key:
-            raise StoreError(f"{path} belongs to other pairs or settings: delete it, or name another checkpoint")
-        return int(saved["done"]), saved["keep"], [saved["hits"]], saved["counts"]

@@ -17,6 +17,7 @@ from nli_lib.measure.artifacts import (
     share_at_z,
     top_features,
     z_from_counts,
+    z_order,
     z_statistics,
     z_threshold,
 )
@@ -151,25 +152,25 @@ def test_slow_twin_z():
 
 def test_stored_zeros_repeats_and_counts_are_not_counted_twice():
     odd = sparse.csr_array((np.array([1, 1, 0, 5]), np.array([0, 0, 1, 2]), np.array([0, 3, 4])), shape=(2, 3))
-    assert z_statistics(odd, [0, 1]).n.tolist() == [1, 0, 1]
+    assert z_statistics(odd, [0, 1], n_classes=3).n.tolist() == [1, 0, 1]
     assert odd.nnz == 4  # the caller's matrix is as it was
 
 
 def test_one_example_one_class_and_two_classes():
-    assert z_statistics([[1]], [2]).z[0] == pytest.approx([-(0.5**0.5), -(0.5**0.5), 2**0.5])
-    assert z_statistics([[1], [1]], [0, 1], n_classes=2).z.tolist() == [[0.0, 0.0]]
+    assert z_statistics([[1]], [2], n_classes=3).z[0] == pytest.approx([-(0.5**0.5), -(0.5**0.5), 2**0.5])
+    assert z_statistics([[1], [1]], [0, 1]).z.tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("labels", [[-1, 0], [0, 3], [0], [0.0, 1.0]])
 def test_bad_labels(labels):
     with pytest.raises(ValueError, match="label"):
-        z_statistics([[1], [1]], labels)
+        z_statistics([[1], [1]], labels, n_classes=3)
 
 
 def test_thresholds():
     assert z_threshold(0.01) == pytest.approx(2.326348, abs=1e-6)
     assert z_threshold(0.01, 28_000) == pytest.approx(4.957439, abs=1e-6)
-    assert share_at_z(100, 5.656854) == pytest.approx(0.6, abs=1e-6)
+    assert share_at_z(100, 5.656854, 1 / 3) == pytest.approx(0.6, abs=1e-6)
 
 
 def test_ties_go_to_more_examples_then_to_the_name():
@@ -180,6 +181,20 @@ def test_ties_go_to_more_examples_then_to_the_name():
     assert "e" not in set(top.name)
     assert (top_features(z_from_counts([[1, 1, 1], [2, 2, 2]]), ["x", "y"], k=1).name == "y").all()
     assert "a" not in set(top_features(z_from_counts(counts), ["d", "b", "a", "c", "e"], min_count=2).name)
+
+
+def test_ties_of_z_are_exact():
+    """z of 3 among 3 is that of 8 among 12; computed in floating point the first is larger."""
+    counts = np.array([[3, 0, 0], [8, 2, 2], [3, 1, 1]])
+    z, order = z_from_counts(counts).z[:, 0], z_order(counts)[:, 0]
+    assert z[0] > z[1] and z[0] == pytest.approx(z[1], rel=1e-12)
+    assert order[0] == order[1] == 12 and order[2] == pytest.approx(16 / 5)
+    top = top_features(z_from_counts(counts), ["a", "b", "c"], k=2)
+    assert top[top.label == 0].name.tolist() == ["b", "a"]  # a tie, so the more frequent feature first
+    random = np.random.default_rng(0).integers(0, 40, (500, 3))
+    expected = (z_from_counts(random).z ** 2 * 2) * np.sign(z_from_counts(random).z)
+    np.testing.assert_allclose(z_order(random), expected, rtol=1e-9, atol=1e-9)
+    assert (z_order([[0, 0, 0]]) == -np.inf).all()
 
 
 # --- planted truth ---------------------------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ def test_the_threshold_is_where_errors_become_the_majority():
     [
         (np.zeros((2, 3, 3)), [0, 0], "shape"),
         (np.zeros((2, 3)), [0], "shape"),
-        (np.array([[0, np.nan, 0]]), [0], "example 0 are not finite"),
-        (np.zeros((1, 3)), [3], "3 classes"),
-        (np.zeros((1, 3)), [-1], "from -1"),
+        (np.array([[0, np.nan, 0]]), [0], "first at example 0"),
+        (np.zeros((1, 3)), [3], "not one of 0..2"),
+        (np.zeros((1, 3)), [-1], "label -1 at position 0"),
     ],
 )
 def test_bad_input_is_one_error(logits, gold, said):

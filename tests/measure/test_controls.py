@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure.artifacts import features, pair_words, shuffled_labels, weighted_counts, z_statistics
+from nli_lib.corpora import planted
+from nli_lib.measure.artifacts import Features, features, pair_words, side_of, top_features, z_statistics
+from nli_lib.measure.chance import (
+    above_line,
+    resampled_statistics,
+    shuffled_labels,
+    shuffled_statistics,
+    table_12,
+)
 from nli_lib.measure.dynamics import confidence, forgetting, max_variability, scores
 
 PREMISES = ["a dog runs", "a dog runs", "two cats sit", "nobody sleeps"]
@@ -11,14 +19,56 @@ HYPOTHESES = ["a dog moves", "nobody runs", "cats", "nobody is awake"]
 LABELS = np.array([0, 2, 1, 2])
 
 
-def test_weights_count_a_pair_as_often_as_they_say():
+def test_a_resample_counts_a_pair_as_often_as_its_weight_says():
     table = features(PREMISES, HYPOTHESES)
     weights = np.array([2, 0, 1, 3])
     drawn = np.repeat(np.arange(4), weights)
-    slow = z_statistics(table.matrix[drawn], LABELS[drawn]).counts
-    assert (weighted_counts(table.matrix, LABELS, weights) == slow).all()
-    ones = weighted_counts(table.matrix, LABELS, np.ones(4, int))
-    assert (ones == z_statistics(table.matrix, LABELS).counts).all()
+    heavy, ones = resampled_statistics(table.matrix, LABELS, [weights, np.ones(4, int)])
+    for found, slow in (
+        (heavy, z_statistics(table.matrix[drawn], LABELS[drawn], n_classes=3)),
+        (ones, z_statistics(table.matrix, LABELS)),
+    ):
+        for one, other in zip(found, slow, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_shuffled_copy_is_the_statistics_of_the_shuffled_labels():
+    table = features(PREMISES, HYPOTHESES)
+    copies = list(shuffled_statistics(table.matrix, LABELS, PREMISES, copies=4))
+    for seed, copy in enumerate(copies):
+        slow = z_statistics(table.matrix, shuffled_labels(LABELS, PREMISES, seed=seed), n_classes=3)
+        np.testing.assert_array_equal(copy.counts, slow.counts)
+    columns = table.side == "hypothesis"
+    highest, above = above_line(copies, columns, 1.0)
+    assert highest.tolist() == [np.nanmax(copy.z, axis=0).tolist() for copy in copies]
+    assert above.tolist() == [(copy.z[columns] > 1.0).mean() for copy in copies]
+
+
+def test_table_12_as_written_plainly():
+    corpus = planted.make(1500, 3)
+    table = features(corpus.premise, corpus.hypothesis)
+    stats = z_statistics(table.matrix, corpus.labels)
+    named, line = {0: ["outside", "no such word"], 2: ["sleeping"]}, 4.0
+    found = table_12([stats, stats], table.names, named, line=line)
+    assert found.shape == (2, 4) and (found[0] == found[1]).all()
+    five = top_features(stats, table.names, k=5).query("label == 0")["name"]
+    sixty = top_features(stats, table.names, k=20, min_count=20)["name"]
+    z = {name: stats.z[at] for at, name in enumerate(table.names)}
+    words = [z.get(f"{word}@hypothesis", [0, 0, 0])[label] > line for label, group in named.items() for word in group]
+    assert found[0].tolist() == [
+        five.str.startswith(("lex-overlap>", "full-lex-overlap")).sum(),
+        np.mean(words),
+        sixty.str.endswith("@premise").mean(),
+        stats.z[stats.n >= 20].max(axis=0).min() / line,
+    ]
+
+
+def test_a_feature_knows_its_side():
+    table = features(PREMISES, HYPOTHESES)
+    sides = dict(zip(table.names, table.side, strict=True))
+    assert sides["dog@premise"] == "premise" and sides["is awake@hypothesis"] == "hypothesis"
+    assert sides["null"] == sides["lex-overlap> 0.8"] == ""
+    assert side_of(["x"]).tolist() == [""] and isinstance(table, Features)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,13 +12,13 @@ def test_a_column_of_ones_own_is_counted_like_any_other():
     assert own.names.tolist() == ["short", "odd"]
     assert own.matrix.toarray().tolist() == [[1, 0], [0, 0], [1, 0]]
     joined = join(features(["a"] * 3, ["b", "c", "b"], shape=False), own)
-    counted = z_statistics(joined.matrix, [0, 1, 0])
+    counted = z_statistics(joined.matrix, [0, 1, 0], n_classes=3)
     place = joined.names.tolist().index("short")
     assert counted.counts[place].tolist() == [2, 0, 0] and counted.z[place, 0] == pytest.approx(2.0)
 
 
 def test_predictions_bear_the_papers_names():
-    found = prediction([2, 0, 2])
+    found = prediction([2, 0, 2], n_classes=3)
     assert found.names.tolist() == ["hypo-only-pred=0", "hypo-only-pred=1", "hypo-only-pred=2"]
     assert found.matrix.toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
 

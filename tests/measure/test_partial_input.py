@@ -77,11 +77,13 @@ def test_train_to_test():
 
 
 def test_edges():
-    assert (cross_fitted(["a", "", "!?", "b"], [1, 1, 1, 1], folds=2)[:, 1] == 1).all()  # one class
+    assert (cross_fitted(["a", "", "!?", "b"], [1, 1, 1, 1], folds=2, n_classes=3)[:, 1] == 1).all()  # one class
     with pytest.raises(ValueError, match=r"folds=5, but label 0 has 1 texts"):
-        cross_fitted(["a"], [0])
+        cross_fitted(["a"], [0], n_classes=3)
     with pytest.raises(ValueError, match="0..2"):
-        cross_fitted(["a", "b"], [0, -1])
+        cross_fitted(["a", "b"], [0, -1], n_classes=3)
+    with pytest.raises(ValueError, match="say how many classes"):
+        cross_fitted(["a", "b"], [1, 1])
     with pytest.raises(ValueError, match="no texts"):
         partial_input_accuracy([], np.empty(0, int))
     assert hashed(["", "Dogs, bark"]).getnnz(axis=1).tolist() == [0, 3]  # dogs, bark, "dogs bark"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure import shards
 from nli_lib.measure.artifacts import features
 from nli_lib.measure.shards import features_in_shards
 
@@ -25,27 +24,11 @@ def by_name(found):
 
 
 @pytest.mark.parametrize("size", [1, 10, 57, 1000])
-def test_equals_the_features_made_at_once(texts, size, tmp_path):
-    expected = by_name(features(*texts))
-    for folder in (None, tmp_path, tmp_path):  # the third time read from the folder
-        found = features_in_shards(*texts, size=size, folder=folder)
-        assert by_name(found) == expected
-        assert found.matrix.has_canonical_format and found.matrix.data.all()
-        assert len(set(found.names)) == found.matrix.shape[1]
-
-
-def test_only_missing_shards_are_made_anew(texts, tmp_path, monkeypatch):
-    features_in_shards(*texts, size=20, folder=tmp_path)
-    (tmp_path / "shard-00001.npz").unlink()
-    made = []
-    monkeypatch.setattr(shards, "features", lambda *args, **kw: made.append(len(args[0])) or features(*args, **kw))
-    features_in_shards(*texts, size=20, folder=tmp_path)
-    assert made == [20]
-    changed = [*texts[0][:-1], "another text"], texts[1]  # the last shard of 17 is of other texts now
-    assert by_name(features_in_shards(*changed, size=20, folder=tmp_path)) == by_name(features(*changed))
-    assert made == [20, 17]
-    features_in_shards(*texts, size=20, folder=tmp_path, ngrams=(1,))  # other options
-    assert made == [20, 17, 20, 20, 17]
+def test_equals_the_features_made_at_once(texts, size):
+    found = features_in_shards(*texts, size=size)
+    assert by_name(found) == by_name(features(*texts))
+    assert found.matrix.has_canonical_format and found.matrix.data.all()
+    assert len(set(found.names)) == found.matrix.shape[1]
 
 
 def test_edges():

@@ -26,9 +26,9 @@ MEASURES = {
     "word overlap": spurious.word_overlap,
     "length mismatch": spurious.length_mismatch,
     "negation": spurious.negation,
-    "sound negation": lambda p, h: spurious.negation(p, h, sound=True),
+    "corrected negation": lambda p, h: spurious.negation(p, h, corrected=True),
     "misspelled": lambda p, h: spurious.misspelled(p, h, unknown),
-    "sound misspelled": lambda p, h: spurious.misspelled(p, h, unknown, sound=True),
+    "corrected misspelled": lambda p, h: spurious.misspelled(p, h, unknown, corrected=True),
     "antonyms": lambda p, h: spurious.antonyms(p, h, opposites),
 }
 
@@ -49,13 +49,13 @@ def one(measure, premise, hypothesis):
         ("length mismatch", "a", "a b c d", -0.75),  # signed
         ("negation", "He is not here.", "He is.", 1),
         ("negation", "Nobody is here.", "He isn't.", 0),  # blind, as the paper's is
-        ("sound negation", "He is.", "He isn't.", 1),
-        ("sound negation", "He is.", "He isn\u2019t.", 1),
-        ("sound negation", "Nobody!", "He is.", 1),
-        ("sound negation", "An ant.", "Went.", 0),
+        ("corrected negation", "He is.", "He isn't.", 1),
+        ("corrected negation", "He is.", "He isn\u2019t.", 1),
+        ("corrected negation", "Nobody!", "He is.", 1),
+        ("corrected negation", "An ant.", "Went.", 0),
         ("misspelled", "the dgo runs", "the dgo", 1 / 5),  # distinct above, all tokens of both below
         ("misspelled", "I don't", "3", 2 / 3),  # "i" is not in this list, and "dont" looks misspelled
-        ("sound misspelled", "don't", "the dog's", 0),
+        ("corrected misspelled", "don't", "the dog's", 0),
         ("antonyms", "They win big", "They lose a small, small game", 3 / 6),  # repeats of the hypothesis count
         ("antonyms", "up", "up down", 1 / 2),
         ("antonyms", "They lose", "They win", 0),  # looked up from the premise only
@@ -88,8 +88,8 @@ def test_sides_of_unequal_number_are_refused():
 def test_base_forms_find_inflected_antonyms():
     base = {"lost": "lose", "won": "win"}
     assert spurious.antonyms(["they win"], ["they lost"], opposites)[0] == 0
-    sound = spurious.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
-    assert sound[0] == 0.5
+    corrected = spurious.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
+    assert corrected[0] == 0.5
 
 
 # ---------------------------------------------------------------- the paper's code as it reads, pair by pair
@@ -174,7 +174,7 @@ def test_what_is_missing_says_what_to_install(monkeypatch, tmp_path):
 def test_every_measure_by_name_and_those_without_a_dictionary_left_out():
     texts = (["A dog isn't here.", ""], ["No dog.", "?!"])
     bare = spurious.every_measure(*texts)
-    assert list(bare) == ["word overlap", "length mismatch", "negation", "negation, sound"]
+    assert list(bare) == ["word overlap", "length mismatch", "negation", "negation, corrected"]
     assert bare["negation"].tolist() == [1, 0]
     assert all(values.shape == (2,) for values in bare.values())
     full = spurious.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})

@@ -1,7 +1,7 @@
 """Alone: pytest tests/select/test_zfilter.py"""
 
-import math
 from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,8 +13,7 @@ from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
 from nli_lib.measure.artifacts import features, top_features, z_statistics, z_threshold
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select import zfilter
-from nli_lib.select.zfilter import z_filter
-from nli_lib.store import StoreError
+from nli_lib.select.zfilter import default_batch_size, z_filter
 
 
 def slow_z_filter(instances, labels, *, seed_set=(), k, batch_size, order, classes=3, min_count=1):
@@ -27,14 +26,15 @@ def slow_z_filter(instances, labels, *, seed_set=(), k, batch_size, order, class
 
     for held, label in seed_set:
         accept(held, label)
-    keep, why, p0 = [False] * len(instances), {}, 1 / classes
+    keep, why = [False] * len(instances), {}
     for start in range(0, len(order), batch_size):
         biased = []
         for label in range(classes):
             ranked = []
             for feature, counts in by_label.items():
                 if (n := sum(counts)) >= min_count:
-                    ranked.append((-(counts[label] / n - p0) / math.sqrt(p0 * (1 - p0) / n), -n, feature))
+                    d = classes * counts[label] - n  # z is the signed root of d^2 / n over that of classes - 1
+                    ranked.append((-Fraction(d * abs(d), n), -n, feature))
             biased.append({feature for *_, feature in sorted(ranked)[:k]})
         accepted = []
         for at in order[start : start + batch_size]:
@@ -71,7 +71,7 @@ def test_equals_algorithm_1_written_with_dictionaries(pairs, seed_set, k, batch_
     given_set = as_matrix([h for h, _ in seed_set], NAMES), np.array([label for _, label in seed_set], int)
     found = z_filter(
         as_matrix(instances, NAMES), labels, names=NAMES, given=given_set if seed_set else None, k=k,
-        batch_size=batch_size, shuffle=shuffle, seed=seed, min_count=min_count,
+        batch_size=batch_size, shuffle=shuffle, seed=seed, min_count=min_count, n_classes=3,
     )  # fmt: skip
     order = np.random.default_rng(seed).permutation(len(pairs)) if shuffle else range(len(pairs))
     keep, why = slow_z_filter(
@@ -144,33 +144,6 @@ def test_same_from_run_to_run_and_by_seed(planted):
     assert not (first.keep == other.keep).all()
 
 
-@pytest.mark.parametrize("stop", [1, 3, 7])
-def test_goes_on_after_a_kill(planted, tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(zfilter, "CHECKPOINT_EVERY", 2)
-    plain, add, calls = z_filter(*planted, k=3, batch_size=300), Ranking.add, []
-
-    def killed(self, *arrays):
-        calls.append(1)
-        if len(calls) > stop:
-            raise KeyboardInterrupt
-        add(self, *arrays)
-
-    monkeypatch.setattr(Ranking, "add", killed)
-    path = tmp_path / "state.npz"
-    with pytest.raises(KeyboardInterrupt):
-        z_filter(*planted, k=3, batch_size=300, checkpoint=path)
-    assert path.exists() == (stop >= 2)
-    monkeypatch.setattr(Ranking, "add", add)
-    if path.exists():
-        names = np.arange(planted[0].shape[1]).astype(str)
-        for other in ({"k": 4}, {"n_classes": 4}, {"names": names}):
-            with pytest.raises(StoreError, match="other pairs or settings"):
-                z_filter(*planted, **{"k": 3, "batch_size": 300, "checkpoint": path, **other})
-    found = z_filter(*planted, k=3, batch_size=300, checkpoint=path)
-    assert (found.keep == plain.keep).all() and (found.reason == plain.reason).all()
-    assert (found.hits != plain.hits).nnz == 0 and not path.exists()
-
-
 def test_a_growing_ranking_equals_a_fresh_one(monkeypatch):
     """The pools are refilled and shrunk on the way: many features, few of them in each step."""
     random = np.random.default_rng(0)
@@ -186,26 +159,68 @@ def test_a_growing_ranking_equals_a_fresh_one(monkeypatch):
             assert found.tolist() == expected.loc[expected["label"] == label, "column"].tolist()
 
 
+def two_classes():
+    """400 pairs of two labels: every premise has the same words, the hypothesis some of 30 at random, and "often" in
+    half of the entailments alone."""
+    random = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    words = random.integers(0, 30, (400, 4))
+    often = np.where((labels == 0) & (random.random(400) < 0.5), "often ", "now ")
+    hypotheses = [first + " ".join(f"w{at}" for at in row) for first, row in zip(often, words, strict=True)]
+    return features(["a person walks"] * 400, hypotheses, ngrams=(1,)), labels
+
+
+def test_two_classes_are_compared_with_a_half():
+    """Were three assumed, the features that every pair has would give both labels away, and hardly a pair be kept."""
+    table, labels = two_classes()
+    stats, place = z_statistics(table.matrix, labels), {name: at for at, name in enumerate(table.names)}
+    assert stats.p0 == 0.5
+    assert stats.z[place["null"]].tolist() == stats.z[place["person@premise"]].tolist() == [0, 0]
+    assert (z_statistics(table.matrix, labels, n_classes=3).z[place["null"], :2] > 7).all()
+    top = top_features(stats, table.names, k=1)
+    assert top["label"].tolist() == [0, 1] and top["name"].iloc[0] == "often@hypothesis"
+    two, three = (z_filter(table.matrix, labels, names=table.names, k=5, n_classes=C) for C in (None, 3))
+    assert two.size > 10 * three.size
+
+
+def test_the_batch_follows_the_size_of_the_corpus():
+    table, labels = two_classes()
+    found = z_filter(table.matrix, labels, names=table.names)
+    assert (found.keep == z_filter(table.matrix, labels, names=table.names, batch_size=4).keep).all()
+    assert found.size < len(labels)
+    assert [default_batch_size(n) for n in (3, 1_002, 549_367)] == [1, 10, 1_000]
+
+
+@pytest.mark.parametrize("labels", [np.zeros(4, int), np.array([0, 2, 2, 0])])
+def test_the_number_of_classes_is_asked_where_the_labels_do_not_tell_it(labels):
+    matrix = sparse.csr_array(np.ones((4, 2)))
+    for call in (z_filter, z_statistics):
+        with pytest.raises(ValueError, match="say how many classes"):
+            call(matrix, labels)
+        call(matrix, labels, n_classes=3)
+
+
 def test_edges():
-    none = z_filter(sparse.csr_array((0, 5), dtype=np.uint8), np.zeros(0, int))
+    none = z_filter(sparse.csr_array((0, 5), dtype=np.uint8), np.zeros(0, int), n_classes=3)
     assert len(none) == 0 and none.statistics.n.tolist() == [0] * 5
-    no_feature = z_filter(sparse.csr_array((4, 0), dtype=np.uint8), np.zeros(4, int), batch_size=1)
+    no_feature = z_filter(sparse.csr_array((4, 0), dtype=np.uint8), np.zeros(4, int), batch_size=1, n_classes=3)
     assert no_feature.keep.all()
     # one label only: a feature of all pairs is its label's, so after the first batch nothing gets in
-    one = z_filter(sparse.csr_array(np.ones((5, 1), np.uint8)), np.zeros(5, int), batch_size=1, shuffle=False)
+    ones = sparse.csr_array(np.ones((5, 1), np.uint8))
+    one = z_filter(ones, np.zeros(5, int), batch_size=1, shuffle=False, n_classes=3)
     assert one.keep.tolist() == [True, False, False, False, False]
     # k above the number of features: all that were seen are biased; a pair that holds none of them is accepted
     texts = features(["", "a b", "", "c"], ["", "a", "", "c"], shape=False)
     wide = z_filter(texts.matrix, np.array([0, 1, 2, 1]), names=texts.names, k=99, batch_size=1, shuffle=False)
     assert wide.keep.all()
-    assert not z_filter(texts.matrix[[1, 1]], np.array([0, 0]), k=99, batch_size=1).keep.all()
+    assert not z_filter(texts.matrix[[1, 1]], np.array([0, 0]), k=99, batch_size=1, n_classes=3).keep.all()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"labels": np.zeros(3, int)}, "give one label each"),
-        ({"labels": np.full(4, 3)}, "integers 0..2"),
+        ({"labels": np.full(4, 3)}, "not one of 0..2"),
         ({"labels": np.full(4, -1)}, "without a gold label"),
         ({"names": ["a"]}, "1 names for 2 features"),
         ({"k": 0}, "k=0"),
@@ -214,7 +229,7 @@ def test_edges():
     ],
 )
 def test_wrong_input_is_named(change, words):
-    arguments = {"features": sparse.csr_array(np.ones((4, 2))), "labels": np.zeros(4, int), **change}
+    arguments = {"features": sparse.csr_array(np.ones((4, 2))), "labels": np.zeros(4, int), "n_classes": 3, **change}
     with pytest.raises(ValueError, match=words):
         z_filter(arguments.pop("features"), arguments.pop("labels"), **arguments)
 
