@@ -40,8 +40,12 @@ def interval_plot(
     upright    the values run upwards and each is written beside its dot: for few of them
     within     the values that are possible, such as (0, 1): a whisker ends there, though a t interval need not
 
+    A table without values gives a figure that says so.
+
     Colours are those of `style.palette`: a label, a level, a view or a corpus has its own, a random twin is grey.
     """
+    if table[value].notna().sum() == 0:
+        return _nothing(title)
     shown = table.dropna(subset=[value]).assign(low=table.get("low", np.nan), high=table.get("high", np.nan))
     conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
     titles, names = list(shown[y].unique()), list(conditions.unique())
@@ -90,4 +94,12 @@ def interval_plot(
     handles, labels = axes.get_legend_handles_labels()
     if any(labels):
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _nothing(title: str) -> Figure:
+    figure, axes = plt.subplots(figsize=(WIDTH, 1.2))
+    axes.text(0.5, 0.5, "Nothing to show for this corpus.", ha="center", va="center")
+    axes.set_axis_off()
+    axes.set_title(textwrap.fill(title, 58))
     return figure

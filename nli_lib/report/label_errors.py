@@ -166,11 +166,11 @@ def set_quality(sets: Mapping[str, ArrayLike], wrong: ArrayLike) -> pd.DataFrame
     """How many of the labels that each set holds are wrong, one row a set: set, n, precision, chance, recall.
 
     sets: name -> (N,) bool; wrong (N,) bool. chance is the precision of a random set: the share of wrong labels.
+    No rows where no label is wrong.
     """
-    wrong = np.asarray(wrong, dtype=bool)
-    rows = []
-    for name, chosen in sets.items():
+    wrong, rows = np.asarray(wrong, dtype=bool), []
+    for name, chosen in sets.items() if wrong.any() else ():
         caught, n = int((np.asarray(chosen, dtype=bool) & wrong).sum()), int(np.sum(chosen))
         shares = {"precision": caught / n if n else np.nan, "chance": wrong.mean(), "recall": caught / wrong.sum()}
         rows.append({"set": name, "n": n, **shares})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["set", "n", "precision", "chance", "recall"])

@@ -75,6 +75,7 @@ def test_sets_by_precision_and_recall():
     table = set_quality({"half": [True, False, True, False], "none": [False] * 4}, wrong)
     assert table.loc[0, ["n", "precision", "chance", "recall"]].tolist() == [2, 0.5, 0.5, 0.5]
     assert np.isnan(table.loc[1, "precision"]) and table.loc[1, "recall"] == 0
+    assert set_quality({"half": [True, False]}, [False, False]).empty
 
 
 JUDGED = pd.DataFrame(

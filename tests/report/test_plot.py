@@ -229,3 +229,9 @@ def test_labels_keep_their_colours_as_conditions():
     figure = intervals.interval_plot(pd.DataFrame(rows))
     drawn = {bars.get_label(): bars.lines[0].get_color() for bars in figure.axes[0].containers}
     assert drawn == {label: COLOURS[label] for label in LABELS}
+
+
+def test_a_table_without_values_says_so():
+    empty = pd.DataFrame({"title": ["a"], "condition": ["b"], "accuracy": [np.nan]})
+    assert "Nothing to show" in written(intervals.interval_plot(empty, title="Wrong labels"))
+    assert "Nothing to show" in written(intervals.interval_plot(empty[:0]))

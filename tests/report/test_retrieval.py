@@ -68,3 +68,7 @@ def test_bad_input_is_one_error(scores, wrong, said):
 def test_k_must_fit():
     with pytest.raises(ValueError, match="k=5 of 4"):
         precision_at(SCORES, WRONG, 5)
+
+
+def test_nothing_wrong_nothing_to_find():
+    assert retrieval_table({"noise": np.arange(3.0)}, np.zeros(3, dtype=bool), ks=(1,)).empty
