@@ -1,0 +1,124 @@
+"""Figures that answer the pointer: a point says which example or feature it is. Tables in, plotly figures out.
+
+Show them with `nli_lib.study.show_interactive`. Texts come from a corpus, so they are escaped: plotly reads tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.errors import UserError
+from nli_lib.measure.artifacts import share_at_z, z_threshold
+from nli_lib.report.inference import with_wilson
+from nli_lib.report.style import INK, palette
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST = 5_000  # points that a browser moves without delay
+WRAP = 70  # letters of a line of hover text
+WORDS = {"position": "pair", "predicted": "the model says", "votes": "seeds that prune it", "wrong": "wrong by people"}
+SAMPLE = ("label", "premise", "hypothesis")
+
+
+class InteractiveError(UserError, RuntimeError):
+    """plotly is not installed; the message says how to."""
+
+
+def interactive_map(
+    table: pd.DataFrame, x: str, y: str, *, color: str, hover: Sequence[str], title: str = "", **options: object
+) -> Figure:
+    """One point for each row of ``table`` at (``x``, ``y``), coloured by ``color``; pointing at it shows ``hover``.
+
+    hover    columns to show, each with its name; what is missing (NaN, None) is left out of a point's text
+    options  go to `plotly.express.scatter`: log_x, range_y, labels, ...
+
+    Words as colours are those of `style.palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
+    a random part is drawn, and the title says so. Raises `InteractiveError` where plotly is missing.
+    """
+    try:
+        from plotly import express
+    except ModuleNotFoundError:
+        raise InteractiveError("plotly is not installed: pip install -c constraints.txt plotly") from None
+    drawn = table.sample(min(MOST, len(table)), random_state=0).sort_index()
+    if len(drawn) < len(table):
+        title = f"{title} ({len(drawn):,} of {len(table):,} points)".strip()
+    lines = [_line(drawn[column], WORDS.get(column, column)) for column in hover if column in drawn]
+    text = sum(lines[1:], lines[0]).str.removeprefix("<br>") if lines else ""
+    shown = express.scatter(
+        drawn.assign(hover=text), x=x, y=y, color=color, custom_data=["hover"], render_mode="webgl", title=title,
+        color_continuous_scale="cividis", color_discrete_map=palette(drawn[color].unique()), template="plotly_white",
+        height=520, **options,
+    )  # fmt: skip
+    shown.update_traces(marker={"size": 6, "opacity": 0.7}, hovertemplate="%{customdata[0]}<extra></extra>")
+    return shown.update_layout(
+        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        legend={"orientation": "h", "y": -0.2, "title": ""},
+        margin={"l": 50, "r": 10, "t": 50 if title else 20, "b": 40},
+    )
+
+
+def data_map(points: pd.DataFrame, *, epochs: int, title: str = "") -> Figure:
+    """The data map: variability across, confidence up, correctness as colour.
+
+    points: position, variability, confidence, correctness, label, premise, hypothesis; texts may be missing.
+    """
+    scores = ("confidence", "variability", "correctness")
+    names = {"correctness": f"correctness,<br>share of<br>{epochs} epochs"}
+    ranges = {"range_x": (-0.01, 0.51), "range_y": (-0.02, 1.04)}
+    hover = (*SAMPLE, *scores, "position")
+    return interactive_map(
+        points, "variability", "confidence", color="correctness", hover=hover, labels=names, title=title, **ranges
+    )
+
+
+def suspects(points: pd.DataFrame, *, title: str = "") -> Figure:
+    """Pairs whose label a model contradicts: the gap across, the data map's confidence up, the kind as colour.
+
+    points: position, kind, gap, confidence, label, predicted, premise, hypothesis, and, where there are any, votes and
+    wrong.
+    """
+    hover = (*SAMPLE, "predicted", "kind", "gap", "confidence", "votes", "wrong", "position")
+    names = {"gap": "gap: logit of the prediction minus that of the label"}
+    return interactive_map(points, "gap", "confidence", color="kind", hover=hover, labels=names, title=title)
+
+
+def competency(
+    table: pd.DataFrame, *, tests: int | None = None, p0: float | None = None, alpha: float = 0.01, title: str = ""
+) -> Figure:
+    """The competency plot: how often a feature occurs across, the share of a label among these pairs up.
+
+    table: feature, label (a name), n, p and perhaps "such as", a text. ``tests`` and ``p0`` as `plot.competency`. Of
+    more than `MOST` features those of highest z are drawn. The lines are those of significance, uncorrected and after
+    Bonferroni.
+    """
+    p0 = 1 / table["label"].nunique() if p0 is None else p0
+    tests = len(table) if tests is None else tests
+    points = table.assign(z=(table["p"] - p0) / np.sqrt(p0 * (1 - p0) / table["n"])).nlargest(MOST, "z")
+    points = with_wilson(points.assign(correct=points["p"] * points["n"]), value="share").reset_index(drop=True)
+    points["share"] = [f"{p:.0%} [{a:.0%}, {b:.0%}]" for p, a, b in points[["p", "low", "high"]].to_numpy()]
+    hover = ("feature", "label", "share", "n", "z", "such as")
+    names = {"n": "n(feature): pairs that contain it", "p": "p(label | feature)"}
+    figure = interactive_map(
+        points, "n", "p", color="label", hover=hover, labels=names, log_x=True, range_y=(-0.03, 1.05), title=title
+    )
+    across = np.geomspace(max(1, points["n"].min()), points["n"].max(), 200) if len(points) else np.empty(0)
+    for number, dash, name in ((1, "dash", f"α = {alpha:g}"), (tests, "solid", f"α = {alpha:g}, Bonferroni")):
+        p = share_at_z(across, z_threshold(alpha, max(1, number)), p0)
+        line = {"color": INK, "dash": dash, "width": 1.2}
+        figure.add_scatter(x=across[p <= 1], y=p[p <= 1], name=name, mode="lines", line=line, hoverinfo="skip")
+    return figure
+
+
+def _line(column: pd.Series, name: str) -> pd.Series:
+    """ "<br>name: value" for each row, "" where there is none; texts wrapped and escaped."""
+    if pd.api.types.is_float_dtype(column):
+        text = column.map("{:.3g}".format)
+    else:
+        text = column.astype("string").str.wrap(WRAP).fillna("").map(escape).str.replace("\n", "<br>")
+    return (f"<br><b>{escape(name)}</b>: " + text.astype("string")).where(column.notna(), "")
