@@ -75,14 +75,13 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
     for output in outputs:
         data, settings = output.get("data", {}), {}
         if PLOTLY in data:
-            output = NotebookNode(
-                output_type="display_data", metadata={}, data={"text/html": _interactive(data[PLOTLY])}
-            )
+            output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
         elif any(kind.startswith("image/") for kind in data):
             about = caption(cell) or f"Figure in the section {heading!r}"
             settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about}}
         tags = sorted({"remove-input"} | tagged(cell) & {"answer"})
-        cells.append(new_code_cell(outputs=[output], metadata={"tags": tags, "mystnb": settings}))
+        # the code is taken out of the page; a cell without any would be left out with its output
+        cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))
     return cells
 
 

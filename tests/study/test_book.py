@@ -1,24 +1,29 @@
-"""The book reads from disk, hides nothing, shows finished records only. Run alone: pytest tests/test_book.py"""
+"""The book reads from disk, answers first, hides nothing, shows text as text. Run alone: pytest tests/study/test_book.py"""
 
+import json
 import re
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book, standing
+from nli_lib.study import book, pages, standing, status, words
 from nli_lib.study import manifest as records
 from nli_lib.study.schedule import Request
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+REAL = book.Site(Request(), ROOT / "book", ROOT / "book")
 
 
 def test_the_table_of_contents_names_files_that_exist():
-    for page in book.toc_pages():
+    for page in REAL.pages:
         if page.startswith("chapters/"):
             assert page in ("chapters/status",) or Path(page).name in NOTEBOOKS
         else:
@@ -26,7 +31,7 @@ def test_the_table_of_contents_names_files_that_exist():
 
 
 def test_every_notebook_is_a_chapter_and_has_a_place_in_the_order():
-    assert set(book.toc_chapters()) == set(NOTEBOOKS)
+    assert set(REAL.names) == set(NOTEBOOKS)
     declared = yaml.safe_load((ROOT / "notebooks" / "order.yaml").read_text())
     assert set(declared) == set(NOTEBOOKS)
 
@@ -38,58 +43,198 @@ def test_building_computes_nothing_and_needs_no_network():
     assert "dollarmath" not in config["parse"]["myst_enable_extensions"]
 
 
+def test_every_placeholder_of_a_tracked_page_is_known():
+    known = words.words([], ROOT / "book" / "nowhere", "no study")
+    named = {name for name in figure_names() if name}
+    for path in (ROOT / "book").glob("**/*.md"):
+        if {"chapters", "_build"} & set(path.parts):
+            continue
+        for found in re.findall(r"\{\{ *([^{}]+?) *\}\}", path.read_text(encoding="utf-8")):
+            kind, _, name = found.partition(" ")
+            assert found in known or (kind == "figure" and name in named), f"{path.name}: {found}"
+
+
+def figure_names():
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            yield cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+
+
+# ---------------------------------------------------------------- the page of a chapter
+
+PIXEL = "iVBORw0KGgo="  # the signature of a PNG file is enough
+
+
+def code(source, *tags, outputs=(), **metadata):
+    return new_code_cell(source, outputs=list(outputs), metadata={"tags": list(tags), **metadata})
+
+
+def said(text):
+    return new_output("display_data", data={"text/markdown": text})
+
+
+def drawing(name, caption):
+    image = new_output("execute_result", data={"image/png": PIXEL, "text/plain": "<Figure>"}, execution_count=1)
+    return {"outputs": [said("Before."), image], "mystnb": {"figure": {"caption": caption, "name": name}}}
+
+
+@pytest.fixture
+def notebook():
+    """A chapter in the form that all have: (the notebook, its executed copy without the measuring cells)."""
+    cells = [
+        new_markdown_cell("# A chapter\n\n**Question.** Does it hold?\n\n## What the paper says\n\nIt does."),
+        code("SCALE = 1", "parameters"),
+        code("study = begin()", "begin", outputs=[new_output("stream", text="study smoke")]),
+        new_markdown_cell("## How it was measured\n\nOnce."),
+        code("first()", "measure"),
+        new_markdown_cell("Then again."),
+        code("second()", "measure"),
+        new_markdown_cell("## Two figures"),
+        code("one()", **drawing("one", "The first figure.")),
+        new_markdown_cell("Between."),
+        code("two()", **drawing("two", "The second figure.")),
+        new_markdown_cell("## What we found"),
+        code("say()", "answer", **drawing("main", "The main figure.")),
+        code("study.finish()", "finish"),
+    ]
+    source = new_notebook(cells=cells)
+    drawn = new_notebook(cells=[cell for cell in cells if "measure" not in cell.metadata.get("tags", ())])
+    return source, drawn
+
+
+def test_a_page_answers_first_and_folds_its_code(notebook):
+    page = pages.page(*notebook, boxes=["A box."], foot="The end.")
+    seen = [cell for cell in page.cells if "hide-input" not in pages.tagged(cell)]
+    shown = [cell.source if cell.cell_type == "markdown" else next(iter(cell.outputs[0].data)) for cell in seen]
+    assert shown == [
+        "# A chapter\n\nA box.\n\n**Question.** Does it hold?",
+        "text/markdown",  # the answer and its figure
+        "image/png",
+        "## What the paper says\n\nIt does.",
+        "## How it was measured\n\nOnce.",
+        "Then again.",
+        "## Two figures",
+        "text/markdown",
+        "image/png",
+        "Between.",
+        "text/markdown",
+        "image/png",
+        "---\n\nThe end.",
+    ]
+    folds = [cell.source for cell in page.cells if "hide-input" in pages.tagged(cell)]
+    measuring = "SCALE = 1\n\nstudy = begin()\n\nfirst()\n\nsecond()\n\nstudy.finish()"
+    assert folds == [measuring, "one()\n\ntwo()\n\nsay()"], "one fold for the measuring, one for a section"
+    assert "## What we found" not in "".join(cell.source for cell in page.cells), "nothing but the answer stood there"
+    nbformat.validate(page)
+
+
+def test_a_caption_stands_with_its_image_alone_and_is_its_alternative_text(notebook):
+    page = pages.page(*notebook)
+    with_caption = [c for c in page.cells if pages.caption(c)]
+    assert [pages.caption(cell) for cell in with_caption] == [
+        "The main figure.",
+        "The first figure.",
+        "The second figure.",
+    ]
+    for cell in with_caption:
+        assert "image/png" in cell.outputs[0].data
+        assert cell.metadata["mystnb"]["image"]["alt"] == pages.caption(cell)
+
+
+def test_the_answer_is_read_from_the_page(notebook):
+    assert pages.answer(pages.page(*notebook)) == "Before."
+    assert pages.answer(new_notebook()) == ""
+
+
+def test_without_a_section_on_measuring_the_code_stands_where_the_first_measuring_cell_did(notebook):
+    source, drawn = notebook
+    source.cells[3].source = "## Scores"
+    page = pages.page(source, drawn)
+    place = [cell.source for cell in page.cells].index("## Scores")
+    assert "first()\n\nsecond()" in next(cell.source for cell in page.cells[place:] if cell.cell_type == "code")
+
+
+def test_an_interactive_figure_brings_its_data_and_no_script_of_its_own(notebook):
+    source, drawn = notebook
+    figure = {"data": [{"x": [1], "text": ["</script><script>alert(1)</script>"]}], "layout": {}, "config": {}}
+    drawn.cells[-2].outputs = [new_output("display_data", data={pages.PLOTLY: figure, "text/plain": "x"})]
+    (html,) = [c.outputs[0].data["text/html"] for c in pages.page(source, drawn).cells if "answer" in pages.tagged(c)]
+    assert html.count("</script>") == 1
+    assert len(html) < 1_000
+
+
+# ---------------------------------------------------------------- a small book
+
+
 @pytest.fixture
 def small_book(home):
     """A book of four chapters: one finished, one to become stale, one failed, one never run."""
     source = home / "book"
-    for name in ("_config.yml", "references.bib", "_ext"):
+    for name in ("_config.yml", "references.bib", "_ext", "_static"):
         copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
         copy(ROOT / "book" / name, source / name)
-    (source / "index.md").write_text("# A small book\n")
+    (source / "index.md").write_text("# A small book\n\n{{ answer 1_fine }}\n\n{{ answer 4_new }}\n\n{{ verdict x }}\n")
     chapters = ["1_fine", "2_stale", "3_failed", "4_new"]
     pages = [{"file": f"chapters/{name}"} for name in [*chapters, "status"]]
     toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc))
     notebooks = home / "notebooks"
-    fine = recorded(write_notebook(notebooks, "1_fine", SAVE, SHOW))
+    answered = write_notebook(notebooks, "1_fine", SAVE, SHOW)
+    tag(answered, SHOW, "answer")
+    fine, failed = recorded(answered), write_notebook(notebooks, "3_failed")
     stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
-    failed = recorded(write_notebook(notebooks, "3_failed"), state="failed", reason="ValueError: the <b>reason</b>")
     write_notebook(notebooks, "4_new", SAVE)
-    for record in (fine, stale, failed):
+    for record in (fine, stale, recorded(failed, state="failed", reason="ValueError: the <b>reason</b>")):
         records.write(record)
         (home / "data" / "results" / "smoke" / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
     return home
+
+
+def tag(path, source, *tags):
+    notebook = nbformat.read(path, as_version=4)
+    (cell,) = [cell for cell in notebook.cells if cell.source == source]
+    cell.metadata["tags"] = list(tags)
+    nbformat.write(notebook, path)
 
 
 def recorded(path, **changes):
     """The record that a finished run of a notebook leaves."""
     record = {"notebook": path.stem, "study": "smoke", "state": "finished", **standing.code_of(path)}
     record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
-    return {**record, "environment": {"python": "3.11.7"}, "parameters": {"SCALE": "smoke"}, **changes}
+    record |= {"dial": {"limit": 1200}, "corpora": {"planted train": {"rows": 1200, "digest": "0"}}}
+    environment = {"python": "3.11.7", "revision": "abc1234"}
+    return {**record, "environment": environment, "parameters": {"SCALE": "smoke"}, **changes}
 
 
 @pytest.mark.slow
 def test_a_book_of_four_ends(small_book, capsys):
     first = book.build(Request())
     html = {path.stem: path.read_text() for path in first.parent.rglob("*.html")}
-    words = {name: re.sub(r"<[^>]+>", "", text) for name, text in html.items()}
+    text = {name: re.sub(r"<[^>]+>", "", page) for name, page in html.items()}
     warnings = [line for line in capsys.readouterr().out.splitlines() if "WARNING" in line]
-    assert warnings == []
-    assert "There are 2 rows." in html["1_fine"]
+    assert len(warnings) == 1, warnings
+    assert "no such placeholder: {{ verdict x }}" in warnings[0]
+    assert "There are 2 rows." in text["1_fine"]
+    assert "There are 2 rows." in text["index"]
+    assert text["index"].count("not recorded at this scale") == 2
     assert "Run it again" not in html["1_fine"]
-    assert "the code of its measuring cells changed" in words["2_stale"].replace("'", "’")
+    assert "measuring cells changed" in text["2_stale"]
     assert "There are 2 rows." in html["2_stale"]
     assert "state is: <strong>failed</strong>" in html["3_failed"]
     assert "ValueError: the &lt;b&gt;reason" in html["3_failed"]
-    assert "nli-study run 4_new --scale smoke" in words["4_new"]
+    assert "nli-study run 4_new --scale smoke" in text["4_new"]
     assert all("Smoke scale: proves the machinery" in html[name] for name in ("index", "1_fine", "status"))
     for state in ("finished", "finished, stale", "failed", "never run"):
         assert f"<p>{state}</p>" in html["status"]
-    for name, text in html.items():
-        remote = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:https?:)?//[^>]*>", text)
+    assert "limit = 1200" in text["status"]
+    assert "planted train = 1,200 rows" in text["status"]
+    assert '<a href="../_static/notebooks/1_fine.ipynb" download>' in html["1_fine"]
+    assert (first.parent / "_static" / "notebooks" / "1_fine.ipynb").is_file()
+    for name, page in html.items():
+        remote = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:https?:)?//[^>]*>", page)
         assert remote == [], f"{name} fetches from elsewhere"
-        assert "unpkg.com" not in text
-        assert "jsdelivr" not in text
+        assert "unpkg.com" not in page
+        assert "jsdelivr" not in page
 
     book.build(Request())
     assert "nothing changed" in capsys.readouterr().out
@@ -97,11 +242,12 @@ def test_a_book_of_four_ends(small_book, capsys):
 
 def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
     (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
-    (small_book / "book" / "chapters").mkdir()
-    _, _, problem = book.chapter("1_fine", Request(), {})
-    assert "1_fine could not be drawn: failed: code cell 4 of 5" in problem
+    site = book.site(Request())
+    site.chapters.mkdir()
+    _, _, problem = book.chapter("1_fine", site, {})
+    assert "1_fine could not be drawn: failed: " in problem
     assert "nli-study run 1_fine --scale smoke" in problem
-    assert (small_book / "book" / "chapters" / "1_fine.md").is_file()
+    assert (site.chapters / "1_fine.md").is_file()
 
 
 def test_a_broken_build_is_told_in_its_own_words(home):
@@ -115,20 +261,19 @@ def test_other_environments_are_stamped(home):
     record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\n")
     records.write({**record, "environment": {"numpy": "1.26.0"}})
-    assert book.stamps("1_fine", Request()) == [
+    assert status.stamps("1_fine", Request()) == [
         "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
-    assert book.stamps("1_fine", Request()) == []
+    assert status.stamps("1_fine", Request()) == []
 
 
 def test_the_readme_takes_its_figures_from_drawn_chapters(home):
-    pixel = "iVBORw0KGgo="  # the signature of a PNG file is enough
     page = home / "book" / "chapters" / "1_fine.ipynb"
     page.parent.mkdir(parents=True)
-    cell = nbformat.v4.new_code_cell("1", metadata={"mystnb": {"figure": {"name": "data-map"}}})
-    cell.outputs = [nbformat.v4.new_output("display_data", data={"image/png": pixel})]
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), page)
+    cell = new_code_cell("1", metadata={"mystnb": {"figure": {"name": "data-map"}}})
+    cell.outputs = [new_output("display_data", data={"image/png": PIXEL})]
+    nbformat.write(new_notebook(cells=[cell]), page)
     (written,) = book.export_figures(Request(), ["data-map"])
     assert written.read_bytes() == b"\x89PNG\r\n\x1a\n"
     with pytest.raises(book.BookError, match="competency"):

@@ -1,0 +1,74 @@
+"""The page that says when, where and with what each chapter was recorded, from the records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nli_lib.study import manifest as records
+from nli_lib.study import standing
+from nli_lib.study.notebook import SMOKE_LABEL
+from nli_lib.study.prose import as_text
+from nli_lib.study.schedule import Request
+
+HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Device", "Revision", "Python / torch")
+
+
+def stamps(name: str, request: Request) -> list[str]:
+    """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
+    record = records.read(name, request.study)
+    found = []
+    if reasons := standing.why_stale(record):
+        found.append("The numbers here were recorded before something changed: " + "; ".join(reasons) + ".")
+    if reasons := records.other_environment(record):
+        found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
+    return found
+
+
+def _row(name: str, request: Request) -> str:
+    record = records.read(name, request.study)
+    state, _ = records.end_state(record)
+    finished = state == records.FINISHED
+    if finished and stamps(name, request):
+        state += ", stale"
+    environment = record.get("environment", {})
+    cells = [
+        f"[{name}]({name})",
+        state,
+        str(record.get("ended", ""))[:10],
+        f"{record['seconds']:,.0f}" if "seconds" in record else "",
+        ", ".join(map(str, record.get("seeds", []))),
+        as_text(record.get("device", "")),
+        environment.get("revision", ""),
+        " / ".join(filter(None, (environment.get("python"), environment.get("torch")))),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return as_text(", ".join(f"{name} = {value}" for name, value in values.items() if value is not None))
+
+
+def used(record: Mapping) -> list[str]:
+    """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
+    corpora = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
+    given = {name: value for name, value in record.get("parameters", {}).items() if name != "SCALE"}
+    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora}
+    lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
+    return [*lines, *filter(None, [as_text(standing.note(record))])]
+
+
+def status_page(names: Iterable[str], request: Request) -> str:
+    """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
+    names = list(names)
+    rule = f"|{' --- |' * len(HEAD)}"
+    table = "\n".join([f"| {' | '.join(HEAD)} |", rule, *(_row(name, request) for name in names)])
+    label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
+    known = {name: used(records.read(name, request.study)) for name in names}
+    lists = [f"{name}\n: " + "\n: ".join(lines) for name, lines in known.items() if lines]
+    return (
+        f"# Status of this report\n{label}\n"
+        f"Study {as_text(request.study)}. Each chapter is drawn from the tables that its run recorded. A run counts as "
+        "finished only when its last cell wrote its record and every cell was counted. Seconds are those of its last "
+        "run; trainings that it found in the store took theirs before.\n\n"
+        f"{table}\n\n## What each chapter used\n\n" + "\n\n".join(lists) + "\n"
+    )

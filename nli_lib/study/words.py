@@ -1,0 +1,71 @@
+"""What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
+
+    {{ answer 10_data_map }}    the sentences of that chapter's answer
+    {{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
+    {{ verdicts wanli }}        how many of a paper's claims have each verdict
+    {{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+
+from nli_lib import paths
+from nli_lib.report.claims import read_claims
+from nli_lib.report.ledger_page import PAPERS, verdict_counts, verdict_sentence
+from nli_lib.store import atomic
+from nli_lib.study import pages
+from nli_lib.study.tables import find_table, read_table
+
+LEDGER = "63_claims.ledger"
+
+
+class Picture(NamedTuple):
+    image: bytes  # of a PNG file
+    caption: str
+
+
+def figures(chapters: Path) -> dict[str, Picture]:
+    """The figures of the drawn chapters that have a name."""
+    found = {}
+    for path in sorted(chapters.glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+            images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+            if name and images:
+                found[name] = Picture(base64.b64decode(images[0]), pages.caption(cell))
+    return found
+
+
+def _claims(study: str) -> dict[str, str]:
+    """Words for every declared claim and every paper; "" where this study has recorded nothing."""
+    path = find_table(paths.RESULTS / study / LEDGER)
+    declared = paths.BOOK / "claims.yaml"
+    found = {f"verdict {claim.id}": "" for claim in read_claims(declared)} if declared.is_file() else {}
+    found |= {f"verdicts {key}": "" for key in PAPERS}
+    if path is not None:
+        table = read_table(path)
+        found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in table.iterrows()}
+        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in table.groupby("paper")}
+    return found
+
+
+def words(names: Iterable[str], chapters: Path, study: str) -> dict[str, str]:
+    """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
+    found = {f"answer {path.stem}": "" for path in paths.NOTEBOOKS.glob("*.ipynb")} | _claims(study)
+    for name in names:
+        path = chapters / f"{name}.ipynb"
+        found[f"answer {name}"] = pages.answer(nbformat.read(path, as_version=4)) if path.is_file() else ""
+    for name, picture in figures(chapters).items():
+        file = chapters / "figures" / f"{name}.png"
+        if not file.is_file() or file.read_bytes() != picture.image:
+            with atomic(file) as draft:
+                draft.write_bytes(picture.image)
+        about = f":::{{figure}} /chapters/figures/{name}.png\n:alt: {picture.caption}\n{picture.caption}\n:::"
+        found[f"figure {name}"] = about
+    return found
