@@ -270,13 +270,13 @@ def _plotly(site: Site) -> None:
             shutil.copyfile(script, draft)
 
 
-def build(request: Request) -> Path:
-    """Draw the chapters that are due and build the book; the path of its first page.
+def build(request: Request, book: Site | None = None) -> Path:
+    """Draw the chapters that are due and build the book, where `site` says or at `book`; the path of its first page.
 
     Raises `BookError` when a chapter cannot be drawn (the others are still built) or jupyter-book fails.
     """
-    book = site(request)
-    if book.source != paths.BOOK:
+    book = book or site(request)
+    if request.study != request.scale:
         gather_pages(book)
     names, folder = book.names, book.chapters
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,93 @@
+"""Every page of the built book in a real browser. Run alone: pytest tests/browser/test_pages.py"""
+
+import shutil
+
+import pytest
+
+from nli_lib import paths
+from nli_lib.study import book
+from nli_lib.study.schedule import Request
+
+LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
+LOCAL = ("file:", "data:", "blob:")
+
+# Where on the screen a point of a plotly figure lies, in the middle of the points that are seen.
+POINT = """place => {
+    const trace = place._fullData.find(each => each.hoverinfo !== "skip" && each.x && each.x.length);
+    const {xaxis, yaxis} = place._fullLayout, box = place.getBoundingClientRect(), at = Math.floor(trace.x.length / 2);
+    return [box.x + xaxis._offset + xaxis.d2p(trace.x[at]), box.y + yaxis._offset + yaxis.d2p(trace.y[at])];
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The smoke study's book, built beside the project's own: what is drawn already is not drawn again."""
+    folder = tmp_path_factory.mktemp("book")
+    source = shutil.copytree(paths.BOOK, folder / "book", ignore=shutil.ignore_patterns("_build"))
+    built = book.Site(Request(), source, folder / "built")
+    book.build(built.request, built)
+    return built
+
+
+def problems(page, file):
+    """What is wrong with one page, in words."""
+    found = []
+    page.on("console", lambda message: found.append(f"console: {message.text}") if message.type == "error" else None)
+    page.on("pageerror", lambda error: found.append(f"script: {error}"))
+    page.on("request", lambda asked: None if asked.url.startswith(LOCAL) else found.append(f"asks for {asked.url}"))
+    page.on("dialog", lambda dialog: (found.append(f"a live script: {dialog.message}"), dialog.dismiss()))
+    page.set_viewport_size(LAPTOP)
+    page.goto(file.as_uri())
+    answer = page.locator(".tag_answer").first
+    if answer.count() and answer.bounding_box()["y"] + 40 > LAPTOP["height"]:
+        found.append(f"the answer begins {answer.bounding_box()['y']:.0f} px down")
+    for place in page.locator(".interactive").all():
+        place.scroll_into_view_if_needed()
+        page.wait_for_function("place => place._fullData", arg=place.element_handle())
+        page.mouse.move(*place.evaluate(POINT))
+        try:
+            page.wait_for_function("document.querySelector('.hoverlayer .hovertext')?.textContent.trim()", timeout=5_000)
+        except Exception:
+            found.append("an interactive figure does not answer the pointer")
+    if images := page.eval_on_selector_all("article img", "all => all.filter(each => !each.alt).map(each => each.src)"):
+        found.append(f"figures without words: {images}")
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(200)
+    if (width := page.evaluate("document.documentElement.scrollWidth")) > PHONE["width"]:
+        found.append(f"{width} px wide on a phone")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.notebooks
+def test_every_page(site, browser):
+    found, answered = {}, 0
+    for name in site.pages:
+        file = site.first.parent / f"{name}.html"
+        page = browser.new_page()
+        found[name] = problems(page, file)
+        answered += page.locator(".tag_answer").count() > 0
+        page.close()
+    assert not any(found.values()), {name: said for name, said in found.items() if said}
+    drawn = sum((site.chapters / f"{name}.ipynb").is_file() for name in site.names)
+    assert answered == drawn, "a chapter has no answer"
+
+
+@pytest.mark.slow
+@pytest.mark.notebooks
+def test_the_ledger_is_filtered_and_sorted(site, browser):
+    page = browser.new_page(viewport=LAPTOP)
+    page.goto((site.first.parent / "chapters" / "63_claims.html").as_uri())
+    rows = page.locator(".ledger tr[data-verdict]:visible")
+    everything = rows.count()
+    page.locator(".ledger select[data-by=paper]").select_option("WANLI")
+    assert 0 < rows.count() < everything
+    assert page.locator(".ledger tr.paper:visible").count() == 1
+    assert page.locator(".ledger output").inner_text() == f"{rows.count()} claims"
+    page.locator(".ledger thead button", has_text="Claim").click()
+    claims = [text.lower() for text in page.locator(".ledger tr:visible td:nth-child(2)").all_inner_texts()]
+    assert claims == sorted(claims)
+    page.set_viewport_size(PHONE)
+    box = page.locator(".ledger tr[data-verdict]:visible td").first.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE["width"], "the verdict is on the screen"
