@@ -123,8 +123,8 @@ def gather_pages(site: Site) -> None:
     _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": parts}))
     answers = [f"## [{_title(Path(file).name)}]({file})\n\n{{{{ answer {Path(file).name} }}}}" for file in chapters]
     opening = (
-        f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. These are results about "
-        "this corpus. They are no evidence for or against the claims of the papers."
+        f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. These are results "
+        "about this corpus. They are no evidence for or against the claims of the papers."
     )
     _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
 
@@ -149,9 +149,8 @@ def _foot(name: str, request: Request) -> str:
 
 
 def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
-    said = f"At scale {request.study} this notebook's state is: **{state}**." + (
-        f"\n\n```text\n{reason}\n```" if reason else ""
-    )
+    why = f"\n\n```text\n{reason}\n```" if reason else ""
+    said = f"At scale {request.study} this notebook's state is: **{state}**.{why}"
     box = _box("note", "Not part of this report", f"{said}\n\nRun `{_run_command(name, request)}`.")
     return f"# {_title(name)}\n\n{box}"
 

@@ -1,9 +1,9 @@
 """What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
 
-    {{ answer 10_data_map }}    the sentences of that chapter's answer
-    {{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
-    {{ verdicts wanli }}        how many of a paper's claims have each verdict
-    {{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
+{{ answer 10_data_map }}    the sentences of that chapter's answer
+{{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
+{{ verdicts wanli }}        how many of a paper's claims have each verdict
+{{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The book reads from disk, answers first, hides nothing, shows text as text. Run alone: pytest tests/study/test_book.py"""
+"""The book reads from disk, answers first, hides nothing. Run alone: pytest tests/study/test_book.py"""
 
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -165,6 +164,40 @@ def test_an_interactive_figure_brings_its_data_and_no_script_of_its_own(notebook
 
 # ---------------------------------------------------------------- a small book
 
+# a premise as nobody should write it: tags, links and roles that would come alive, control characters, no space to wrap
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)></td> {download}`/etc/hostname` {{ answer 4_new }} "
+    "[x](javascript:alert(3)) \x07\x1b[31m <!-- ``` ::: | " + "long" * 500
+)
+SHOW_TEXT = """
+from plotly.graph_objects import Figure, Scatter
+from nli_lib.study import show_interactive
+table = study.table("texts")
+study.show(table.set_axis(["premise", table["premise"][0]], axis=1).set_index("premise"), index=True)
+show_interactive(Figure(Scatter(x=[1], y=[1], text=table["premise"])))
+"""
+ANSWER_TEXT = 'study.say("Its premise is {text}, once.", text=study.table("texts")["premise"][0])'
+
+
+class Elements(HTMLParser):
+    """The start tags of a page with their attributes, and the text of its scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.scripts, self.inside = [], [], False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.inside = tag == "script"
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.scripts.append(data.strip())
+
 
 @pytest.fixture
 def small_book(home):
@@ -179,14 +212,19 @@ def small_book(home):
     toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc))
     notebooks = home / "notebooks"
-    answered = write_notebook(notebooks, "1_fine", SAVE, SHOW)
+    answered = write_notebook(notebooks, "1_fine", SAVE, SHOW, SHOW_TEXT, ANSWER_TEXT)
+    texts = pd.DataFrame({"premise": [HOSTILE], "label": ["neutral"]})
+    results = home / "data" / "results" / "smoke"
+    results.mkdir()
+    texts.to_csv(results / "1_fine.texts.csv", index=False)
+    tag(answered, ANSWER_TEXT, "answer")
     tag(answered, SHOW, "answer")
     fine, failed = recorded(answered), write_notebook(notebooks, "3_failed")
     stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
     write_notebook(notebooks, "4_new", SAVE)
     for record in (fine, stale, recorded(failed, state="failed", reason="ValueError: the <b>reason</b>")):
         records.write(record)
-        (home / "data" / "results" / "smoke" / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
+        (results / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
     return home
 
 
@@ -216,7 +254,7 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert "no such placeholder: {{ verdict x }}" in warnings[0]
     assert "There are 2 rows." in text["1_fine"]
     assert "There are 2 rows." in text["index"]
-    assert text["index"].count("not recorded at this scale") == 2
+    assert text["index"].count("not recorded at this scale") == 2  # nothing in a premise is taken for a placeholder
     assert "Run it again" not in html["1_fine"]
     assert "measuring cells changed" in text["2_stale"]
     assert "There are 2 rows." in html["2_stale"]
@@ -230,6 +268,14 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert "planted train = 1,200 rows" in text["status"]
     assert '<a href="../_static/notebooks/1_fine.ipynb" download>' in html["1_fine"]
     assert (first.parent / "_static" / "notebooks" / "1_fine.ipynb").is_file()
+    for name in ("index", "1_fine"):
+        elements = Elements(html[name])
+        assert "javascript:alert(3)" in text[name], "the text is there, and only as text"
+        assert not [script for script in elements.scripts if script.startswith("alert")]
+        for element, attributes in elements.tags:
+            assert not [key for key in attributes if key == "onerror"], (name, element, attributes)
+            assert not str(attributes.get("href", "")).startswith("javascript"), name
+            assert "hostname" not in str(attributes.get("href", "")), name
     for name, page in html.items():
         remote = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:https?:)?//[^>]*>", page)
         assert remote == [], f"{name} fetches from elsewhere"
