@@ -20,7 +20,7 @@ CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
 FIVE = 5  # labels of each annotated pair of SNLI
-REFERENCES = {"hundred": "gold label, judged by 100 people", "five": "author's label, judged by five"}
+REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, judged by five"}
 
 
 def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:

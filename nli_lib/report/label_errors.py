@@ -15,7 +15,7 @@ from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import percentile_interval, t_interval, with_wilson
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
-TWIN = "random twin: any pair labelled entailment"
+TWIN = "random twin: any entailment"
 NONE = 6.0  # stands for "no threshold" where a number is needed
 
 

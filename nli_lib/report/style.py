@@ -29,8 +29,10 @@ CORPUS_COLOURS = {"snli": "#17798a", "mnli": "#a0522d", "multinli": "#a0522d", "
 CORPUS_COLOURS |= {"fever": "#8a8d1f", "anli": "#4d6a9a", "planted": "#c4a484"}
 VERDICT_COLOURS = {"held": "#00806a", "not held": "#c1121f", "inconclusive": "#b08900"}
 SEED_COLOURS = {"seed 0": "#2f3b45", "seed 1": "#5c6b77", "seed 2": "#9aa6af"}
+REFERENCE_COLOURS = {"author's label, judged by five": "#5b3a29", "gold label, judged by 100": "#e2711d"}
 TWIN = "random twin"
 COLOURS = {**LABEL_COLOURS, **LEVEL_COLOURS, **VIEW_COLOURS, **CORPUS_COLOURS, **VERDICT_COLOURS, **SEED_COLOURS}
+COLOURS |= REFERENCE_COLOURS
 COLOURS |= {TWIN: GREY, "all pairs": INK}
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
 SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#b0473b", "#8fb9dd", "#6b6b6b")  # for what has no colour of its own
