@@ -31,6 +31,8 @@ PROVENANCE = ORIGIN_UID, ORIGIN_CORPUS, MAKER, INTENDED_LABEL = (
     "intended_label",  # name of the label that the maker was asked for; `label` says what it was judged to be
 )
 VIEWS = ("pair", "hypothesis", "premise")
+# From where on `Corpus.warnings` speaks: share of the rows left out, share of the rows in a class, rows in a class.
+MANY, RARE, FEW = 0.05, 0.1, 100
 
 
 class CorpusError(UserError, ValueError):
@@ -48,6 +50,7 @@ class Corpus:
     classes  `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
     skipped  rows of the source that are not in the table, counted by reason
     source   the file or hub revision that was read, and whether it is a sample
+    rows_read  rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
     """
 
     table: pd.DataFrame
@@ -56,6 +59,7 @@ class Corpus:
     classes: tuple[str, ...] = LABELS
     skipped: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
+    rows_read: int | None = None
 
     def __post_init__(self) -> None:
         missing = [column for column in COLUMNS if column not in self.table.columns]
@@ -64,6 +68,8 @@ class Corpus:
         extras = [column for column in self.table.columns if column not in COLUMNS]
         object.__setattr__(self, "table", self.table[[*COLUMNS, *extras]].reset_index(drop=True))
         object.__setattr__(self, "classes", tuple(self.classes))
+        if self.rows_read is None:
+            object.__setattr__(self, "rows_read", len(self.table) + sum(self.skipped.values()))
         repeated = self.table["uid"].duplicated()
         if repeated.any():
             raise CorpusError(f"{self._where()}: uid {self.table['uid'][repeated].iloc[0]!r} names more than one row")
@@ -146,9 +152,13 @@ class Corpus:
         name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
         columns      the library's column name -> the dataset's
         """
-        from nli_lib.corpora.load.sources import from_dataset
+        from nli_lib.corpora.load import reading, sources
 
-        return from_dataset(dataset, name, split, columns)
+        if isinstance(dataset, dict):
+            raise CorpusError(f"a dataset with the splits {', '.join(dataset)}: choose one, as in dataset['train'].")
+        split = split or (str(dataset.split) if dataset.split else None)
+        rows = reading.from_dataset(dataset, name or "dataset")
+        return sources.in_memory(rows, name, split, columns, "a Hugging Face dataset")
 
     @classmethod
     def from_frame(
@@ -160,9 +170,46 @@ class Corpus:
         columns: Mapping[str, str] | None = None,
     ) -> Corpus:
         """A pandas DataFrame as a Corpus; labels are names. See `from_dataset`."""
-        from nli_lib.corpora.load.sources import from_frame
+        from nli_lib.corpora.load import reading, sources
 
-        return from_frame(frame, name, split, columns)
+        rows = reading.from_frame(frame, name or "DataFrame")
+        return sources.in_memory(rows, name, split, columns, "a DataFrame")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each class, by its name."""
+        counts = np.bincount(self.labels, minlength=len(self.classes))
+        return dict(zip(self.classes, counts.tolist(), strict=True))
+
+    @property
+    def left_out(self) -> str:
+        """Which rows of the source are not in the table, in words; "" where all are."""
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.skipped.items())
+        left = sum(self.skipped.values())
+        verb = "was" if left == 1 else "were"
+        return f"{left:,} of {self.rows_read:,} rows {verb} left out: {reasons}." if left else ""
+
+    def warnings(self) -> list[str]:
+        """What to know before any number: many rows left out, one class only, a rare class, a small corpus."""
+        found, counts = [], self.counts
+        if sum(self.skipped.values()) > MANY * self.rows_read:
+            found.append(f"More than {MANY:.0%} of the rows cannot be used. {self.left_out}")
+        if len(self) and max(counts.values()) == len(self):
+            found.append(f"All rows are {max(counts, key=counts.get)}: nothing that compares classes can be measured.")
+            return found
+        for name, count in counts.items():
+            if count < RARE * len(self):
+                found.append(
+                    f"Only {count:,} of {len(self):,} rows ({count / len(self):.1%}) are {name}: accuracy hardly "
+                    "depends on them, and what is measured on them alone is uncertain."
+                )
+        if min(counts.values()) < FEW:
+            there = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+            found.append(
+                f"Fewer than {FEW} rows of a class ({there}): expect wide intervals, and models that have not learnt "
+                "the task."
+            )
+        return found
 
     @cached_property
     def digest(self) -> str:
@@ -200,9 +247,8 @@ class Corpus:
 
         kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
         """
-        counts = np.bincount(self.labels, minlength=len(self.classes))
         rows = [("rows", "kept", len(self))]
-        rows += [("label", name, int(count)) for name, count in zip(self.classes, counts, strict=True)]
+        rows += [("label", name, count) for name, count in self.counts.items()]
         rows += [("skipped", reason, int(count)) for reason, count in self.skipped.items()]
         rows += [("repeated", what, count) for what, count in duplicates(self).counts.items()]
         report = pd.DataFrame(rows, columns=["kind", "what", "count"])
@@ -227,7 +273,22 @@ def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Cor
     table = pd.concat([corpus.table for corpus in corpora], ignore_index=True)
     table["uid"] = unique_uids(table["uid"])
     skipped = dict(sum((Counter(corpus.skipped) for corpus in corpora), Counter()))
-    return Corpus(table, name, split, classes, skipped, " + ".join(corpus.source for corpus in corpora))
+    source, rows_read = " + ".join(corpus.source for corpus in corpora), sum(corpus.rows_read for corpus in corpora)
+    return Corpus(table, name, split, classes, skipped, source, rows_read)
+
+
+def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analysis") -> None:
+    """Raise one `CorpusError` where a class has fewer than `rows_a_class` rows, or there is one class only.
+
+    what  what needs them, for the message: "five folds"
+    """
+    counts = corpus.counts
+    there = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    if min(counts.values()) < rows_a_class or len(counts) < 2:
+        raise CorpusError(
+            f"{corpus._where()}: {what}: {rows_a_class:,} rows of each class are needed, and there are {there}. "
+            "Add rows, or leave the rows of the small class out; a corpus of one class cannot be analysed."
+        )
 
 
 def unique_uids(uid: pd.Series) -> pd.Series:

@@ -8,7 +8,7 @@ so a label or a model's output is only ever mapped by its *name*, never by its n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def to_index(
 
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
     """
-    raw = pd.Series(list(values), dtype=object)
+    raw = pd.Series([value if isinstance(value, Hashable) else str(value) for value in values], dtype=object)
     codes, unique = pd.factorize(raw.where(raw.notna(), ""))
     table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
     return table[codes] if len(table) else np.zeros(0, dtype=np.int64)

@@ -115,7 +115,7 @@ def _named(corpus: Corpus, kind: str, table: pd.DataFrame, skipped: dict[str, in
     source = f"{corpus.source}, stress: {kind}"
     intended = np.array(LABELS, dtype=object)[table["label"]]
     table = table.assign(origin_corpus=corpus.name, maker="rule", intended_label=intended)
-    return replace(corpus, table=table, split=f"{corpus.split}, {kind}", skipped=skipped, source=source)
+    return replace(corpus, table=table, split=f"{corpus.split}, {kind}", skipped=skipped, source=source, rows_read=None)
 
 
 # ---------------------------------------------------------------- spelling

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import Corpus, CorpusError, duplicates, overlap
+from nli_lib.corpora import Corpus, CorpusError, check_enough, duplicates, overlap
+from nli_lib.corpora.labels import LABELS
 
 PAIRS = [
     ("a", "A cat sleeps.", "An animal rests.", 0),
@@ -112,6 +113,32 @@ def test_the_report_counts_everything():
     assert count["label", "neutral"] == 2
     assert count["skipped", "no gold label"] == 2
     assert count["repeated", "pairs"] == 1
+
+
+def many(counts, classes=LABELS, **kwargs):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    pairs = [(str(at), "A cat sleeps.", f"It is {at}.", label) for at, label in enumerate(labels)]
+    return corpus(pairs, classes=classes, **kwargs)
+
+
+def test_warnings_name_what_is_rare_small_or_left_out():
+    assert many([200, 200, 200], skipped={"empty text": 10}).warnings() == []
+    (rare,) = many([1500, 1500, 100]).warnings()
+    assert rare.startswith("Only 100 of 3,100 rows (3.2%) are contradiction")
+    (small,) = many([99, 120], classes=("entailment", "neutral")).warnings()
+    assert small.startswith("Fewer than 100 rows of a class (entailment 99, neutral 120)")
+    (left,) = many([200, 200], classes=("entailment", "neutral"), skipped={"empty text": 100}).warnings()
+    assert left == "More than 5% of the rows cannot be used. 100 of 500 rows were left out: empty text 100."
+    (one,) = many([0, 200, 0]).warnings()
+    assert one.startswith("All rows are neutral")
+
+
+def test_too_few_rows_of_a_class_are_one_error():
+    check_enough(many([5, 5, 5]), 5, "five folds")
+    with pytest.raises(CorpusError, match=r"tiny/train: five folds: 5 rows of each .* entailment 5, neutral 4, contra"):
+        check_enough(many([5, 4, 5]), 5, "five folds")
+    with pytest.raises(CorpusError, match="a corpus of one class cannot be analysed"):
+        check_enough(many([0, 500, 0]))
 
 
 def test_an_empty_subset_is_still_a_corpus():

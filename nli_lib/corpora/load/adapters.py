@@ -1,81 +1,49 @@
-"""Adapters: one function for each source, from its own columns to the library's; labels stay names.
-
-Every function takes the `Raw` rows of one file (official format or hub table) and the split, and returns `Records`.
-"""
+"""Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.labels import LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, canonical
-from nli_lib.corpora.load.reading import Raw
-from nli_lib.corpora.load.rows import Records
+from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, canonical
+from nli_lib.corpora.load.catalogue import Source
+from nli_lib.corpora.load.rows import Rows
 
-Adapter = Callable[[Raw, str], Records]
 ORIENTATIONS = ("evidence", "hub")
+OWN = {
+    "uid": ("uid",),
+    "premise": ("premise", "sentence1", "text_a", "sentence_a"),
+    "hypothesis": ("hypothesis", "sentence2", "text_b", "sentence_b"),
+    "label": ("label", "gold_label", "gold"),
+}
+OWN_IDS = ("id", "pairID", "guid")
 
 
-def pick(raw: Raw, fields: dict[str, Sequence[str]], extras: Sequence[str] = (), advice: str = "") -> pd.DataFrame:
-    """The columns of a source under the library's names.
+def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
+    """The rows of one of the catalogue's files (official format or hub table) under the library's names."""
+    rows = replace(raw.pick(source.fields, source.extras), classes=source.classes, names=source.names)
+    return SPECIAL[name](raw, rows, split, **options) if name in SPECIAL else rows
 
-    fields  the library's name -> the source's names for it, the first present one is taken; all but "uid" must be there
-    extras  columns kept under their own names where they exist
-    advice  what to do about a missing column, for the message
+
+def anli(raw: Rows, rows: Rows, split: str) -> Rows:
+    """The column `round` (1, 2 or 3) comes from the split's name."""
+    return rows.assign(round=int(split[-1]))
+
+
+def wanli(raw: Rows, rows: Rows, split: str) -> Rows:
+    """GPT-3 Curie wrote the pairs; where genre is "generated_revised", a worker changed the text.
+
+    pairID is the row number of the seed in MultiNLI train and not its pairID, so the seed's uid is not known.
     """
-    table, picked = raw.table, {}
-    for ours, theirs in fields.items():
-        found = next((name for name in theirs if name in table.columns), None)
-        if found is not None:
-            picked[ours] = table[found]
-        elif ours != "uid":
-            wanted = " or ".join(map(repr, theirs))
-            present = ", ".join(map(repr, table.columns))
-            raise CorpusError(f"{raw.where}: column {wanted} is missing; found {present}.{advice}")
-    picked.update({name: table[name] for name in extras if name in table.columns and name not in picked})
-    return pd.DataFrame(picked)
+    revised = rows.table["genre"] == "generated_revised" if "genre" in rows.table else False
+    return rows.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie"))
 
 
-def snli(raw: Raw, split: str) -> Records:
-    """SNLI, MultiNLI, Breaking NLI: sentence1, sentence2, gold_label ("-" without a majority); other names on the hub.
-
-    uid is the pairID, by which SNLI rows are found in ChaosNLI. The parse columns are left out.
-    """
-    fields = {"uid": ("pairID",), "premise": ("sentence1", "premise"), "hypothesis": ("sentence2", "hypothesis")}
-    kept = ("pairID", "captionID", "promptID", "genre", "category", "annotator_labels", "index", "rowID", "tokenised")
-    return Records(pick(raw, {**fields, "label": ("gold_label", "label")}, (*kept, "sources")))
-
-
-def anli(raw: Raw, split: str) -> Records:
-    """ANLI: context is the premise, labels are e, n, c; the column `round` (1, 2 or 3) comes from the split's name."""
-    fields = {"uid": ("uid",), "premise": ("context", "premise"), "hypothesis": ("hypothesis",), "label": ("label",)}
-    table = pick(raw, fields, ("reason", "model_label", "genre", "tag", "emturk"))
-    return Records(table.assign(round=int(split[-1])))
-
-
-def wanli(raw: Raw, split: str) -> Records:
-    """WANLI: gold is a name; pairID is the row number of the seed in MultiNLI train, not a MultiNLI pairID.
-
-    The seed's uid is therefore not known (no origin_uid). GPT-3 Curie wrote the pairs; where genre is
-    "generated_revised", a worker changed the text.
-    """
-    fields = {"uid": ("id",), "premise": ("premise",), "hypothesis": ("hypothesis",), "label": ("gold",)}
-    table = pick(raw, fields, ("id", "genre", "pairID"))
-    revised = table["genre"] == "generated_revised" if "genre" in table else False
-    return Records(table.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie")))
-
-
-def hans(raw: Raw, split: str) -> Records:
-    """HANS: entailment or non-entailment, with heuristic, subcase and template."""
-    fields = {"uid": ("pairID",), "premise": ("sentence1", "premise"), "hypothesis": ("sentence2", "hypothesis")}
-    table = pick(raw, {**fields, "label": ("gold_label", "label")}, ("pairID", "heuristic", "subcase", "template"))
-    return Records(table, TWO_WAY)
-
-
-def fever(raw: Raw, split: str, orientation: str = "evidence") -> Records:
+def fever(raw: Rows, rows: Rows, split: str, orientation: str = "evidence") -> Rows:
     """FEVER as NLI: SUPPORTS is entailment, REFUTES contradiction, NOT ENOUGH INFO neutral.
 
     Three-way files hold query (the claim) and context (the evidence); the two-way file holds sentence1 (the evidence)
@@ -88,139 +56,127 @@ def fever(raw: Raw, split: str, orientation: str = "evidence") -> Records:
     """
     if orientation not in ORIENTATIONS:
         raise CorpusError(f'fever: orientation="{orientation}" is not one of {", ".join(ORIENTATIONS)}.')
-    two_way = "sentence1" in raw.table.columns
-    evidence = ("context", "sentence1") if {"context", "sentence1"} & set(raw.table.columns) else ("hypothesis",)
-    claim = ("query", "sentence2") if {"query", "sentence2"} & set(raw.table.columns) else ("premise",)
-    fields = {"uid": ("cid",), "premise": evidence, "hypothesis": claim, "label": ("gold_label", "label")}
-    if orientation == "hub":
-        fields.update(premise=claim, hypothesis=evidence)
-    table = pick(raw, fields, ("cid", "fid", "verifiable", "fever_gold_label"))
-    note = "claim as premise, as on the hub" if orientation == "hub" else "evidence as premise, claim as hypothesis"
-    return Records(table, SUPPORTED_OR_REFUTED, note=note) if two_way else Records(table, note=note)
+    classes = SUPPORTED_OR_REFUTED if "sentence1" in raw.table else LABELS
+    if orientation == "evidence":
+        return replace(rows, classes=classes, note="evidence as premise, claim as hypothesis")
+    turned = rows.table.rename(columns={"premise": "hypothesis", "hypothesis": "premise"})
+    return replace(rows, table=turned, classes=classes, note="claim as premise, as on the hub")
 
 
-def sick(raw: Raw, split: str) -> Records:
-    """SICK: sentence_A is the premise; labels in upper case. SICK.txt holds all splits, told apart by SemEval_set."""
-    fields = {"uid": ("pair_ID", "id"), "premise": ("sentence_A",), "hypothesis": ("sentence_B",)}
-    label = ("entailment_judgment", "entailment_label", "label")
-    table = pick(raw, {**fields, "label": label}, ("pair_ID", "relatedness_score"))
-    if "SemEval_set" not in raw.table.columns:
-        return Records(table)
+def sick(raw: Rows, rows: Rows, split: str) -> Rows:
+    """SICK.txt holds all splits, told apart by SemEval_set."""
+    if "SemEval_set" not in raw.table:
+        return rows
     part = {"train": "TRAIN", "validation": "TRIAL", "test": "TEST"}[split]
     here = (raw.table["SemEval_set"] == part).to_numpy(dtype=bool)
-    return Records(table[here].reset_index(drop=True), row=raw.row[here])
+    return replace(rows, table=rows.table[here].reset_index(drop=True), row=rows.row[here])
 
 
-def cad(raw: Raw, split: str) -> Records:
+def cad(raw: Rows, rows: Rows, split: str) -> Rows:
     """Human-CAD: no ids. The rows of the revised folders stand in the order of their originals in original/<split>.
 
     revised_combined has four revisions of each original, revised_premise and revised_hypothesis two, each written by a
     worker for the label that it bears. all_combined has another order, so that its origins are not known.
     """
-    fields = {"premise": ("sentence1",), "hypothesis": ("sentence2",), "label": ("gold_label",)}
-    table = pick(raw, fields)
     folder, part = split.split("/")
     each = {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)
     if each is None:
-        return Records(table)
-    origin = f"cad-original/{part}-" + pd.Series(raw.row // each).astype(str)
-    intended = table["label"].map(canonical)
-    return Records(table.assign(origin_uid=origin, origin_corpus="cad", maker="worker", intended_label=intended))
+        return rows
+    origin = f"cad-original/{part}-" + pd.Series(rows.row // each).astype(str)
+    intended = rows.table["label"].map(canonical)
+    return rows.assign(origin_uid=origin, origin_corpus="cad", maker="worker", intended_label=intended)
 
 
-def med(raw: Raw, split: str) -> Records:
-    """MED: entailment or neutral, where neutral means not entailed: a contradiction counts as not entailment too."""
-    fields = {"uid": ("pairID",), "premise": ("sentence1",), "hypothesis": ("sentence2",), "label": ("gold_label",)}
-    return Records(pick(raw, fields, ("pairID", "promptID", "genre")), TWO_WAY)
-
-
-def qnli(raw: Raw, split: str) -> Records:
-    """QNLI: the sentence is the premise and the question the hypothesis, as in WANLI and DISCO."""
-    fields = {"uid": ("index", "idx"), "premise": ("sentence",), "hypothesis": ("question",), "label": ("label",)}
-    return Records(pick(raw, fields), TWO_WAY)
-
-
-def rte(raw: Raw, split: str) -> Records:
-    """RTE: sentence1, sentence2, entailment or not_entailment."""
-    fields = {"uid": ("index", "idx"), "premise": ("sentence1",), "hypothesis": ("sentence2",), "label": ("label",)}
-    return Records(pick(raw, fields), TWO_WAY)
-
-
-def wnli(raw: Raw, split: str) -> Records:
-    """WNLI: GLUE's file writes 0 for not_entailment and 1 for entailment, the reverse of QNLI and RTE."""
-    return Records(rte(raw, split).table, TWO_WAY, {"0": "not_entailment", "1": "entailment"})
-
-
-def chaosnli(raw: Raw, split: str) -> Records:
+def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
     """ChaosNLI: 100 new labels for each example; label is their majority, uid the pairID of SNLI or MultiNLI.
 
     Extras: n_entailment, n_neutral, n_contradiction (counts of the 100 labels), entropy (bits, as in the file),
     majority, old_label (the original gold label, by name), annotator_labels (the original five) and source.
     """
-    fields = {"uid": ("uid",), "label": ("majority_label",), "example": ("example",), "count": ("label_count",)}
-    table = pick(raw, fields)
-    inner = [example if isinstance(example, dict) else {} for example in table["example"]]
-    counts = table["count"].to_numpy()
+    table = rows.table.rename(columns={"old_labels": "annotator_labels"})
+    inner = [example if isinstance(example, dict) else {} for example in table["premise"]]
+    counts = table.pop("label_count") if "label_count" in table else pd.Series([None] * len(table), dtype=object)
     wrong = [i for i, three in enumerate(counts) if not (isinstance(three, list) and len(three) == 3)]
     if wrong:
-        row = int(raw.row[wrong[0]]) + 1
-        raise CorpusError(f"{raw.where}: row {row}, field 'label_count': not three counts but {counts[wrong[0]]!r}.")
-    three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, 3)
-    out = table[["uid", "label"]].assign(
-        premise=[example.get("premise") for example in inner],
-        hypothesis=[example.get("hypothesis") for example in inner],
-        n_entailment=three[:, 0],
-        n_neutral=three[:, 1],
-        n_contradiction=three[:, 2],
-        majority=[canonical(letter) for letter in table["label"]],
-        source=[example.get("source") for example in inner],
-    )
-    kept = pick(raw, {}, ("entropy", "old_label", "old_labels")).rename(columns={"old_labels": "annotator_labels"})
-    if "old_label" in kept:
-        kept["old_label"] = [canonical(letter) for letter in kept["old_label"]]
-    return Records(pd.concat([out, kept], axis=1))
+        row = int(rows.row[wrong[0]]) + 1
+        raise CorpusError(f"{rows.where}: row {row}, field 'label_count': not three counts but {counts[wrong[0]]!r}.")
+    three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
+    for field in ("premise", "hypothesis", "source"):
+        table[field] = pd.Series([example.get(field) for example in inner], dtype=object)
+    table[[f"n_{name}" for name in LABELS]] = three
+    table["majority"] = table["label"].map(canonical)
+    if "old_label" in table:
+        table["old_label"] = table["old_label"].map(canonical)
+    return replace(rows, table=table)
 
 
-def disco(raw: Raw, split: str) -> Records:
+def stress(raw: Rows, rows: Rows, split: str) -> Rows:
+    """All but antonym and numerical change one side of a pair of MultiNLI dev, whose pairID is kept."""
+    if split.split("/")[0] in ("antonym", "numerical"):
+        return rows.assign(maker="rule")
+    known = {"origin_uid": rows.table["pairID"]} if "pairID" in rows.table else {}
+    return rows.assign(**known, origin_corpus="mnli", maker="rule", intended_label=rows.table["label"].map(canonical))
+
+
+def disco(raw: Rows, rows: Rows, split: str) -> Rows:
     """DISCO releases: the counterfactual (new_premise, new_label), written by GPT-3 for the label that it bears.
 
     The original is a pair of SNLI without its uid, so its text and label are kept: origin_premise (the hypothesis is
     the same), origin_label.
     """
-    fields = {"uid": ("guid",), "premise": ("new_premise",), "hypothesis": ("hypothesis",), "label": ("new_label",)}
-    kept = {"origin_premise": ("premise",), "origin_label": ("label",)}
-    extras = ("guid", "span_prev", "gen_out", "score", "accept", "prompt", "prefix", "suffix")
-    table = pick(raw, {**fields, **kept}, extras)
-    intended = table["label"].map(canonical)
-    return Records(table.assign(origin_corpus="snli", maker="text-davinci-002", intended_label=intended))
+    origin = raw.pick({"origin_premise": "premise", "origin_label": "label"}).table
+    intended = rows.table["label"].map(canonical)
+    return rows.assign(**origin, origin_corpus="snli", maker="text-davinci-002", intended_label=intended)
 
 
-def own(raw: Raw, columns: dict[str, str] | None = None) -> Records:
-    """A user's own file: premise, hypothesis, label (names), uid where there is one; every other column is kept.
+SPECIAL: dict[str, Callable[..., Rows]] = {
+    adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)
+}
 
-    columns  the library's name -> the file's, for instance ``{"premise": "text_a", "label": "gold"}``; without it the
-             names of the SNLI format (sentence1, sentence2, gold_label) are understood too
 
-    A file that knows not_entailment, and neither neutral nor contradiction, has two classes.
+def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
+    """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
+
+    columns  the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the
+             names of `OWN` are understood, in upper and lower case.
+
+    The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
+    The classes are the labels that are there, in the library's order.
     """
-    fields = {
-        "uid": ("uid",),
-        "premise": ("premise", "sentence1"),
-        "hypothesis": ("hypothesis", "sentence2"),
-        "label": ("label", "gold_label"),
-    }
-    unknown = sorted(set(columns or {}) - set(fields))
+    columns = dict(columns or {})
+    unknown = sorted(set(columns) - set(OWN))
     if unknown:
-        raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(fields)}.")
-    absent = [theirs for theirs in (columns or {}).values() if theirs not in raw.table.columns]
+        raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
+    absent = [theirs for theirs in columns.values() if theirs not in raw.table]
     if absent:
-        found = ", ".join(map(repr, raw.table.columns))
-        named = ", ".join(map(repr, absent))
+        found, named = (", ".join(map(repr, names)) for names in (raw.table, absent))
         raise CorpusError(f"{raw.where}: columns= names {named}, which is not in the file; found {found}.")
-    fields.update({ours: (theirs,) for ours, theirs in (columns or {}).items()})
-    taken = {next((name for name in theirs if name in raw.table.columns), None) for theirs in fields.values()}
-    rest = [name for name in raw.table.columns if name not in taken]
-    table = pick(raw, fields, rest, ' Rename the column, or pass columns={"premise": "its name", ...}.')
-    named = {canonical(label) for label in table["label"].unique()}
-    two = "not_entailment" in named and named.isdisjoint({"neutral", "contradiction"})
-    return Records(table, TWO_WAY if two else LABELS)
+    rows = raw.pick({**OWN, **columns}, extras=None, advice=_ADVICE)
+    table = rows.table
+    for name in OWN_IDS if "uid" not in table else ():
+        ids = next((table[column] for column in table if column.lower() == name.lower()), None)
+        if ids is not None and ids.notna().all() and ids.map(str).is_unique:
+            table = table.assign(uid=ids)
+            break
+    classes = _classes_of(table["label"], raw.where)
+    note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
+    return replace(rows, table=table, classes=classes, note=note)
+
+
+_ADVICE = (
+    " Say which column it is: --columns premise=...,hypothesis=...,label=... on the command line,"
+    ' columns={"premise": "...", ...} in Python.'
+)
+
+
+def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
+    """The classes named in a column of labels; where it names only one, the known set of classes that has it."""
+    named = {canonical(label) for label in set(map(str, labels))} - {None}
+    for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
+        if named <= set(known):
+            return tuple(name for name in known if name in named) if len(named) > 1 else known
+    raise CorpusError(
+        f"{where}: field 'label': {', '.join(sorted(named))} do not belong together. A corpus has three classes "
+        f"({', '.join(LABELS)}) or two ({', '.join(TWO_WAY)}): write not_entailment for neutral and contradiction, or "
+        "leave out the rows that say not_entailment."
+    )

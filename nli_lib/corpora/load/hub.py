@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.load.reading import Raw, from_arrow
+from nli_lib.corpora.load.reading import from_dataset
+from nli_lib.corpora.load.rows import Rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from datasets import Dataset
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
@@ -22,7 +22,7 @@ def offline() -> str | None:
     return next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None)
 
 
-def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Raw, str]:
+def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Rows, str]:
     """The rows of a hub split, and "repository@commit" of what was read; class numbers come back as class names.
 
     Asks the hub once for the commit behind `revision`, so that an unreachable hub is an error after seconds and not
@@ -33,13 +33,13 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
         raise CorpusError(f"hub {repository}: not asked, because {switch} is set in the environment")
     try:
         commit = _commit(repository, revision)
-        table, names = _table(repository, config, split, commit)
+        rows = from_dataset(_table(repository, config, split, commit), f"hub {repository}")
     except CorpusError:
         raise
     except Exception as error:  # network, hub and format errors have no common class
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
-    return from_arrow(table, names, f"hub {repository}"), f"{repository}@{commit}"
+    return rows, f"{repository}@{commit}"
 
 
 def _commit(repository: str, revision: str) -> str:
@@ -48,16 +48,8 @@ def _commit(repository: str, revision: str) -> str:
     return HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
 
 
-def _table(
-    repository: str, config: str | None, split: str, revision: str | None
-) -> tuple[pa.Table, dict[str, list[str]]]:
-    """(Arrow table, class names by column) of a repository or a local folder of parquet files."""
+def _table(repository: str, config: str | None, split: str, revision: str | None) -> Dataset:
+    """One split of a repository or of a local folder of parquet files."""
     from datasets import load_dataset
 
-    return arrow(load_dataset(repository, config, split=split, revision=revision))
-
-
-def arrow(dataset: Dataset) -> tuple[pa.Table, dict[str, list[str]]]:
-    """A dataset as (Arrow table, class names by column)."""
-    names = {column: list(kind.names) for column, kind in dataset.features.items() if hasattr(kind, "names")}
-    return dataset.with_format("arrow")[:], names
+    return load_dataset(repository, config, split=split, revision=revision)

@@ -1,8 +1,11 @@
-"""Reading: csv, tsv, jsonl and parquet files, gzipped too, into a table of plain Python values.
+"""Reading: csv, tsv, txt, json, jsonl and parquet files, gzipped too, into rows of plain Python values.
 
 A row that cannot be split into fields is left out and counted by reason; a file that cannot be read at all is one
 `CorpusError`. What a row *says* (labels, texts) is judged later, in `nli_lib.corpora.load.rows`. Nothing is converted
 on the way: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text.
+
+Delimited text and JSON go through the standard library: pandas fills a short row up without a word, and the readers of
+pandas and pyarrow stop at the first line that is not JSON or not UTF-8, where here one bad row is one counted row.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import io
 import json
 import sys
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,26 +26,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nli_lib.corpora.corpus import CorpusError
+from nli_lib.corpora.labels import canonical
+from nli_lib.corpora.load.rows import Rows
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".parquet")
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
 BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
+UNCLOSED = "line swallowed by a quote that is closed too late"
+_DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that parts the header into three is taken
 _END = "\x1eend of the table\x1e"
-
-
-@dataclass(frozen=True)
-class Raw:
-    """The rows of one file as they stand there.
-
-    table    (N, columns) of object dtype: strings, and in jsonl and parquet also numbers, lists, dictionaries and None
-    row      (N,) int64, the row's position among the file's data rows, from 0
-    skipped  rows that are not in the table, counted by reason
-    where    the file's name, for messages
-    """
-
-    table: pd.DataFrame
-    row: np.ndarray
-    skipped: dict[str, int] = field(default_factory=dict)
-    where: str = ""
+# A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
+_UNPACKED, _RATIO = 2**24, 100
 
 
 def kind(path: Path) -> str:
@@ -52,11 +49,12 @@ def kind(path: Path) -> str:
     return suffixes[-1] if suffixes and suffixes[-1] in SUFFIXES else ""
 
 
-def read(path: Path, *, quoted: bool | None = None) -> Raw:
-    """The rows of a csv, tsv (also .txt), jsonl or parquet file, gzipped or not.
+def read(path: Path, *, quoted: bool | None = None) -> Rows:
+    """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
 
-    quoted  tsv only. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True: they wrap fields
-            and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is well-formed so.
+    quoted  of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True:
+            they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is
+            well-formed so. Fields parted by commas or semicolons are always so quoted.
 
     Raises `CorpusError` for a file that is missing, empty, header only, cut short, UTF-16, or without any good row.
     """
@@ -65,25 +63,31 @@ def read(path: Path, *, quoted: bool | None = None) -> Raw:
         raise CorpusError(f"{path}: the name must end in {', '.join(SUFFIXES)}, or one of these and .gz")
     data = _bytes(path)
     if ending == ".parquet":
-        raw = _parquet(data, path.name)
-    elif ending == ".jsonl":
-        raw = _jsonl(_text(data, path), path.name)
-    elif ending == ".csv":
-        raw = _table(_split_quoted(_text(data, path), ",", path.name), path.name)
+        rows = _parquet(data, path.name)
+    elif ending in _DELIMITERS:
+        rows = _delimited(_text(data, path), _DELIMITERS[ending], quoted, path.name)
     else:
-        raw = _table(_split_tabs(_text(data, path), path.name, quoted), path.name)
-    if not len(raw.table):
-        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in raw.skipped.items())
+        text = _text(data, path)
+        rows = _objects(_list(text, path) if text.lstrip().startswith("[") else _json_lines(text), path.name)
+    if not len(rows.table):
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in rows.skipped.items())
         why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
         raise CorpusError(f"{path}: {why}.")
-    return raw
+    return rows
 
 
 def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise CorpusError(f"{path}: cannot be read (not a regular file).")
     try:
-        data = path.read_bytes()
         if path.suffix.lower() == ".gz":
-            data = gzip.decompress(data)
+            most = max(_UNPACKED, _RATIO * path.stat().st_size)
+            with gzip.open(path) as file:
+                data = file.read(most + 1)
+            if len(data) > most:
+                raise CorpusError(f"{path}: unpacks to more than {_RATIO} times its size, which no text does.")
+        else:
+            data = path.read_bytes()
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -110,42 +114,73 @@ def _lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
-def _jsonl(text: str, where: str) -> Raw:
+# ---------------------------------------------------------------- json
+
+
+def _list(text: str, path: Path) -> list:
+    try:
+        return json.loads(text, strict=False)  # strict=False keeps control characters
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(
+            f"{path}: not a JSON list ({error}); write a list of objects, or one object a line."
+        ) from None
+
+
+def _json_lines(text: str) -> list:
+    """The value of each line that is not blank, None where it is not JSON."""
     lines = [line for line in _lines(text) if line.strip()]
     try:
-        # One call for the whole file is several times faster than one a line; strict=False keeps control characters.
-        records = json.loads("[" + ",".join(lines) + "]", strict=False)
-        whole = len(records) == len(lines) and all(map(_is_record, records))
+        # One call for the whole file is several times faster than one a line.
+        values = json.loads("[" + ",".join(lines) + "]", strict=False)
+        if len(values) == len(lines):
+            return values
     except (ValueError, RecursionError):
-        whole = False
-    if not whole:
-        records = [_one_record(line) for line in lines]
-    row = np.array([i for i, record in enumerate(records) if record is not None], dtype=np.int64)
-    good = records if whole else [records[i] for i in row]
-    columns = dict.fromkeys(key for record in good for key in record)
-    table = _frame({key: [record.get(key) for record in good] for key in columns})
-    bad = len(lines) - len(good)
-    return Raw(table, row, {BAD_JSON: bad} if bad else {}, where)
+        pass
+    return [_value(line) for line in lines]
 
 
-def _is_record(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _one_record(line: str) -> dict | None:
+def _value(line: str) -> object:
     try:
-        value = json.loads(line, strict=False)
+        return json.loads(line, strict=False)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
-def _split_tabs(text: str, where: str, quoted: bool | None) -> list[list[str]]:
-    if quoted is None:
-        quoted = '"' in text and _well_quoted(text)
-    if quoted:
-        return _split_quoted(text, "\t", where)
-    return [line.split("\t") for line in _lines(text) if line]
+def _objects(values: list, where: str) -> Rows:
+    row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
+    good = [values[at] for at in row]
+    columns = dict.fromkeys(key for record in good for key in record)
+    rows = Rows.of({key: [record.get(key) for record in good] for key in columns}, len(good), where)
+    return replace(rows, row=row, skipped=_counted(BAD_JSON, len(values) - len(good)))
+
+
+def _counted(reason: str, count: int) -> dict[str, int]:
+    return {reason: count} if count else {}
+
+
+# ---------------------------------------------------------------- delimited text
+
+
+def _delimited(text: str, delimiters: str, quoted: bool | None, where: str) -> Rows:
+    header = text.split("\n", 1)[0]
+    delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
+    if delimiter != "\t" or quoted or (quoted is None and '"' in text and _well_quoted(text)):
+        header, *body = _split_quoted(text, delimiter, where)
+    else:
+        header, *body = [line.split("\t") for line in _lines(text) if line]
+    names = [name.strip() for name in header]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CorpusError(f"{where}: the header names {', '.join(map(repr, twice))} twice; rename one of them.")
+    swallowed = [_swallowed(row, len(names), delimiter) for row in body]
+    lengths = np.fromiter(map(len, body), dtype=np.int64, count=len(body))
+    row = np.flatnonzero((lengths == len(names)) & (np.array(swallowed, dtype=np.int64) == 0))
+    good = [body[at] for at in row]
+    columns = zip(*good, strict=True) if good else [()] * len(names)
+    rows = Rows.of(dict(zip(names, columns, strict=True)), len(good), where)
+    late = sum(each > 0 for each in swallowed)
+    skipped = _counted(BAD_FIELDS, len(body) - len(good) - late) | _counted(UNCLOSED, sum(swallowed))
+    return replace(rows, row=row, skipped=skipped)
 
 
 def _well_quoted(text: str) -> bool:
@@ -173,37 +208,47 @@ def _csv_rows(text: str, delimiter: str, *, strict: bool) -> list[list[str]]:
         csv.field_size_limit(limit)
 
 
-def _table(rows: list[list[str]], where: str) -> Raw:
-    header, *body = rows
-    names = [name.strip() for name in header]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise CorpusError(f"{where}: the header names {', '.join(map(repr, twice))} twice; rename one of them.")
-    lengths = np.fromiter(map(len, body), dtype=np.int64, count=len(body))
-    row = np.flatnonzero(lengths == len(names))
-    good = body if len(row) == len(body) else [body[i] for i in row]
-    columns = zip(*good, strict=True) if good else [()] * len(names)
-    table = _frame({name: list(column) for name, column in zip(names, columns, strict=True)})
-    bad = len(body) - len(good)
-    return Raw(table, row, {BAD_FIELDS: bad} if bad else {}, where)
+def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
+    """Lines of the file in a row that an unclosed quote ran together with others, 0 for any other row.
+
+    A text may have line ends of its own. What gives the swallowed rows away: a line inside a field has as many fields
+    as a row has from there on, and one of them is the name of a label.
+    """
+    for at, field in enumerate(fields):
+        if "\n" not in field:
+            continue
+        lines = field.split("\n")[:-1]  # the last one ends outside the field
+        for before, line in enumerate(lines):
+            parts = line.split(delimiter)
+            if len(parts) == width - (0 if before else at) and any(map(canonical, parts)):
+                return field.count("\n") + 1
+    return 0
 
 
-def _parquet(data: bytes, where: str) -> Raw:
+# ---------------------------------------------------------------- arrow, pandas
+
+
+def _parquet(data: bytes, where: str) -> Rows:
     try:
         arrow = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    return from_arrow(arrow, {}, where)
+    return _arrow(arrow, _stated_names(arrow), where)
 
 
-def from_frame(frame: pd.DataFrame, where: str) -> Raw:
+def from_dataset(dataset: Dataset, where: str) -> Rows:
+    """The rows of a Hugging Face dataset, class numbers as class names."""
+    names = {column: list(made.names) for column, made in dataset.features.items() if hasattr(made, "names")}
+    return _arrow(dataset.with_format("arrow")[:], names, where)
+
+
+def from_frame(frame: pd.DataFrame, where: str) -> Rows:
     """The rows of a DataFrame."""
-    return Raw(_frame({str(name): frame[name].tolist() for name in frame}), np.arange(len(frame)), {}, where)
+    return Rows.of({name: frame[name] for name in frame}, len(frame), where)
 
 
-def from_arrow(arrow: pa.Table, names: dict[str, list[str]], where: str) -> Raw:
-    """The rows of an Arrow table; class numbers become names where it, or `names` (column -> names), states them."""
-    stated = {**_stated_names(arrow), **names}
+def _arrow(arrow: pa.Table, stated: dict[str, list[str]], where: str) -> Rows:
+    """The rows of an Arrow table; `stated` has the names that the class numbers of a column stand for."""
     columns = {}
     for name in arrow.column_names:
         try:
@@ -211,7 +256,7 @@ def from_arrow(arrow: pa.Table, names: dict[str, list[str]], where: str) -> Raw:
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
         columns[name] = [_class_name(value, stated[name]) for value in values] if name in stated else values
-    return Raw(_frame(columns), np.arange(arrow.num_rows), {}, where)
+    return Rows.of(columns, arrow.num_rows, where)
 
 
 def _stated_names(arrow: pa.Table) -> dict[str, list[str]]:
@@ -231,13 +276,3 @@ def _class_name(value: object, names: list[str]) -> object:
         return value
     # -1 is how the hub's sets store "no gold label"
     return names[value] if 0 <= value < len(names) else None
-
-
-def _frame(columns: dict[str, list]) -> pd.DataFrame:
-    """A table that keeps its values as they are: no inference of dates, numbers, strings or missing values."""
-    held = {}
-    for name, values in columns.items():
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-        held[name.encode("utf-8", "replace").decode()] = column
-    return pd.DataFrame(held, dtype=object)

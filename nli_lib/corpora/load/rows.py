@@ -1,4 +1,4 @@
-"""Records: from rows as a source wrote them to a Corpus, with every row that cannot be used counted by reason.
+"""Rows: what a source wrote, and the Corpus made of it, with every row that cannot be used counted by reason.
 
 One bad row is left out and counted. What concerns the whole file (a column that is not there, labels that are bare
 numbers, no usable row at all) is one `CorpusError` that names the file, the field, a row, and what to do.
@@ -7,15 +7,14 @@ numbers, no usable row at all) is one `CorpusError` that names the file, the fie
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, unique_uids
 from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_integer, is_numbered, to_index
-from nli_lib.corpora.load.reading import Raw
 
 LONGEST = 20_000  # characters; the longest real premise of the corpora here is under 4,000
 
@@ -27,61 +26,100 @@ _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True)
-class Records:
-    """A source's rows under the library's column names, before any row is judged.
+class Rows:
+    """The rows of one source before any of them is judged, first under its own column names, then the library's.
 
-    table    uid (may be missing or partly empty), premise, hypothesis, label (names as the source spells them), extras
+    table    (N, columns) of object dtype: strings, and from jsonl and parquet also numbers, lists, dictionaries, None
+    row      (N,) int64, the row's position among the file's data rows, from 0
+    where    the file's name, for messages
+    skipped  rows that are not in the table, counted by reason
     classes  the classes of this source
     names    further label spellings of this source alone, see `nli_lib.corpora.labels.to_index`
     note     what a reader of the corpus's `source` should know, for instance a swapped orientation
-    row      (N,) positions in the file of the rows taken, where the source took only some of them
     """
 
     table: pd.DataFrame
+    row: np.ndarray
+    where: str
+    skipped: Mapping[str, int] = field(default_factory=dict)
     classes: tuple[str, ...] = LABELS
     names: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
-    row: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Iterable], n: int, where: str) -> Rows:
+        """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
+        held = {}
+        for name, values in columns.items():
+            column = np.empty(n, dtype=object)
+            column[:] = list(values)
+            held[str(name).encode("utf-8", "replace").decode()] = column
+        return cls(pd.DataFrame(held, dtype=object, index=range(n)), np.arange(n), where)
+
+    def pick(
+        self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
+    ) -> Rows:
+        """The rows with the columns of a source under the library's names.
+
+        fields  the library's name -> the source's, or several: the first that is there is taken, in capitals or not;
+                all but "uid" must be there
+        extras  columns kept under their own names where they exist; None keeps all that are not picked
+        advice  what to do about a missing column, for the message
+        """
+        there = {name.lower(): name for name in reversed(self.table.columns)} | {name: name for name in self.table}
+        picked = {}
+        for ours, theirs in fields.items():
+            theirs = [theirs] if isinstance(theirs, str) else theirs
+            found = next((there[name] for wanted in theirs for name in (wanted, wanted.lower()) if name in there), None)
+            if found is not None:
+                picked[ours] = found
+            elif ours != "uid":
+                wanted, present = " or ".join(map(repr, theirs)), ", ".join(map(repr, self.table))
+                raise CorpusError(f"{self.where}: column {wanted} is missing; found {present}.{advice}")
+        if extras is None:
+            extras = [name for name in self.table if name not in picked.values()]
+        picked |= {name: name for name in extras if name in self.table and name not in picked}
+        return replace(self, table=pd.DataFrame({ours: self.table[theirs] for ours, theirs in picked.items()}))
+
+    def assign(self, **columns: object) -> Rows:
+        """The rows with further columns."""
+        return replace(self, table=self.table.assign(**columns))
 
 
-def build(records: Records, raw: Raw, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
-    """The Corpus of a source's records: rows judged, labels mapped by name, uids made unique.
+def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
+    """The Corpus of a source's rows: each judged, labels mapped by name, uids made unique.
 
-    raw   where the records came from: row numbers, rows already left out, the file's name
     own   a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
           with one uid and different content are an error. An official corpus keeps all its rows, so that its size is
           the published one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI
           pairs one claim with several contexts).
     """
-    table = records.table
-    row = raw.row if records.row is None else records.row
-    label = to_index(table["label"], records.classes, records.names)
-    _refuse_unnamed(table["label"].to_numpy(), label, records.classes, raw.where, row)
+    table, row = rows.table, rows.row
+    label = to_index(table["label"], rows.classes, rows.names)
+    _refuse_unnamed(table["label"].to_numpy(), label, rows)
     reason = _reasons(table, label)
     good = reason == ""
-    skipped = {**raw.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
+    skipped = {**rows.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
     if not good.any():
         counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
-        raise CorpusError(f"{raw.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
+        raise CorpusError(f"{rows.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
     core = pd.DataFrame({
         "uid": _uids(table, row, f"{name}-{split}")[good],
         "premise": table["premise"].to_numpy()[good],
         "hypothesis": table["hypothesis"].to_numpy()[good],
         "label": label[good],
     })  # fmt: skip
-    keep, core["uid"] = _unique(core, row[good], raw.where, own)
+    keep, core["uid"] = _unique(core, row[good], rows.where, own)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
     core = core.assign(corpus=name, split=split)
     for extra in [column for column in table.columns if column not in ("uid", "premise", "hypothesis", "label")]:
         core[f"source_{extra}" if extra in COLUMNS else extra] = _plain(table[extra].to_numpy()[good])
-    source = f"{source} ({records.note})" if records.note else source
-    return Corpus(core[keep], name, split, records.classes, skipped, source)
+    source = f"{source} ({rows.note})" if rows.note else source
+    return Corpus(core[keep], name, split, rows.classes, skipped, source)
 
 
-def _refuse_unnamed(
-    given: np.ndarray, label: np.ndarray, classes: tuple[str, ...], where: str, row: np.ndarray
-) -> None:
+def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
     """One error when not a single label is a name that is known."""
     unknown = np.flatnonzero(label == UNKNOWN)
     if (label >= 0).any() or not len(unknown):
@@ -92,9 +130,10 @@ def _refuse_unnamed(
         why = "numbers without names; their order differs between sources, so it is not guessed"
     else:
         why = "none of which is known"
-    first = int(row[unknown[0]]) + 1
+    first = int(rows.row[unknown[0]]) + 1
     raise CorpusError(
-        f"{where}: row {first}, field 'label': the labels are {shown}: {why}. Write the names: {', '.join(classes)}."
+        f"{rows.where}: row {first}, field 'label': the labels are {shown}: {why}. "
+        f"Write the names: {', '.join(rows.classes)}."
     )
 
 

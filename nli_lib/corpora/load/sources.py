@@ -6,23 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus, CorpusError, concat
+from nli_lib import paths
+from nli_lib.corpora.corpus import MANY, Corpus, CorpusError, concat
 from nli_lib.corpora.load import adapters, hub, reading
-from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, Source, Split
-from nli_lib.corpora.load.rows import build
-
-if TYPE_CHECKING:
-    from datasets import Dataset
+from nli_lib.corpora.load.catalogue import SOURCES, Source, Split
+from nli_lib.corpora.load.rows import Rows, build
 
 PLANTED, PLANTED_SIZE = "planted", 2_000
-_RAW = Path(__file__).resolve().parents[2] / "data" / "raw"
 # File names that say nothing about the corpus count only in a folder that bears its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
 
@@ -37,7 +31,7 @@ def load(
     columns: dict[str, str] | None = None,
     orientation: str = "evidence",
 ) -> Corpus:
-    """A corpus by name, or a user's own csv, tsv, jsonl or parquet file (gzipped too) by path.
+    """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
 
     name         one of `names()`, or a path
     split        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and
@@ -48,12 +42,12 @@ def load(
     limit        a uniform sample of so many examples without replacement, in file order; None takes all (of the
                  planted corpus, which is made to measure: 2,000)
     seed         of the sample, and of the planted corpus
-    columns      a user's file: the library's column name -> the file's
+    columns      a user's file: the library's column name -> the file's, see `nli_lib.corpora.load.adapters.own`
     orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
 
-    Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the revision of
-    `catalogue.REVISIONS` (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted.
-    Rows that cannot be used are counted by reason in `Corpus.skipped`.
+    Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
+    revision (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted. Rows that
+    cannot be used are counted by reason in `Corpus.skipped`; of a user's file, `Corpus.left_out` is printed.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
@@ -69,40 +63,31 @@ def load(
         raise CorpusError(f"columns= is for a user's own file; {known} is read in its official format.")
     else:
         source = SOURCES[known]
-        options = {"orientation": orientation} if "orientation" in source.options else {}
+        options = {"orientation": orientation} if known == "fever" else {}
         corpus = _official(known, source, _split_name(known, source, split), folder, options)
     return corpus if limit is None else sample(corpus, int(limit), seed)
 
 
-def from_frame(
-    frame: pd.DataFrame, name: str | None = None, split: str | None = None, columns: Mapping[str, str] | None = None
+def in_memory(
+    rows: Rows, name: str | None, split: str | None, columns: Mapping[str, str] | None, source: str
 ) -> Corpus:
-    """A DataFrame as a Corpus; see `Corpus.from_frame`."""
-    raw = reading.from_frame(frame, name or "DataFrame")
-    return _own(raw, name, split, columns, "a DataFrame")
-
-
-def from_dataset(
-    dataset: Dataset, name: str | None = None, split: str | None = None, columns: Mapping[str, str] | None = None
-) -> Corpus:
-    """A Hugging Face dataset as a Corpus; see `Corpus.from_dataset`."""
-    if isinstance(dataset, dict):
-        raise CorpusError(f"a dataset with the splits {', '.join(dataset)}: choose one, for instance dataset['train'].")
-    raw = reading.from_arrow(*hub.arrow(dataset), name or "dataset")
-    return _own(raw, name, split or (str(dataset.split) if dataset.split else None), columns, "a Hugging Face dataset")
-
-
-def _own(
-    raw: reading.Raw, name: str | None, split: str | None, columns: Mapping[str, str] | None, source: str
-) -> Corpus:
-    """Rows of a user's own; a column "corpus" or "split" that says one thing gives the name that is not given."""
+    """A user's own rows that come from no file; see `Corpus.from_dataset`."""
     given = {"corpus": name, "split": split}
     for column, default in (("corpus", "dataset"), ("split", "train")):
-        said = raw.table[column].unique() if column in raw.table else ()
+        said = rows.table[column].unique() if column in rows.table else ()
         given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
         if len(said) == 1 and said[0] == given[column]:
-            raw = replace(raw, table=raw.table.drop(columns=column))
-    return build(adapters.own(raw, columns), raw, name=given["corpus"], split=given["split"], source=source, own=True)
+            rows = replace(rows, table=rows.table.drop(columns=column))
+    return _own(rows, given["corpus"], given["split"], columns, source)
+
+
+def _own(raw: Rows, name: str, split: str, columns: Mapping[str, str] | None, source: str) -> Corpus:
+    """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
+    corpus = build(adapters.own(raw, columns), name=name, split=split, source=source, own=True)
+    if corpus.skipped:
+        many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
+        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
+    return corpus
 
 
 def names() -> tuple[str, ...]:
@@ -122,7 +107,8 @@ def data_folder(data_dir: str | Path | None = None) -> Path | None:
     """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
     given = data_dir or os.environ.get("NLI_DATA")
     if not given:
-        return _RAW if _RAW.is_dir() else None
+        raw = paths.HOME / "data" / "raw"
+        return raw if raw.is_dir() else None
     folder = Path(given).expanduser()
     if not folder.is_dir():
         origin = "data_dir" if data_dir else "the environment variable NLI_DATA"
@@ -140,16 +126,15 @@ def _split_name(name: str, source: Source, split: str) -> str:
 
 def _own_file(name: str, split: str, folder: Path | None, columns: dict[str, str] | None) -> Corpus:
     path = Path(name).expanduser()
-    if not reading.kind(path) and not path.exists():
+    if not reading.kind(path) and not path.is_file():
         close = get_close_matches(name.lower(), names(), n=1)
         hint = f' Did you mean "{close[0]}"?' if close else ""
         endings = ", ".join(reading.SUFFIXES)
         raise CorpusError(f'"{name}" is neither a corpus ({", ".join(names())}) nor a file ({endings}, .gz).{hint}')
     if not path.exists() and folder is not None and (folder / path).exists():
         path = folder / path
-    raw = reading.read(path)
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return build(adapters.own(raw, columns), raw, name=stem, split=split, source=path.name, own=True)
+    return _own(reading.read(path), stem, split, columns, path.name)
 
 
 def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:
@@ -158,22 +143,21 @@ def _official(name: str, source: Source, split: str, folder: Path | None, option
         parts = [_official(name, source, part, folder, options) for part in entry.parts]
         whole = concat(parts, name=name, split=split)
         return replace(whole, table=whole.table.assign(split=split))
-    adapt = partial(source.adapt, **options)
     path, is_sample = _find(name, source, entry, folder)
     if path is not None:
-        raw = reading.read(path, quoted=None if path.suffix == ".csv" else source.quoted)
+        rows = adapters.adapt(name, source, reading.read(path, quoted=source.quoted), split, **options)
         where = f"{path.relative_to(folder)}" + (f" (a sample of {split})" if is_sample else "")
-        return build(adapt(raw, split), raw, name=name, split=split, source=where)
+        return build(rows, name=name, split=split, source=where)
     if source.hub is None or entry.hub is None:
         raise CorpusError(f"{_wanted(name, source, split, folder)} The hub has no faithful copy.")
-    revision = REVISIONS[source.hub]
     try:
-        raw, where = hub.read_hub(source.hub, source.config, entry.hub, revision)
+        raw, where = hub.read_hub(source.hub, source.config, entry.hub, source.revision)
     except CorpusError as error:
         raise CorpusError(f"{_wanted(name, source, split, folder)} Then: {str(error).rstrip('.')}.") from None
-    if revision == "main" and entry.rows not in (None, len(raw.table)):
+    if source.revision == "main" and entry.rows not in (None, len(raw.table)):
         raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
-    return build(adapt(raw, split), raw, name=name, split=split, source=f"hub {where} ({entry.hub})")
+    rows = adapters.adapt(name, source, raw, split, **options)
+    return build(rows, name=name, split=split, source=f"hub {where} ({entry.hub})")
 
 
 def _find(name: str, source: Source, entry: Split, folder: Path | None) -> tuple[Path | None, bool]:

@@ -2,18 +2,29 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
 from nli_lib.corpora import CorpusError, load
+from nli_lib.corpora.load.reading import UNCLOSED
 from nli_lib.corpora.load.rows import LONGEST
 
 HEADER = "premise,hypothesis,label\n"
 GOOD = "A man eats.,A man sleeps.,contradiction\n"
 
 ERRORS = {
-    "wrong_columns.csv": ("text,target\nA man eats.,1\n", ["'premise' or 'sentence1' is missing", "'text', 'target'"]),
-    "semicolons.csv": ("premise;hypothesis;label\nA;B;neutral\n", ["is missing", "premise;hypothesis;label"]),
+    "wrong_columns.csv": (
+        "text,target\nA man eats.,1\n",
+        ["'premise' or 'sentence1'", "is missing", "'text', 'target'", "--columns premise=..."],
+    ),
+    "list_label.jsonl": (
+        '{"premise": "A", "hypothesis": "B", "label": ["neutral"]}',
+        ["row 1", "['neutral']", "known"],
+    ),
+    "no_list.json": ('[{"premise": "A"', ["not a JSON list", "line 1 column"]),
+    "numbers.json": ("[1, 2]", ["no row can be read", "bad JSON line: 2"]),
+    "bomb.csv.gz": (gzip.compress((HEADER + GOOD).encode() + b"\n" * 2**25), ["unpacks to more than 100 times"]),
     "unknown_labels.csv": (HEADER + "A,B,maybe\nC,D,surely\n", ["row 1", "'label'", "'maybe', 'surely'", "entailment"]),
     "label_0.csv": (HEADER + "A,B,LABEL_0\nC,D,LABEL_2\n", ["row 1", "'LABEL_0'", "numbers without names", "neutral"]),
     "integers.jsonl": ('{"premise": "A", "hypothesis": "B", "label": 1}', ["row 1", "'1'", "numbers without names"]),
@@ -73,6 +84,16 @@ SKIPS = {
         + json.dumps({"premise": "A", "hypothesis": "word " * 200_000, "label": "neutral"}),
         {f"longer than {LONGEST:,} characters": 1},
     ),
+    "list_label.jsonl": (
+        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n{"premise": "A", "hypothesis": "C", "label": ["e"]}',
+        {"unknown label": 1},
+    ),
+    "unclosed_quote.csv": (
+        HEADER + GOOD + '"C,D,neutral\nE,F,neutral\nG said ""hi"",H,neutral\nI said "ho",J,neutral\n',
+        {UNCLOSED: 4},
+    ),
+    "unclosed_quote_of_two.csv": (HEADER + GOOD + 'C,"D,neutral\nE said "hi",F,neutral\n', {UNCLOSED: 2}),
+    "unclosed_in_the_middle.csv": (HEADER + GOOD + 'C,"D,neutral\nE,"F",neutral\n', {UNCLOSED: 2}),
     "same_row_twice.csv": ("uid," + HEADER + "x,A,B,neutral\nx,A,B,neutral\n", {"duplicate row": 1}),
     "deep.jsonl": (
         '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n' + "[" * 100_000,
@@ -116,6 +137,15 @@ def test_a_file_that_is_not_there_and_a_folder(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(CorpusError, match=r"folder\.csv: cannot be read"):
         load(str(tmp_path / "folder.csv"))
+    for nothing in ("", " ", ".", str(tmp_path)):
+        with pytest.raises(CorpusError, match="is neither a corpus"):
+            load(nothing)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "mine.csv")
+    with pytest.raises(CorpusError, match=r"mine\.csv: cannot be read \(not a regular file\)"):
+        load(str(tmp_path / "mine.csv"))
 
 
 def test_markup_is_only_text(tmp_path):

@@ -66,6 +66,25 @@ def test_a_csv_field_may_hold_commas_quotes_and_line_ends(tmp_path):
     assert load(str(path)).premise[0] == 'One, "two"\nthree'
 
 
+def test_a_text_of_several_lines_is_no_unclosed_quote(tmp_path):
+    text = "One, two, three.\n\nFour, five, six; neutral, he said.\nSeven."
+    path = write(tmp_path / "mine.csv", f'premise,hypothesis,label\n"{text}",Four,neutral\nA,"{text}",neutral\n')
+    corpus = load(str(path))
+    assert (corpus.premise[0], corpus.hypothesis[1], corpus.skipped) == (text, text, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("a.csv", ";"), ("a.CSV", ","), ("a.txt", ","), ("a.txt", ";"), ("a.csv", "\t")]
+)
+def test_the_header_says_what_parts_the_fields(tmp_path, name, delimiter):
+    assert load(str(write(tmp_path / name, delimited(delimiter)))).labels.tolist() == [1, 0, 2]
+
+
+def test_json_is_a_list_of_objects_or_one_a_line(tmp_path):
+    for text in ("[" + as_jsonl().replace("\n", ",\n") + "]\n", as_jsonl()):
+        assert load(str(write(tmp_path / "mine.json", text))).labels.tolist() == [1, 0, 2]
+
+
 def test_a_quote_that_is_never_closed_is_named(tmp_path):
     path = write(tmp_path / "mine.csv", 'premise,hypothesis,label\nA,B,neutral\n"C,D,neutral\nE,F,neutral\n')
     with pytest.raises(CorpusError, match=r"mine\.csv.*row 2 is never closed"):

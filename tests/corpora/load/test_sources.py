@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 
 from nli_lib.corpora import CorpusError, load, names
 from nli_lib.corpora.corpus import PROVENANCE
-from nli_lib.corpora.labels import LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N
+from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
 from nli_lib.corpora.load import hub
-from nli_lib.corpora.load.catalogue import REVISIONS, SOURCES, manifest
+from nli_lib.corpora.load.catalogue import SOURCES, manifest
 
 MANIFEST = Path(__file__).resolve().parents[3] / "data" / "manifest.csv"
 
@@ -459,7 +460,7 @@ def test_the_hubs_wnli_and_rte_orders(tmp_path, local_hub):
 
 
 def test_the_hubs_fever_is_turned_round(tmp_path, local_hub, monkeypatch):
-    monkeypatch.setitem(REVISIONS, "pietrolesci/nli_fever", "0123abc")
+    monkeypatch.setitem(SOURCES, "fever", replace(SOURCES["fever"], revision="0123abc"))
     columns = {"premise": ["Oslo is in Peru."], "hypothesis": ["Oslo is in Norway."], "label": [2]}
     local_hub("dev", columns, list(LABELS))
     assert load("fever", "validation", tmp_path).hypothesis.tolist() == ["Oslo is in Peru."]
@@ -560,16 +561,71 @@ def test_real_human_cad_blocks_share_a_side_with_their_original():
     ("labels", "classes"),
     [
         (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
-        (["entailment", "not_entailment", "neutral"], LABELS),
-        (["entailment", "entailment", "contradiction"], LABELS),
+        (["neutral", "entailment"], ("entailment", "neutral")),
+        (["contradiction", "entailment", "-"], ("entailment", "contradiction")),
+        (["contradiction", "neutral", "maybe"], ("neutral", "contradiction")),
+        (["contradiction", "not-contradiction"], CONTRADICTION_OR_NOT),
+        (["contradiction", "neutral", "entailment"], LABELS),
+        (["neutral", "neutral"], LABELS),  # one class says nothing of the others
+        (["not_entailment"], TWO_WAY),
     ],
 )
-def test_a_users_file_of_two_classes(tmp_path, labels, classes):
-    rows = "".join(f"A dog runs.,It moves {at}.,{label}\n" for at, label in enumerate(labels))
-    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n" + rows)
-    corpus = load(tmp_path / "mine.csv")
+def test_the_classes_of_a_users_file_are_the_labels_in_it(tmp_path, labels, classes):
+    corpus = load(mine(tmp_path, labels))
     assert corpus.classes == classes
     named = [corpus.classes[label] for label in corpus.labels]
-    wanted = [label.replace("non-", "not_") for label in labels]
-    assert named == [label for label in wanted if label in classes]  # the others are counted
+    assert named == [canonical(label) for label in labels if canonical(label)]  # the others are counted
     assert sum(corpus.skipped.values()) == len(labels) - len(named)
+    if len(classes) == 2:
+        assert corpus.source == f"mine.csv (two classes: {', '.join(classes)})"
+
+
+@pytest.mark.parametrize("other", ["neutral", "contradiction"])
+def test_labels_of_two_and_of_three_classes_do_not_mix(tmp_path, other):
+    with pytest.raises(CorpusError, match=rf"mine\.csv.*{other}, not_entailment do not belong.*write not_entailment"):
+        load(mine(tmp_path, [other, "not_entailment"]))
+
+
+def mine(folder, labels, name="mine.csv", header="premise,hypothesis,label"):
+    rows = "".join(f"A dog runs.,It moves {at}.,{label}\n" for at, label in enumerate(labels))
+    (folder / name).write_text(f"{header}\n{rows}")
+    return folder / name
+
+
+def test_rows_left_out_of_a_users_file_are_said(tmp_path, capsys):
+    corpus = load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["0", "1"] * 15))
+    assert corpus.left_out == "30 of 60 rows were left out: unknown label 30."
+    said = capsys.readouterr().out
+    assert said.startswith("WARNING: a good part of mine.csv cannot be used. 30 of 60 rows")
+    assert corpus[:10].left_out == corpus.left_out
+    sample = load(tmp_path / "mine.csv", limit=10)
+    assert sample.warnings()[0] == f"More than 5% of the rows cannot be used. {corpus.left_out}"
+    assert load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["-"])).left_out.startswith("1 of 31 rows was left")
+    assert capsys.readouterr().out.endswith("mine.csv: 1 of 31 rows was left out: no gold label 1.\n")
+    assert load(mine(tmp_path, ["neutral", "entailment"])).left_out == capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Premise,Hypothesis,Label", "sentence1,sentence2,gold_label", "TEXT_A,text_b,Gold", "sentence_A,sentence_B,gold"],
+)
+def test_usual_column_names_are_understood_in_capitals_or_not(tmp_path, header):
+    assert load(mine(tmp_path, ["neutral", "entailment"], header=header)).labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("column", ["id", "ID", "pairID", "guid"])
+def test_an_id_of_the_users_own_is_the_uid_where_it_names_every_row(tmp_path, column):
+    header = f"{column},premise,hypothesis,label\n"
+    (tmp_path / "mine.csv").write_text(header + "x1,A,B,neutral\nx2,A,C,entailment\n")
+    corpus = load(tmp_path / "mine.csv")
+    assert corpus.uid.tolist() == corpus.table[column].tolist() == ["x1", "x2"]
+    (tmp_path / "mine.csv").write_text(header + "x1,A,B,neutral\nx1,A,C,entailment\n")
+    corpus = load(tmp_path / "mine.csv")
+    assert corpus.uid.tolist() == ["mine-train-0", "mine-train-1"]
+    assert corpus.table[column].tolist() == ["x1", "x1"]
+
+
+def test_the_projects_home_has_the_local_corpora(tmp_path, home):
+    (home / "data" / "raw").mkdir()
+    tiny_snli(home / "data" / "raw")
+    assert len(load("snli", "test")) == 20
