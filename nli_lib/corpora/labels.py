@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from nli_lib.errors import UserError
+
 LABELS = ("entailment", "neutral", "contradiction")
 E, N, C = 0, 1, 2
 
@@ -41,10 +43,12 @@ _GROUPS = {
     TWO_WAY: (0, 1, 1),
     SUPPORTED_OR_REFUTED: (0, -1, 1),
     CONTRADICTION_OR_NOT: (0, 0, 1),
+    ("entailment", "neutral"): (0, 1, -1),
+    ("neutral", "contradiction"): (-1, 0, 1),
 }
 
 
-class LabelError(ValueError):
+class LabelError(UserError, ValueError):
     """Labels or label names that cannot be mapped by name."""
 
 
@@ -122,8 +126,8 @@ def collapse(
     """Predicted class of each example from three-way scores: an index into `classes`, or -1 for none of them.
 
     scores         (N, 3) logits in the order of `LABELS`; probabilities when `probabilities` is true
-    classes        `LABELS`, `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED), `SUPPORTED_OR_REFUTED` (two-way FEVER) or
-                   `CONTRADICTION_OR_NOT`
+    classes        `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI,
+                   MED) or `CONTRADICTION_OR_NOT`
     rule           "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up,
                    then the argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
     probabilities  whether each row of `scores` already sums to one
@@ -146,11 +150,8 @@ def collapse(
         raise ValueError(f'rule="{rule}" is not one of "argmax", "sum"')
     if not probabilities and len(scores) and (scores >= 0).all() and np.allclose(scores.sum(axis=1), 1, atol=1e-3):
         raise ValueError('rule="sum" was given rows that sum to one: say probabilities=True if they are probabilities')
-    mass = scores if probabilities else _softmax(scores)
+    from scipy.special import softmax
+
+    mass = scores if probabilities else softmax(scores, axis=1)
     membership = (group[:, None] == np.arange(len(classes))).astype(np.float64)
     return (mass @ membership).argmax(axis=1)
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
-    return shifted / shifted.sum(axis=1, keepdims=True)

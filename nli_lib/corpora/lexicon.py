@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from nli_lib.errors import UserError
+
 DEBIAN = Path("/usr/share/wordnet")
 LEXICOGRAPHER_FILES = 45  # WordNet's own number of them; Debian's package leaves out the list of their names
 
 
-class LexiconError(RuntimeError):
+class LexiconError(UserError, RuntimeError):
     """A dictionary is not on this machine; the message says what to install."""
 
 

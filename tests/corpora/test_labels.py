@@ -145,6 +145,12 @@ def test_a_neutral_prediction_on_two_way_fever():
     assert collapse(logits, SUPPORTED_OR_REFUTED, "sum").tolist() == [1]
 
 
+def test_a_prediction_that_a_corpus_of_two_of_the_classes_lacks():
+    assert collapse(np.array([[1.0, 2.0, 3.0]]), ("entailment", "neutral")).tolist() == [-1]
+    assert collapse(np.array([[3.0, 2.0, 1.0]]), ("neutral", "contradiction"), "sum").tolist() == [0]
+    assert to_index(["neutral", "e"], ("neutral", "contradiction")).tolist() == [0, UNKNOWN]
+
+
 def test_contradiction_only_sets_put_neutral_with_entailment():
     assert collapse(np.array([[0.0, 3.0, 2.0]]), CONTRADICTION_OR_NOT).tolist() == [0]
 

@@ -66,7 +66,7 @@ def _source(entry: dict) -> Source:
     return Source(**{**entry, "splits": splits, "classes": tuple(entry.get("classes", LABELS))})
 
 
-_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 SOURCES: dict[str, Source] = {name: _source(entry) for name, entry in _ENTRIES.items()}
 
 
