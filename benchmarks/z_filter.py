@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from nli_lib.corpora.load.sources import load
 from nli_lib.corpora.suites import load_each
 from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.tokens import Tokens, tokenize
+from nli_lib.measure.tokens import Words, tokenize
 from nli_lib.report.style import STYLE
 from nli_lib.select.zfilter import z_filter
 
@@ -45,8 +45,8 @@ REAL = {
 }
 
 
-def real_pairs() -> tuple[Tokens, Tokens, np.ndarray, str]:
-    """Tokens of the premises and of the hypotheses, one vocabulary, the labels, and where they are from; shuffled."""
+def real_pairs() -> tuple[Words, Words, np.ndarray, str]:
+    """Words of the premises and of the hypotheses, one vocabulary, the labels, and where they are from; shuffled."""
     folder = os.environ.get("NLI_DATA")
     sets = load_each(REAL, folder)[0] if folder else {"planted": load("planted", "train", limit=60_000)}
     table = pd.concat([each.table for each in sets.values()], ignore_index=True).sample(frac=1, random_state=0)
@@ -54,7 +54,7 @@ def real_pairs() -> tuple[Tokens, Tokens, np.ndarray, str]:
     return *tokens.split(len(table)), table["label"].to_numpy(), ", ".join(sets)
 
 
-def repeated(tokens: Tokens, wanted: int, replace: float, coined: float, seed: int) -> pa.Array:
+def repeated(tokens: Words, wanted: int, replace: float, coined: float, seed: int) -> pa.Array:
     """`wanted` texts as an Arrow column: the texts over and over, words replaced as the head of this file says."""
     random, words = np.random.default_rng(seed), len(tokens.vocabulary)
     share = np.cumsum(np.bincount(tokens.ids, minlength=words)) / len(tokens.ids)
@@ -76,7 +76,7 @@ def repeated(tokens: Tokens, wanted: int, replace: float, coined: float, seed: i
     return pa.concat_arrays(pieces)
 
 
-def real_growth(premises: Tokens, hypotheses: Tokens) -> Callable[[int], float]:
+def real_growth(premises: Words, hypotheses: Words) -> Callable[[int], float]:
     """Distinct features against N as a power law through an eighth of the real pairs and all of them."""
     sides, whole = (
         [repeated(side, len(side.offsets) - 1, 0, 0, 0) for side in (premises, hypotheses)],
