@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from nli_lib.errors import UserError
+
 INSTALL = "pip install -c constraints.txt cleanlab"
 
 
-class LabelIssuesError(RuntimeError):
+class LabelIssuesError(UserError, RuntimeError):
     """cleanlab is not installed, or the labels and probabilities are none it can work on; the message says which."""
 
 

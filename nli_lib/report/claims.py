@@ -6,7 +6,7 @@ the statistic with its interval; the verdict follows from the two alone:
     held                        the whole interval lies in the confirming region
     not held                    the whole interval lies outside
     inconclusive                the interval reaches over the border
-    not testable at this scale  nothing recorded, planted text, another corpus, or too few pairs or seeds
+    not testable at this scale  nothing recorded, planted text, a user's own file, another corpus, too little of it
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
 from nli_lib.report.papers import paper_value
 
 CLAIMS = BOOK / "claims.yaml"
 VERDICTS = ("held", "not held", "inconclusive", "not testable at this scale")
 RECORD = ("id", "value", "low", "high", "n", "seeds", "corpora")
-PLANTED = "planted"
+PLANTED, OWN = "planted", "own file"  # corpora that are no evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
 
 
-class ClaimError(ValueError):
+class ClaimError(UserError, ValueError):
     """A claim is malformed, unknown, or recorded with impossible numbers."""
 
 
@@ -89,6 +90,7 @@ class Claim(BaseModel):
     paper_value: float | str = Field(description="a number, or words where the paper shows only a picture")
     paper_keys: tuple[str, ...] = Field((), description="keys in book/papers.yaml that the paper's value comes from")
     evidence: tuple[str, ...] = Field(min_length=1, description="corpora that the statistic must come from")
+    reference: str = Field("", description="who judged whether a label is right, where people's labels decide")
     min_n: int = Field(1, ge=1)
     min_seeds: int = Field(1, ge=1)
 
@@ -113,6 +115,8 @@ class Evidence(NamedTuple):
         """What is missing to test the claim, in words; "" when nothing is."""
         if PLANTED in self.corpora:
             return "planted text proves the machinery, not the claim"
+        if OWN in self.corpora:
+            return "your own corpus is no evidence for the paper's claim"
         missing = [name for name in claim.evidence if name not in self.corpora]
         if missing:
             return f"needs {', '.join(missing)}"
@@ -165,8 +169,8 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     """Every claim with the paper's value, ours and the verdict, one row a claim in the order of ``claims``.
 
     ``records`` has the columns of RECORD, one row a recorded claim; ``corpora`` names what the statistic was computed
-    from, joined by ";". Columns of the ledger: id, paper, where, claim, notebook, statistic, unit, confirm, region_low,
-    region_high, paper_value, value, low, high, n, seeds, corpora, verdict, reason.
+    from, joined by ";". Columns of the ledger: id, paper, where, claim, notebook, statistic, unit, reference, confirm,
+    region_low, region_high, paper_value, value, low, high, n, seeds, corpora, verdict, reason.
     """
     missing = [column for column in RECORD if column not in records.columns]
     if missing:
@@ -183,7 +187,8 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
 
 def _entry(claim: Claim, record: dict | None, scale: str) -> dict:
     start, stop = claim.confirm.ends
-    entry = {name: getattr(claim, name) for name in ("id", "paper", "where", "claim", "notebook", "statistic", "unit")}
+    copied = ("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference")
+    entry = {name: getattr(claim, name) for name in copied}
     entry |= {"confirm": str(claim.confirm), "region_low": start, "region_high": stop}
     entry |= {"paper_value": claim.paper_value}
     if record is None:
@@ -203,7 +208,7 @@ def _judge(claim: Claim, low: float, high: float, evidence: Evidence) -> tuple[s
     if math.isnan(low) or math.isnan(high):
         return VERDICTS[3], "no interval was recorded"
     if low > high:
-        raise ClaimError(f"claim {claim.id}: the interval [{low:g}, {high:g}] is upside down")
+        raise ClaimError(f"claim {claim.id}: the interval's low end {low:g} lies above its high end {high:g}")
     place = claim.confirm.place(low, high)
     words = {"inside": VERDICTS[0], "outside": VERDICTS[1], "across": VERDICTS[2]}
     reach = {"inside": "inside", "outside": "outside", "across": "across the border of"}

@@ -13,12 +13,13 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
 
 PAPERS = BOOK / "papers.yaml"
 
 
-class PaperError(ValueError):
+class PaperError(UserError, ValueError):
     """The file of the papers' numbers is malformed, or does not hold what was asked for."""
 
 

@@ -75,7 +75,7 @@ def test_verdicts(toy):
     assert verdict(toy, 0.3, 0.4, ENOUGH) == NOT_HELD
     assert verdict(toy, 0.4, 0.6, ENOUGH) == INCONCLUSIVE
     assert verdict(toy, math.nan, math.nan, ENOUGH) == UNTESTABLE
-    with pytest.raises(ClaimError, match="upside down"):
+    with pytest.raises(ClaimError, match=r"low end 0\.7 lies above"):
         verdict(toy, 0.7, 0.6, ENOUGH)
 
 
@@ -83,6 +83,7 @@ def test_verdicts(toy):
     ("change", "reason"),
     [
         ({"corpora": ("planted",)}, "planted text"),
+        ({"corpora": ("own file", "snli")}, "your own corpus is no evidence"),
         ({"corpora": ("mnli",)}, "needs snli"),
         ({"n": 99}, "99 examples, needs 100"),
         ({"seeds": 1}, "1 seed, needs 2"),

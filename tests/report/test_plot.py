@@ -10,7 +10,7 @@ from scipy.stats import norm
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report import intervals, plot
 from nli_lib.report.claims import RECORD, ledger, read_claims
-from nli_lib.report.ledger import ledger_figure
+from nli_lib.report.ledger import ledger_figure, verdict_bars
 from nli_lib.report.style import COLOURS, GREY, STYLE, drawing, palette
 
 mpl.use("Agg")
@@ -220,8 +220,20 @@ def test_ledger_figure_shows_the_tested_claims_only():
     figure = ledger_figure(table)
     tested = table[table["verdict"] != "not testable at this scale"]
     assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
-    assert written(figure).count("0.5 [0.4, 0.6]") == 6
+    assert written(figure).count("would confirm: ") == 6
+    assert tested["claim"].iloc[0] in written(figure) and tested["id"].iloc[0] not in written(figure)
     assert "can be tested" in written(ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
+
+
+def test_verdict_bars_count_the_claims_of_each_paper():
+    claims = read_claims()
+    table = ledger(claims, pd.DataFrame(columns=RECORD), "small")
+    table.loc[:1, "verdict"] = "held"
+    figure = verdict_bars(table)
+    held, untested = figure.axes[0].containers[0], figure.axes[0].containers[3]
+    assert sum(bar.get_width() for bar in held) == 2
+    assert sum(bar.get_width() for bar in untested) == len(claims) - 2
+    assert "WANLI" in written(figure) and "zfilter" not in written(figure)
 
 
 def test_labels_keep_their_colours_as_conditions():
