@@ -110,6 +110,14 @@ class Study:
         return self.dial.test_split if self.corpus_name == self.dial.corpus else "test"
 
     @property
+    def corpus_title(self) -> str:
+        """The corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
+        from nli_lib.corpora.load.catalogue import SOURCES
+
+        known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
+        return known.get(self.corpus_name, Path(self.corpus_name).name)
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(range(self.params["SEEDS"] or self.dial.seeds))
 
