@@ -5,20 +5,27 @@ import pytest
 from nli_lib import paths
 
 
+FOLDERS = {
+    "RUNS": "data/runs",
+    "EXPORTS": "data/exports",
+    "RESULTS": "data/results",
+    "NOTEBOOKS": "notebooks",
+    "BOOK": "book",
+}
+
+
+def place_home(folder, monkeypatch):
+    """Make `folder` an empty project and the project's home, for child processes too."""
+    monkeypatch.setattr(paths, "HOME", folder)
+    for name, place in FOLDERS.items():
+        (folder / place).mkdir(parents=True)
+        monkeypatch.setattr(paths, name, folder / place)
+    monkeypatch.setenv("NLI_HOME", str(folder))
+    monkeypatch.delenv("NLI_DATA", raising=False)
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """An empty project in a temporary folder: results, runs, notebooks and book, for child processes too."""
-    folders = {
-        "RUNS": "data/runs",
-        "EXPORTS": "data/exports",
-        "RESULTS": "data/results",
-        "NOTEBOOKS": "notebooks",
-        "BOOK": "book",
-    }
-    monkeypatch.setattr(paths, "HOME", tmp_path)
-    for name, folder in folders.items():
-        (tmp_path / folder).mkdir(parents=True)
-        monkeypatch.setattr(paths, name, tmp_path / folder)
-    monkeypatch.setenv("NLI_HOME", str(tmp_path))
-    monkeypatch.delenv("NLI_DATA", raising=False)
+    place_home(tmp_path, monkeypatch)
     return tmp_path

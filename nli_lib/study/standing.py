@@ -85,8 +85,8 @@ def _read(path: Path, modified: int) -> tuple[ast.Module, str, tuple[str, ...]]:
 def digest_module(name: str) -> str:
     """Digest of a module's code, and of the data files beside it that it names (word lists, prompts)."""
     path = _file(name)
-    if path is None:
-        return "missing"
+    if path is None or name == SPEC:
+        return "missing" if path is None else "by value"
     tree, digest, _ = _read(path, path.stat().st_mtime_ns)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = [path.parent / word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
@@ -100,7 +100,7 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
     while open_:
         name = open_.pop()
         path = _file(name)
-        if name in found or name == SPEC or path is None:
+        if name in found or path is None:
             continue
         found[name] = digest_module(name)
         open_ += _read(path, path.stat().st_mtime_ns)[2]
@@ -216,7 +216,7 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     if scale:
         reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
-    if any(name.startswith("nli_lib.learn") for name in record.get("modules", {})):
+    if SPEC in record.get("modules", {}):
         reasons += _changes("RunSpec's default of ", record.get("defaults", {}), _defaults())
     reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
     return reasons + _changed_sources(record)

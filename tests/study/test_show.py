@@ -1,0 +1,52 @@
+"""A table is shown as text, whatever stands in the corpus. Run alone: pytest tests/study/test_show.py"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.study import show as module
+from nli_lib.study.show import show
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What `show` displays, as HTML."""
+    found = []
+    monkeypatch.setattr(module, "display", lambda page: found.append(page.data))
+    return lambda *given, **more: (show(*given, **more), found[-1])[1]
+
+
+@pytest.mark.parametrize("formats", [None, {SCRIPT: "<{}>"}])
+@pytest.mark.parametrize("index", [False, True])
+def test_cells_headers_and_index_are_escaped(shown, formats, index):
+    table = pd.DataFrame({SCRIPT: [SCRIPT, [SCRIPT]]}, index=pd.Index([SCRIPT, "b"], name=SCRIPT.upper()))
+    page = shown(table, formats, index=index)
+    assert "<script" not in page.lower()
+    assert page.lower().count("&lt;script&gt;") == 3 + 2 * index
+
+
+def test_many_headers_are_escaped(shown):
+    table = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([[SCRIPT], ["a", "<b>"]], names=[SCRIPT, "n"]))
+    page = shown(table)
+    assert "<script" not in page and "<b>" not in page
+
+
+def test_numbers_are_written_one_way(shown):
+    table = pd.DataFrame({"n": [1234, 5], "x": [0.12345, np.nan], "share": [0.25, 1.0], "sure": [True, False]})
+    page = shown(table, {"share": "{:.1%}"})
+    for text in (">1,234<", ">0.123<", ">25.0%<", ">True<"):
+        assert text in page
+    assert "nan" not in page
+    assert ">0.1<" in shown(table, digits=1)
+    with pytest.raises(KeyError, match="no column"):
+        shown(table, {"shares": "{:.1%}"})
+
+
+def test_a_table_without_rows_says_so(shown):
+    assert "(no rows)" in shown(pd.DataFrame({"n": []}))
+
+
+def test_the_same_table_makes_the_same_page(shown):
+    assert shown(pd.DataFrame({"n": [1]})) == shown(pd.DataFrame({"n": [1]}))

@@ -1,0 +1,255 @@
+"""What a change makes stale: the chapters that depend on it, and no others. Run alone: pytest tests/study/test_standing.py"""
+
+import json
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from conftest import place_home
+from pydantic import create_model
+from tiny import SAVE, SHOW, write_notebook
+
+from nli_lib import paths
+from nli_lib.spec import RunSpec
+from nli_lib.study import dial, recipes, standing
+from nli_lib.study import manifest as records
+
+LIBRARY = standing.LIBRARY
+LEDGER = """#| measure
+from nli_lib.report.claims import VERDICTS
+study.book_file("claims.yaml")
+study.save(pd.DataFrame({"verdict": VERDICTS}), "ledger")"""
+CHAPTERS = {
+    "10_scores": (SAVE, "#| measure\nfrom nli_lib.measure.dynamics import scores", SHOW),
+    "11_reads": ('#| measure\ntable = study.table("scores", "10_scores")',),
+    "30_trains": ("#| measure\nspec = study.consensus_spec(study.corpus(limit=30))",),
+    "50_sorts": ("#| measure\nspec = study.difficulty_spec(study.corpus(limit=30))",),
+    "63_ledger": ("import pandas as pd", LEDGER),
+}
+
+
+def run(path):
+    """Run a tiny notebook in this process."""
+    names = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Five recorded chapters, and a copy of the library that a test may change; recorded once, for speed."""
+    home = tmp_path_factory.mktemp("project")
+    with pytest.MonkeyPatch.context() as patch:
+        place_home(home, patch)
+        patch.setattr(standing, "LIBRARY", home / "nli_lib")
+        shutil.copytree(LIBRARY, home / "nli_lib", ignore=shutil.ignore_patterns("__pycache__"))
+        (home / "book" / "claims.yaml").write_text("- one\n")
+        for name, cells in CHAPTERS.items():
+            run(write_notebook(home / "notebooks", name, *cells))
+        yield home
+
+
+@pytest.fixture
+def chapters(project):
+    """The five chapters, put back as they were after each test."""
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    assert stale() == {}
+    yield project
+    for path in [path for path in project.rglob("*") if path.is_file()]:
+        if path not in before:
+            path.unlink()
+        elif path.read_bytes() != before[path]:
+            path.write_bytes(before[path])
+
+
+def stale():
+    """{chapter: reasons} of the chapters that no longer stand."""
+    found = {name: standing.why_stale(records.read(name, "smoke")) for name in CHAPTERS}
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def edit(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_a_verdict_rule(chapters):
+    edit(chapters / "nli_lib" / "report" / "claims.py", "self.n < claim.min_n", "self.n <= claim.min_n")
+    assert stale() == {"63_ledger": ["module nli_lib.report.claims changed"]}
+
+
+def test_a_measure(chapters):
+    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def scores(", "MORE = 1\n\n\ndef scores(")
+    assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}
+
+
+def test_what_a_measure_imports(chapters):
+    """Also inside functions, and through other modules."""
+    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    dynamics.write_text(dynamics.read_text() + "\n\ndef late():\n    from nli_lib.measure import consensus\n")
+    run(chapters / "notebooks" / "10_scores.ipynb")
+    run(chapters / "notebooks" / "11_reads.ipynb")
+    edit(chapters / "nli_lib" / "measure" / "consensus.py", "import numpy as np", "import numpy as np\nMORE = 1")
+    assert stale() == {"10_scores": ["module nli_lib.measure.consensus changed"]}
+
+
+def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
+    (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- one\n")
+    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def scores(", 'WORDS = "words.yaml"\n\n\ndef scores(')
+    run(chapters / "notebooks" / "10_scores.ipynb")
+    (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- two\n")
+    assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}
+
+
+def test_a_docstring_a_comment_and_the_layout(chapters):
+    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    edit(dynamics, '"""', '"""In other words. ')
+    edit(dynamics, "def scores(", "# a better explanation\n\n\n\ndef scores(")
+    assert stale() == {}
+
+
+def test_a_recipe(chapters, monkeypatch):
+    edit(chapters / "nli_lib" / "study" / "recipes.yaml", "consensus: {epochs: 3", "consensus: {epochs: 4")
+    monkeypatch.setattr(recipes, "FILE", chapters / "nli_lib" / "study" / "recipes.yaml")
+    recipes.recipes.cache_clear()
+    found = stale()
+    monkeypatch.undo()
+    recipes.recipes.cache_clear()
+    assert list(found) == ["30_trains"]
+    assert found["30_trains"][0].startswith("the recipe of consensus: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("measure.dynamics import scores", "measure.dynamics import scores as other", ["10_scores"]),
+        ("measure.dynamics import scores", "measure.dynamics import (  # why\\n    scores,\\n)", []),
+        ("There are {n} rows.", "We see {n} rows.", []),
+        ("# 10_scores", "# Another title", []),
+    ],
+)
+def test_the_cells_of_a_chapter(chapters, old, new, expected):
+    edit(chapters / "notebooks" / "10_scores.ipynb", old, new)
+    assert list(stale()) == expected
+
+
+def test_a_declaration(chapters):
+    (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
+    assert stale() == {"63_ledger": ["claims.yaml changed"]}
+
+
+def test_a_table(chapters):
+    (paths.RESULTS / "smoke" / "10_scores.scores.csv").write_text("x\n5\n")
+    assert stale() == {
+        "10_scores": ["smoke/10_scores.scores.csv, which it wrote, changed"],
+        "11_reads": ["smoke/10_scores.scores.csv, which it read, changed"],
+    }
+
+
+def scales(folder, **changes):
+    """A copy of the dial with other values of some keys of its section `consensus`."""
+    shutil.copytree(dial.FOLDER, folder, dirs_exist_ok=True)
+    values = yaml.safe_load((folder / "smoke.yaml").read_text())
+    values["consensus"].update(changes)
+    (folder / "smoke.yaml").write_text(yaml.safe_dump(values))
+    return lambda name: dial.read_scale.__wrapped__(name, folder)
+
+
+def test_a_value_of_the_dial(chapters, monkeypatch):
+    monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=200))
+    assert stale() == {"30_trains": ["the dial's consensus.limit: 300 then, 200 now"]}
+
+
+def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
+    section = create_model("Wider", __base__=dial.Consensus, more=(int, 1))
+    monkeypatch.setattr(dial, "Scale", create_model("Wide", __base__=dial.Scale, consensus=(section, ...)))
+    monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", more=2))
+    assert standing.read_scale("smoke").consensus.more == 2
+    assert stale() == {}
+
+
+def test_a_new_field_of_the_spec_makes_nothing_stale(chapters, monkeypatch):
+    edit(chapters / "nli_lib" / "spec.py", '    view: View = "pair"', '    view: View = "pair"\n    more: int = 1')
+    monkeypatch.setattr(standing, "RunSpec", create_model("Wider", __base__=RunSpec, more=(int, 1)))
+    assert stale() == {}
+
+
+def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
+    monkeypatch.setattr(standing, "RunSpec", create_model("Other", __base__=RunSpec, batch_size=(int, 16)))
+    reasons = ["RunSpec's default of batch_size: 32 then, 16 now"]
+    assert stale() == {"30_trains": reasons, "50_sorts": reasons}
+
+
+def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses_it(chapters):
+    imports = "from nli_lib.measure.dynamics import scores\nfrom nli_lib.measure.consensus import mismatch"
+    path = write_notebook(chapters / "notebooks", "1_try", imports, "#| measure\nfunction = scores")
+    assert standing.code_of(path)["roots"] == ["nli_lib.measure.dynamics"]
+
+
+# ---------------------------------------------------------------- confirming
+
+
+@pytest.fixture
+def recorded_small(chapters):
+    """Records at scale small of the format before, and smoke tables of the revision before."""
+    before, small = chapters / "before", paths.RESULTS / "small"
+    shutil.copytree(paths.RESULTS / "smoke", before, dirs_exist_ok=True)
+    small.mkdir(exist_ok=True)
+    for name in ("10_scores", "63_ledger"):
+        for table in before.glob(f"{name}.*.csv"):
+            shutil.copy(table, small)
+        record = records.read(name, "smoke")
+        old = {key: record[key] for key in ("notebook", "state", "device", "seconds", "started", "ended", "declared")}
+        outputs = {key.replace("smoke/", "small/"): digest for key, digest in record["outputs"].items()}
+        old |= {"study": "small", "cells": "of old", "modules": {"nli_lib.record": "old"}, "inputs": {}, "gathered": {}}
+        old |= {"environment": {"revision": "abc"}, "outputs": outputs}
+        records.write({**old, "parameters": {"SCALE": "small", "CORPUS": None, "SEEDS": None, "SHOW_ONLY": False}})
+    return before
+
+
+def test_equal_smoke_tables_confirm_a_record(recorded_small):
+    assert standing.why_stale(records.read("10_scores", "small"))
+    done = standing.confirm("small", recorded_small)
+    assert done == dict.fromkeys(("10_scores", "63_ledger"), "confirmed: the smoke tables before and after are equal")
+    record = records.read("10_scores", "small")
+    assert standing.why_stale(record) == []
+    assert record["parameters"] == {"SCALE": "small", "CORPUS": None, "SEEDS": None}
+    (entry,) = record["confirmed"]
+    assert (entry["before"], entry["evidence"], entry["tables"]) == ("abc", "smoke tables equal", [])
+    assert "nli_lib.measure.dynamics" in entry["modules"]
+    assert standing.note(record).startswith("Recorded at revision abc; the modules nli_lib")
+    assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
+
+
+def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
+    (recorded_small / "10_scores.scores.csv").write_text("x\n7\n")
+    (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
+    run(chapters / "notebooks" / "63_ledger.ipynb")
+    assert standing.confirm("small", recorded_small) == {
+        "10_scores": "left: the smoke tables differ: scores",
+        "63_ledger": "left: claims.yaml changed",
+    }
+    assert "confirmed" not in records.read("10_scores", "small")
+
+
+def test_a_parameter_left_to_the_dial_is_confirmed_with_the_dials_value(recorded_small, chapters):
+    cell = "#| measure\nfolds = study.dial.consensus.folds"
+    source = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None\nFOLDS = None'
+    path = write_notebook(chapters / "notebooks", "10_scores", SAVE, cell, parameters=source)
+    edit(path, "globals())", 'globals(), extra={\\"FOLDS\\": (2, 20, None)})')
+    run(path)
+    for folds, left in ((10, None), (20, 20)):
+        record = records.read("10_scores", "small")
+        records.write({**record, "cells": "of old", "parameters": {**record["parameters"], "FOLDS": folds}})
+        standing.confirm("small", recorded_small)
+        assert records.read("10_scores", "small")["parameters"]["FOLDS"] == left
+
+
+def test_every_record_of_the_study_can_be_read():
+    for path in sorted((Path(__file__).parents[2] / "data" / "results" / "small").glob("*.json")):
+        record = records._MANIFEST.validate_python(json.loads(path.read_text()))
+        assert isinstance(standing.note(record), str)
