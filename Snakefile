@@ -1,29 +1,20 @@
 # The study as a Snakemake workflow: `snakemake --cores 2` runs what is missing or stale, two notebooks at a time; with
-# an executor plugin (slurm, kubernetes, ...) the same file runs on a cluster. Order and dependence come from
-# notebooks/order.yaml; whether a notebook still stands is asked of the same records as in `nli-study status`.
+# an executor plugin (slurm, kubernetes, ...) the same file runs on a cluster. Order and staleness are those of
+# `nli-study run` (nli_lib.study.schedule): a file says since when and why a notebook has to run.
 #
 #     snakemake --cores 2 --config scale=small corpus=snli
 
 import sys
-from pathlib import Path
 
-from nli_lib.study.manifest import study_name
-from nli_lib.study.schedule import Request, order, stale
+from nli_lib.study.schedule import Request, order, write_reasons
 
-SCALE = config.get("scale", "smoke")
-CORPUS = config.get("corpus")
-STUDY = study_name(SCALE, CORPUS)
-DIAL = f"--scale {SCALE}" + (f" --corpus {CORPUS}" if CORPUS else "")
+REQUEST = Request(scale=config.get("scale", "smoke"), corpus=config.get("corpus"))
+DIAL = f"--scale {REQUEST.scale}" + (f" --corpus {REQUEST.corpus}" if REQUEST.corpus else "")
 ORDER = order()
 
 
 def done(name):
-    return f"data/runs/snakemake/{STUDY}/{name}.done"
-
-
-for name in ORDER:
-    if stale(name, Request(scale=SCALE, corpus=CORPUS)):
-        Path(done(name)).unlink(missing_ok=True)
+    return f"data/runs/snakemake/{REQUEST.study}/{name}.done"
 
 
 rule all:
@@ -39,7 +30,7 @@ for name, after in ORDER.items():
         name:
             f"notebook_{name}"
         input:
-            f"notebooks/{name}.ipynb",
+            write_reasons(name, REQUEST),
             [done(other) for other in after],
         output:
             touch(done(name)),

@@ -4,7 +4,6 @@ import pytest
 
 from nli_lib import paths
 
-
 FOLDERS = {
     "RUNS": "data/runs",
     "EXPORTS": "data/exports",

@@ -104,6 +104,23 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 
 @app.command()
+def confirm(
+    before: Annotated[Path, typer.Option(help="folder with the smoke tables of the revision before")],
+    scale: Scale = "small",
+) -> None:
+    """Confirm recorded chapters for the code at hand where the smoke tables before and after are equal.
+
+    For records that cost hours: each keeps the revision it was made at, and its page names the modules that changed.
+    """
+    from nli_lib.study import standing
+
+    if not before.is_dir():
+        raise typer.BadParameter(f"there is no folder {before}", param_hint="--before")
+    for name, said in standing.confirm(_request(scale, None).scale, before).items():
+        print(f"{name:24} {said}")
+
+
+@app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
     """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
     from nli_lib.study.doctor import examine

@@ -211,9 +211,7 @@ class Study:
     def _spec(self, paper: str, **fields: object) -> RunSpec:
         self._rests_on("nli_lib.study.recipes")
         self._note("recipes", paper, recipes()[paper])
-        if (
-            "content" in RunSpec.model_fields and self.own_file and fields["corpus"] == self.corpus_name
-        ):  # an edited file is another corpus under one name
+        if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
             fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
         return run_spec(paper, self.dial, **fields)
 

@@ -120,7 +120,7 @@ def check_corpus(corpus: str | None, data_dir: str | None = None) -> str | None:
         return None
     return (
         f"CORPUS: {_shown(corpus)} is neither a known corpus ({', '.join(sources.names())}) "
-        f"nor a file that ends in {', '.join(reading.SUFFIXES)}, or one of these and .gz{close(corpus, sources.names())}"
+        f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, sources.names())}"
     )
 
 

@@ -28,6 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from nli_lib import paths
 from nli_lib.errors import UserError
+from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
 from nli_lib.study.execute import Job, command
@@ -151,6 +152,19 @@ def stale(name: str, request: Request) -> list[str]:
     if state != records.FINISHED:
         return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
     return standing.why_stale(record, resolve(paths.NOTEBOOKS / f"{name}.ipynb", request))
+
+
+def write_reasons(name: str, request: Request) -> str:
+    """The path of a file that says why a notebook has to run, for Snakemake: as long as the notebook stands, the file
+    is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
+    """
+    path = paths.RUNS / "snakemake" / request.study / f"{name}.why"
+    token = records.read(name, request.study).get("token")
+    reasons = json.dumps([token, *stale(name, request)])
+    if not path.is_file() or (json.loads(reasons)[1:] and path.read_text(encoding="utf-8") != reasons):
+        with atomic(path) as draft:
+            draft.write_text(reasons, encoding="utf-8")
+    return str(path)
 
 
 # ---------------------------------------------------------------- running

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nli_lib import paths
-from nli_lib.spec import RunSpec
+from nli_lib.spec import DEFAULTS
 from nli_lib.store import now, revision
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
@@ -24,7 +24,7 @@ from nli_lib.study.recipes import recipes
 
 LIBRARY = Path(__file__).resolve().parents[1]
 SPEC = "nli_lib.spec"  # kept by value: the defaults of RunSpec
-NEWEST = 6  # modules named in a stamp; more are counted
+NAMED = 8  # modules that a stamp names; more are counted
 
 
 # ---------------------------------------------------------------- digests of code
@@ -132,11 +132,7 @@ def code_of(notebook: Path) -> dict[str, object]:
     roots = {module for tree in measuring for _, module in _imports(tree)}
     roots |= {module for _, tree in cells for name, module in _imports(tree) if name in used}
     code = {"cells": digest_code(*measuring), "roots": sorted(roots), "modules": dependences(roots)}
-    return {**code, "defaults": _defaults()}
-
-
-def _defaults() -> dict[str, object]:
-    return {name: field.default for name, field in RunSpec.model_fields.items() if not field.is_required()}
+    return {**code, "defaults": DEFAULTS}
 
 
 # ---------------------------------------------------------------- does it still stand?
@@ -216,8 +212,8 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     if scale:
         reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
-    if SPEC in record.get("modules", {}):
-        reasons += _changes("RunSpec's default of ", record.get("defaults", {}), _defaults())
+    if record.get("recipes"):
+        reasons += _changes("RunSpec's default of ", record.get("defaults", {}), DEFAULTS)
     reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
     return reasons + _changed_sources(record)
 
@@ -316,6 +312,6 @@ def note(record: Mapping) -> str:
     if not record.get("confirmed"):
         return ""
     modules = sorted({name for entry in record["confirmed"] for name in entry["modules"]})
-    named = "the modules " + ", ".join(modules) if len(modules) <= NEWEST else f"{len(modules)} modules"
+    named = "the modules " + ", ".join(modules) if len(modules) <= NAMED else f"{len(modules)} modules"
     then = record.get("environment", {}).get("revision", "unknown")
     return f"Recorded at revision {then}; {named} have changed since, the smoke tables before and after are equal."

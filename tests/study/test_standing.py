@@ -1,4 +1,4 @@
-"""What a change makes stale: the chapters that depend on it, and no others. Run alone: pytest tests/study/test_standing.py"""
+"""A change makes stale what depends on it, and nothing else. Run alone: pytest tests/study/test_standing.py"""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from pydantic import create_model
 from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib import paths
-from nli_lib.spec import RunSpec
+from nli_lib.spec import DEFAULTS
 from nli_lib.study import dial, recipes, standing
 from nli_lib.study import manifest as records
 
@@ -174,12 +174,12 @@ def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
 
 def test_a_new_field_of_the_spec_makes_nothing_stale(chapters, monkeypatch):
     edit(chapters / "nli_lib" / "spec.py", '    view: View = "pair"', '    view: View = "pair"\n    more: int = 1')
-    monkeypatch.setattr(standing, "RunSpec", create_model("Wider", __base__=RunSpec, more=(int, 1)))
+    monkeypatch.setattr(standing, "DEFAULTS", {**DEFAULTS, "more": 1})
     assert stale() == {}
 
 
 def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
-    monkeypatch.setattr(standing, "RunSpec", create_model("Other", __base__=RunSpec, batch_size=(int, 16)))
+    monkeypatch.setattr(standing, "DEFAULTS", {**DEFAULTS, "batch_size": 16})
     reasons = ["RunSpec's default of batch_size: 32 then, 16 now"]
     assert stale() == {"30_trains": reasons, "50_sorts": reasons}
 
@@ -221,7 +221,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     (entry,) = record["confirmed"]
     assert (entry["before"], entry["evidence"], entry["tables"]) == ("abc", "smoke tables equal", [])
     assert "nli_lib.measure.dynamics" in entry["modules"]
-    assert standing.note(record).startswith("Recorded at revision abc; the modules nli_lib")
+    assert standing.note(record).startswith("Recorded at revision abc; the modules nli_lib.")
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
