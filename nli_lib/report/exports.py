@@ -1,6 +1,6 @@
-"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter turned away.
+"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out.
 
-These hold the corpus's own text, so they are written to `spec.EXPORTS`, which git ignores, and never into a table.
+These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import COLUMNS, Corpus
 from nli_lib.measure.consensus import AGREE, PRUNED, THRESHOLD, logit_gap, mismatch, suspects
 from nli_lib.measure.label_issues import self_confidence
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs
 
 
 def review_list(
@@ -34,26 +36,20 @@ def review_list(
     logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
     whether the consensus cleaning paper's rule, with these kinds and this threshold, would take the example out. Where
-    several seeds have scored the corpus, votes (N,) says how many of them prune the example, and is the last column.
+    several seeds have scored the corpus, votes (N,) says how many of them prune the example. The columns that the
+    corpus brought itself come last.
     """
-    logits, classes = np.asarray(logits, dtype=np.float64), np.array(corpus.classes, dtype=object)
-    gap = logit_gap(logits, corpus.labels)
-    table = pd.DataFrame(
-        {
-            "uid": corpus.uid,
-            "premise": corpus.premise,
-            "hypothesis": corpus.hypothesis,
-            "gold": classes[corpus.labels],
-            "predicted": classes[logits.argmax(axis=1)],
-            "kind": mismatch(logits, corpus.labels),
-            "gap": gap.round(4),
-            "p_gold": self_confidence(logits, corpus.labels).round(4),
-            "fold": np.asarray(fold),
-            "pruned": suspects(logits, corpus.labels, kinds=kinds, threshold=threshold),
-        }
-    )
-    if votes is not None:
-        table["votes"] = np.asarray(votes)
+    gap, classes = logit_gap(logits, corpus.labels), np.array(corpus.classes, dtype=object)
+    found = {
+        "predicted": classes[np.argmax(logits, axis=1)],
+        "kind": mismatch(logits, corpus.labels),
+        "gap": gap.round(4),
+        "p_gold": self_confidence(logits, corpus.labels).round(4),
+        "fold": np.asarray(fold),
+        "pruned": suspects(logits, corpus.labels, kinds=kinds, threshold=threshold),
+    }
+    found |= {} if votes is None else {"votes": np.asarray(votes)}
+    table = _beside(corpus, found)
     order = np.argsort(-gap, kind="stable")
     table = table.iloc[order[(table["kind"] != AGREE).to_numpy()[order]]].reset_index(drop=True)
     table.insert(0, "rank", np.arange(1, len(table) + 1))
@@ -71,8 +67,7 @@ def export_review(
         arrays = numpy.load("cleanlab.npz"); find_label_issues(arrays["labels"], arrays["pred_probs"])
     """
     paths = {name: Path(folder) / name for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz")}
-    with atomic(paths["suspects.csv"]) as draft:
-        table.to_csv(draft, index=False, lineterminator="\n")
+    write_csv(paths["suspects.csv"], table)
     with atomic(paths["suspects.jsonl"]) as draft:
         table.to_json(draft, orient="records", lines=True, force_ascii=False)
     with atomic(paths["cleanlab.npz"]) as draft:
@@ -90,13 +85,35 @@ def export_review(
 def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
     """Write every example of a corpus with what a selection step said of it, in the corpus's order; the path.
 
-    A csv of uid, premise, hypothesis, gold (a name), kept (True or False) and reason ("kept", or why not).
+    A csv (`write_csv`) of uid, premise, hypothesis, gold (a name), kept (True or False), reason ("kept", or why not)
+    and the corpus's own columns.
     """
     if len(selection) != len(corpus):
         raise ValueError(f"a selection among {len(selection)} examples does not belong to a corpus of {len(corpus)}")
-    columns = {"uid": corpus.uid, "premise": corpus.premise, "hypothesis": corpus.hypothesis}
-    columns["gold"] = np.array(corpus.classes, dtype=object)[corpus.labels]
-    table = pd.DataFrame({**columns, "kept": selection.keep, "reason": selection.reason})
-    with atomic(Path(path)) as draft:
-        table.to_csv(draft, index=False, lineterminator="\n")
-    return Path(path)
+    return write_csv(Path(path), _beside(corpus, {"kept": selection.keep, "reason": selection.reason}))
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> Path:
+    """Write a csv that is safe to open in a spreadsheet, whole or not at all; the path.
+
+    A text that a spreadsheet would run as a formula, one that begins with = + - @ or a tab, gets an apostrophe in
+    front.
+    """
+    with atomic(path) as draft:
+        table.apply(_no_formula).to_csv(draft, index=False, lineterminator="\n")
+    return path
+
+
+def _no_formula(column: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    formula = column.map(lambda cell: isinstance(cell, str) and cell.startswith(FORMULA)).astype(bool)
+    return column.where(~formula, "'" + column.astype(str))
+
+
+def _beside(corpus: Corpus, found: dict[str, np.ndarray]) -> pd.DataFrame:
+    """A corpus's uid, texts and gold label, then what was found, then the columns that the corpus brought itself."""
+    table = corpus.table[["uid", "premise", "hypothesis"]]
+    table = table.assign(gold=np.array(corpus.classes, dtype=object)[corpus.labels], **found)
+    own = corpus.table.drop(columns=list(COLUMNS))
+    return table.join(own.rename(columns={name: f"{name} (own)" for name in own if name in table}))

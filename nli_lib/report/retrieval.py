@@ -44,8 +44,8 @@ def retrieval_table(
 ) -> pd.DataFrame:
     """One row a score: average precision with its 95 % bootstrap interval over the examples, precision at each k.
 
-    scores  name -> (N,), the more suspect the higher; columns score, area, low, high, n, wrong, "at k" for each of `ks`;
-            no rows where no example is wrong, since nothing could be found
+    scores  name -> (N,), the more suspect the higher; columns score, area, low, high, n, wrong, "at k" for each of
+            `ks`; no rows where no example is wrong, since nothing could be found
     """
     wrong = np.asarray(wrong, dtype=bool)
     if not wrong.any():

@@ -1,4 +1,4 @@
-"""The list for a reviewer and cleanlab's arrays. Alone: pytest tests/report/test_review.py"""
+"""The list for a reviewer and cleanlab's arrays. Alone: pytest tests/report/test_exports.py"""
 
 import json
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.exports import export_filtered, export_review, review_list
+from nli_lib.report.exports import export_filtered, export_review, review_list, write_csv
 from nli_lib.select.selection import Selection
 
 LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])
@@ -62,7 +62,7 @@ def test_nothing_to_review_is_an_empty_list(corpus):
     assert len(review_list(corpus, sure, FOLD)) == 0
 
 
-def test_what_a_filter_turned_away_is_written_with_its_reason(corpus, tmp_path):
+def test_what_a_filter_left_out_is_written_with_its_reason(corpus, tmp_path):
     keep = np.array([True, False, True, False])
     chosen = Selection(keep, np.array(["kept", "no@hypothesis; null", "kept", "null"], dtype=object))
     table = pd.read_csv(export_filtered(tmp_path / "new" / "z.csv", corpus, chosen), keep_default_na=False)
@@ -76,3 +76,24 @@ def test_what_a_filter_turned_away_is_written_with_its_reason(corpus, tmp_path):
 def test_a_selection_of_other_examples_is_refused(corpus, tmp_path):
     with pytest.raises(ValueError, match="3 examples does not belong to a corpus of 4"):
         export_filtered(tmp_path / "z.csv", corpus, Selection.all(3))
+
+
+def test_a_formula_in_a_corpus_is_text_in_a_spreadsheet(tmp_path):
+    cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "a = b", None]
+    table = pd.DataFrame({"text": cells, "number": [-1.5] * 7})
+    again = pd.read_csv(write_csv(tmp_path / "t.csv", table), keep_default_na=False)
+    assert again["text"].tolist() == [*("'" + cell for cell in cells[:5]), "a = b", ""]
+    assert again["number"].tolist() == [-1.5] * 7
+    assert table["text"].tolist()[:6] == cells[:6]
+
+
+def test_the_columns_of_the_users_file_stay(corpus, tmp_path):
+    rows = corpus.table.assign(source_page=[4, 3, 2, 1], kept="yes", note="-5")
+    own = Corpus(rows, "mine", "train")
+    table = review_list(own, LOGITS, FOLD)
+    assert table["source_page"].tolist() == [2, 4, 1]
+    assert list(table.columns[:5]) == ["rank", "uid", "premise", "hypothesis", "gold"]
+    written = pd.read_csv(export_filtered(tmp_path / "z.csv", own, Selection.all(4)), dtype=str)
+    assert written["source_page"].tolist() == list("4321")
+    assert written["kept"].tolist() == ["True"] * 4 and written["kept (own)"].tolist() == ["yes"] * 4
+    assert written["note"].tolist() == ["'-5"] * 4
