@@ -82,6 +82,11 @@ def members(name: str) -> tuple[Member, ...]:
     return SUITES[name]
 
 
+def suite_for(corpus: str) -> str:
+    """The suite on which a model trained on this corpus is tested: the corpus's own, where there is one, else SNLI's."""
+    return corpus if corpus in SUITES else "snli"
+
+
 def load_suite(
     name: str, data_dir: str | Path | None = None, limit: int | None = None, seed: int = 0
 ) -> tuple[dict[str, Corpus], dict[str, str]]:

@@ -186,6 +186,18 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     return pd.concat(tables, ignore_index=True)
 
 
+def label_shares(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """One row a label and feature, as a competency plot takes it: the other columns, label, count, n, p (share) and z.
+
+    counted: one row a feature, with its count under each of `classes` (columns) and any other columns. Labels come in
+    the order of `classes`, each with all features in the order of the table.
+    """
+    stats, others = z_from_counts(counted[list(classes)]), [c for c in counted if c not in classes]
+    long = counted.melt(id_vars=others, value_vars=list(classes), var_name="label", value_name="count")
+    n = np.tile(stats.n, len(classes))
+    return long.assign(n=n, p=long["count"] / n, z=stats.z.T.ravel())
+
+
 def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
     """The k of the `candidates` (column numbers) with the highest z, best first; ties go to higher n, then to the name.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,26 @@ def partial_input_accuracy(
         scored = np.arange(len(truth))
     correct = probabilities.argmax(axis=1) == truth
     return PartialInput(float(correct.mean()), correct, probabilities, scored)
+
+
+def partial_input_predictions(
+    texts: Sequence[str],
+    labels: ArrayLike,
+    tests: Mapping[str, Sequence[str]],
+    *,
+    n_classes: int | None = None,
+    seed: int = 0,
+) -> dict[str, NDArray[np.float64]]:
+    """Probability of each label for the texts of each test set, (M, C), from one model fitted on all of `texts`.
+
+    Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` as in `partial_input_accuracy`.
+    """
+    gold = _labels(texts, labels, n_classes)
+    n_classes = class_count(gold, n_classes=n_classes)
+    each = [hashed(test) for test in tests.values()]
+    probabilities = _fit_predict(hashed(texts), gold, sparse.vstack(each), n_classes, seed)
+    ends = np.cumsum([part.shape[0] for part in each])[:-1]
+    return dict(zip(tests, np.split(probabilities, ends), strict=True))
 
 
 def cross_fitted(

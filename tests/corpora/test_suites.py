@@ -6,7 +6,7 @@ import pytest
 
 from nli_lib.corpora import CorpusError
 from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.corpora.suites import SUITES, load_suite, members
+from nli_lib.corpora.suites import SUITES, load_suite, members, suite_for
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -50,3 +50,7 @@ def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):
 def test_an_unknown_suite_lists_the_known_ones():
     with pytest.raises(CorpusError, match=r'suite="snly" is not one of snli'):
         load_suite("snly")
+
+
+def test_a_corpus_without_a_suite_of_its_own_is_tested_on_that_of_snli():
+    assert [suite_for(name) for name in ("planted", "wanli", "mine.csv")] == ["planted", "wanli", "snli"]

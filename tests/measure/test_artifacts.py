@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from nli_lib.corpora import planted
 from nli_lib.measure.artifacts import (
     features,
     highest_z,
+    label_shares,
     share_at_z,
     top_features,
     z_from_counts,
@@ -218,3 +220,18 @@ def test_the_highest_z_of_features_seen_often_enough():
     assert highest_z(stats) == stats.z[1, 0]
     assert highest_z(z_from_counts([[3, 0, 0]])) == pytest.approx(np.sqrt(6))
     assert np.isnan(highest_z(stats, min_count=100))
+
+
+def test_label_shares_have_a_row_for_each_label_and_feature():
+    counted = pd.DataFrame({"yes": [6, 1], "no": [2, 3], "feature": ["a", "b"], "corpus": "one"})
+    long = label_shares(counted, ["yes", "no"])
+    assert list(zip(long["label"], long["feature"], strict=True)) == [
+        ("yes", "a"),
+        ("yes", "b"),
+        ("no", "a"),
+        ("no", "b"),
+    ]
+    assert list(long["n"]) == [8, 4, 8, 4]
+    np.testing.assert_allclose(long["p"], [0.75, 0.25, 0.25, 0.75])
+    np.testing.assert_allclose(long["z"], z_from_counts([[6, 2], [1, 3]]).z.T.ravel())
+    assert set(long["corpus"]) == {"one"}

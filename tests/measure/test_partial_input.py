@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora import planted
-from nli_lib.measure.partial_input import balanced_sample, cross_fitted, hashed, partial_input_accuracy
+from nli_lib.measure.partial_input import (
+    balanced_sample,
+    cross_fitted,
+    hashed,
+    partial_input_accuracy,
+    partial_input_predictions,
+)
 
 
 def leaking(n=300, seed=0):
@@ -87,3 +93,12 @@ def test_edges():
     with pytest.raises(ValueError, match="no texts"):
         partial_input_accuracy([], np.empty(0, int))
     assert hashed(["", "Dogs, bark"]).getnnz(axis=1).tolist() == [0, 3]  # dogs, bark, "dogs bark"
+
+
+def test_several_test_sets_take_one_model():
+    texts, labels = leaking()
+    tests = {"first": texts[:7], "second": texts[7:20]}
+    found = partial_input_predictions(texts, labels, tests)
+    assert [found[name].shape for name in tests] == [(7, 3), (13, 3)]
+    one = partial_input_accuracy(texts, labels, test_texts=texts[7:20], test_labels=labels[7:20], balance=False)
+    np.testing.assert_array_equal(found["second"], one.probabilities)
