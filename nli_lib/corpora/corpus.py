@@ -300,65 +300,43 @@ def unique_uids(uid: pd.Series) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class Duplicates:
-    """Repetition inside one corpus.
+class Repeats:
+    """Rows of a corpus whose texts stand elsewhere too, in an earlier row or in another corpus: masks (N,) bool.
 
-    pairs        (N,) bool: the same premise and hypothesis stand in an earlier row
-    conflicting  (N,) bool: the pair stands in several rows that do not all carry the same label
-    premises     (N,) bool: the premise stands in an earlier row (usual: SNLI writes three hypotheses for each)
-    hypotheses   (N,) bool: the hypothesis stands in an earlier row
+    pairs        the same premise and hypothesis
+    conflicting  the pair stands in several rows that do not all carry the same label; None between two corpora
+    premises     the premise (usual inside a corpus: SNLI writes three hypotheses for each)
+    hypotheses   the hypothesis
     """
 
     pairs: np.ndarray
-    conflicting: np.ndarray
+    conflicting: np.ndarray | None
     premises: np.ndarray
     hypotheses: np.ndarray
 
     @property
     def counts(self) -> dict[str, int]:
         """How many rows each mask marks, by the mask's name."""
-        return {name: int(getattr(self, name).sum()) for name in ("pairs", "conflicting", "premises", "hypotheses")}
+        return {name: int(mask.sum()) for name, mask in vars(self).items() if mask is not None}
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """What the rows of one corpus share with another: masks (N,) over the first corpus's rows."""
-
-    pairs: np.ndarray
-    premises: np.ndarray
-    hypotheses: np.ndarray
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many rows each mask marks, by the mask's name."""
-        return {name: int(getattr(self, name).sum()) for name in ("pairs", "premises", "hypotheses")}
-
-
-def duplicates(corpus: Corpus, *, fold: bool = False) -> Duplicates:
+def duplicates(corpus: Corpus, *, fold: bool = False) -> Repeats:
     """Which rows repeat an earlier row of the same corpus; with `fold`, letter case and runs of blanks do not count."""
-    premise, hypothesis = _codes([corpus.premise], fold)[0], _codes([corpus.hypothesis], fold)[0]
+    (premise,), (hypothesis,) = _codes([corpus.premise], fold), _codes([corpus.hypothesis], fold)
     pair = pd.Series(_pair_codes(premise, hypothesis))
-    labels_of_pair = pd.Series(corpus.labels).groupby(pair).transform("nunique")
-    return Duplicates(
-        pairs=pair.duplicated().to_numpy(),
-        conflicting=(labels_of_pair > 1).to_numpy(),
-        premises=pd.Series(premise).duplicated().to_numpy(),
-        hypotheses=pd.Series(hypothesis).duplicated().to_numpy(),
-    )
+    conflicting = pd.Series(corpus.labels).groupby(pair).transform("nunique") > 1
+    repeated = (pd.Series(codes).duplicated().to_numpy() for codes in (premise, hypothesis))
+    return Repeats(pair.duplicated().to_numpy(), conflicting.to_numpy(), *repeated)
 
 
-def overlap(a: Corpus, b: Corpus, *, fold: bool = False) -> Overlap:
+def overlap(a: Corpus, b: Corpus, *, fold: bool = False) -> Repeats:
     """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; for leakage, a = test and b = train.
 
     fold  with True, letter case and runs of blanks do not count
     """
-    premise_a, premise_b = _codes([a.premise, b.premise], fold)
-    hypothesis_a, hypothesis_b = _codes([a.hypothesis, b.hypothesis], fold)
-    return Overlap(
-        pairs=np.isin(_pair_codes(premise_a, hypothesis_a), _pair_codes(premise_b, hypothesis_b)),
-        premises=np.isin(premise_a, premise_b),
-        hypotheses=np.isin(hypothesis_a, hypothesis_b),
-    )
+    premise, hypothesis = _codes([a.premise, b.premise], fold), _codes([a.hypothesis, b.hypothesis], fold)
+    pairs = np.isin(*map(_pair_codes, premise, hypothesis))
+    return Repeats(pairs, None, np.isin(*premise), np.isin(*hypothesis))
 
 
 def _codes(columns: list[np.ndarray], fold: bool) -> list[np.ndarray]:

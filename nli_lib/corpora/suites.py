@@ -1,78 +1,27 @@
-"""Suites: named lists of evaluation sets, with the rule by which two-class sets are scored."""
+"""Suites (suites.yaml): named lists of evaluation sets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load import sources
 
 
-@dataclass(frozen=True)
-class Member:
-    """One evaluation set of a suite.
-
-    corpus, split  as for `nli_lib.corpora.load.sources.load`
-    title          the name in tables and figures, unique within a suite
-    rule           how three-way predictions meet a two-class set: "argmax" (argmax, then collapse) or "sum" (collapse
-                   the probabilities, then argmax), see `nli_lib.corpora.labels.collapse`; no matter for three classes
-    """
+class Member(NamedTuple):
+    """One evaluation set of a suite: corpus and split as for `load`, and its name in tables and figures."""
 
     corpus: str
     split: str
     title: str
-    rule: str = "argmax"
 
 
-_SNLI_TEST = Member("snli", "test", "SNLI test")
-_SNLI_HARD = Member("snli", "test_hard", "SNLI-hard")
-_MNLI = (
-    Member("mnli", "validation_matched", "MultiNLI matched"),
-    Member("mnli", "validation_mismatched", "MultiNLI mismatched"),
-)
-_HANS = Member("hans", "validation", "HANS")
-_ANLI = tuple(Member("anli", f"test_r{i}", f"ANLI R{i}") for i in (1, 2, 3))
-_SICK = Member("sick", "test", "SICK test")
-_BREAKING = Member("breaking_nli", "test", "Breaking NLI")
-_CAD = Member("cad", "revised_combined/test", "Human-CAD revised")
-_TWO_WAY = (
-    Member("qnli", "validation", "QNLI"),
-    Member("rte", "validation", "RTE"),
-    Member("wnli", "train", "WNLI"),
-    Member("med", "test", "MED"),
-)
-_FEVER = Member("fever", "validation", "FEVER")
-
-SUITES: dict[str, tuple[Member, ...]] = {
-    # what a model trained on SNLI is tested on
-    "snli": (_SNLI_TEST, _SNLI_HARD, *_MNLI, _HANS, *_ANLI, _SICK, _BREAKING, _CAD),
-    # the out-of-domain sets of WANLI that are public, for a model trained on MultiNLI or WANLI
-    "wanli": (*_MNLI, Member("wanli", "test", "WANLI test"), _HANS, _TWO_WAY[0], _TWO_WAY[2], _FEVER, *_ANLI),
-    # every set with two classes, where the collapse rule matters
-    "two_way": (_HANS, *_TWO_WAY, _FEVER),
-    # human counterfactuals, by the side that was revised
-    "counterfactual": (
-        Member("cad", "original/test", "Human-CAD original"),
-        Member("cad", "revised_premise/test", "Human-CAD premise"),
-        Member("cad", "revised_hypothesis/test", "Human-CAD hypothesis"),
-        _CAD,
-    ),
-    # the official files of the stress test of Naik et al., from MultiNLI dev matched
-    "stress": (
-        Member("stress", "word_overlap/matched", "word overlap"),
-        Member("stress", "negation/matched", "negation"),
-        Member("stress", "length_mismatch/matched", "length mismatch"),
-        Member("stress", "spelling_swap/matched", "spelling: swap"),
-        Member("stress", "spelling_keyboard/matched", "spelling: keyboard"),
-        Member("stress", "spelling_content/matched", "spelling: content words"),
-        Member("stress", "spelling_function/matched", "spelling: function words"),
-        Member("stress", "antonym/matched", "antonym"),
-        Member("stress", "numerical", "numerical"),
-    ),
-    "planted": (Member("planted", "test", "Planted test"), Member("planted", "challenge", "Planted challenge")),
-}
+_LISTS = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
+SUITES = {name: tuple(Member(*member) for member in members) for name, members in _LISTS.items()}
 
 
 def members(name: str) -> tuple[Member, ...]:

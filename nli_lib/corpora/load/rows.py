@@ -141,26 +141,21 @@ def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
     """(N,) why a row cannot be used, "" where it can; the first reason that applies."""
     reason = np.full(len(table), "", dtype=object)
     for side in ("premise", "hypothesis"):
-        for why, mask in _text_faults(table[side].to_numpy()):
-            reason[mask & (reason == "")] = why
+        given = table[side]
+        is_text, missing = given.map(lambda value: isinstance(value, str)), given.isna()
+        text = given.where(is_text, "x").astype(object)
+        faults = {
+            EMPTY: missing | (text.str.strip() == ""),
+            NOT_TEXT: ~is_text & ~missing,
+            TOO_LONG: text.str.len() > LONGEST,
+            NUL: text.str.contains("\0", regex=False),
+            NOT_UTF8: ~text.map(_is_utf8),
+        }
+        for why, mask in faults.items():
+            reason[mask.to_numpy(dtype=bool) & (reason == "")] = why
     reason[label == UNKNOWN] = UNKNOWN_LABEL
     reason[label == NO_GOLD] = NO_LABEL
     return reason
-
-
-def _text_faults(texts: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    missing = pd.isna(pd.Series(texts, dtype=object)).to_numpy()
-    is_text = np.fromiter((isinstance(text, str) for text in texts), dtype=bool, count=len(texts))
-    texts = texts if is_text.all() else np.where(is_text, texts, "x")
-    length = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    blank = (length == 0) | np.fromiter(map(str.isspace, texts), dtype=bool, count=len(texts))
-    faults = [(EMPTY, missing | (blank & is_text)), (NOT_TEXT, ~is_text & ~missing), (TOO_LONG, length > LONGEST)]
-    everything = "".join(texts)
-    if "\0" in everything:
-        faults.append((NUL, np.fromiter(("\0" in text for text in texts), dtype=bool, count=len(texts))))
-    if not _is_utf8(everything):
-        faults.append((NOT_UTF8, ~np.fromiter(map(_is_utf8, texts), dtype=bool, count=len(texts))))
-    return faults
 
 
 def _is_utf8(text: str) -> bool:
@@ -174,15 +169,12 @@ def _is_utf8(text: str) -> bool:
 
 def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
     """(N,) the source's own id as a string; prefix and row number (from 0) where it has none."""
-    made = (prefix + "-" + pd.Series(row).astype(str)).to_numpy(dtype=object)
-    if "uid" not in table.columns:
-        return made
-    given = table["uid"].to_numpy()
-    text = np.array(["" if value is None else str(value).strip() for value in given], dtype=object)
-    usable = (text != "") & ~pd.isna(given)
-    if not _is_utf8("".join(text)):
-        usable &= np.fromiter(map(_is_utf8, text), dtype=bool, count=len(text))
-    return np.where(usable, text, made)
+    made = prefix + "-" + pd.Series(row, dtype=object).astype(str)
+    if "uid" not in table:
+        return made.to_numpy(dtype=object)
+    given = table["uid"].reset_index(drop=True)
+    text = pd.Series([str(value).strip() for value in given], dtype=object)
+    return text.where(given.notna() & (text != "") & text.map(_is_utf8), made).to_numpy(dtype=object)
 
 
 def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
