@@ -20,6 +20,7 @@ from nli_lib.measure.tokens import Words, tokenize
 Texts = Sequence[str]
 Floats = NDArray[np.float64]
 
+MEASURES = ("word overlap", "antonyms", "length mismatch", "misspelled", "negation")  # in the paper's order
 NEGATIONS = ("no", "not", "never", "none")
 MORE_NEGATIONS = (*NEGATIONS, "nobody", "nothing", "nor", "neither", "nowhere", "without", "cannot", "cant", "dont")
 INNER_APOSTROPHE = "(\\p{L})['\u2019](\\p{L})"
