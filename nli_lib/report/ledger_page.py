@@ -23,7 +23,7 @@ PAPERS = {
     "difficulty": "Test-set difficulty",
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
-COUNTED = dict(zip(VERDICTS, ("held", "did not hold", "inconclusive", "not testable at this scale"), strict=True))
+COUNTED = dict(zip(VERDICTS, ("held", "did not hold", "are inconclusive", "could not be tested at this scale"), strict=True))
 SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
 COLUMNS = ("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter")
 
@@ -76,7 +76,7 @@ def verdict_sentence(row: pd.Series) -> str:
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
+    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 are inconclusive"."""
     counts = table["verdict"].value_counts()
     return ", ".join(f"{counts[verdict]} {words}" for verdict, words in COUNTED.items() if verdict in counts)
 

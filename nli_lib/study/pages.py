@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from nli_lib.study.interactive import PLOTLY
 
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
+ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How (it|this) was measured", re.IGNORECASE)
 FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
@@ -35,9 +36,9 @@ class Section:
         return self.shown[0].source if self.shown and self.shown[0].cell_type == "markdown" else ""
 
     @property
-    def bare(self) -> bool:
-        """Whether nothing is left but the heading: what stood below it was the answer, and moved up."""
-        return len(self.shown) == 1 and "\n" not in self.heading.strip() and self.heading.startswith("## ")
+    def gone(self) -> bool:
+        """Whether nothing but the heading is left: what stood below it was the answer, and moved up."""
+        return not self.shown or (len(self.shown) == 1 and re.fullmatch(r"## .*", self.heading.strip()) is not None)
 
 
 def caption(cell: NotebookNode) -> str:
@@ -118,15 +119,19 @@ def page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), f
     boxes: Markdown that goes below the title. foot: Markdown at the end.
     """
     sections, answers, measuring = _sections(source, drawn)
-    first, *rest = sections[0].shown
+    first, *sections[0].shown = sections[0].shown
+    for section in sections:
+        if ANSWER.match(section.heading):
+            rest = ANSWER.sub("", section.shown.pop(0).source).strip()
+            answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
+            section.shown = []
     title, _, question = first.source.partition("\n")
     cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
-    sections[0].shown = rest
     home = next((s for s in sections if HOW.match(s.heading)), None)
     home = home or next((s for s in sections if s.measures), sections[-1])
     left = []  # code of a section that is gone goes with the one before it
-    for before, section in zip([None, *sections], sections, strict=False):
-        if before and section.bare and section is not home:
+    for number, section in enumerate(sections):
+        if number and section.gone and section is not home:
             left[-1].code += section.code
         else:
             left.append(section)

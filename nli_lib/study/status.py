@@ -10,6 +10,7 @@ from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.prose import as_text
 from nli_lib.study.schedule import Request
 
+NAMED = 3  # reasons of a stale record that its page names
 HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Device", "Revision", "Python / torch")
 
 
@@ -18,7 +19,9 @@ def stamps(name: str, request: Request) -> list[str]:
     record = records.read(name, request.study)
     found = []
     if reasons := standing.why_stale(record):
-        found.append("The numbers here were recorded before something changed: " + "; ".join(reasons) + ".")
+        more = f"; and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
+        named = "; ".join(reasons[:NAMED]) + more
+        found.append(f"The numbers here were recorded before something changed: {named}.")
     if reasons := records.other_environment(record):
         found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
     return found

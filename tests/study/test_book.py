@@ -145,6 +145,14 @@ def test_the_answer_is_read_from_the_page(notebook):
     assert pages.answer(new_notebook()) == ""
 
 
+def test_a_section_called_the_answer_moves_up_whole(notebook):
+    source, drawn = notebook
+    source.cells[-3].source = "## The answer\n\nIn short."
+    cells = pages.page(source, drawn).cells
+    assert [cell.source for cell in cells[:4]][::3] == ["# A chapter\n\n**Question.** Does it hold?", "In short."]
+    assert "## The answer" not in "".join(cell.source for cell in cells)
+
+
 def test_without_a_section_on_measuring_the_code_stands_where_the_first_measuring_cell_did(notebook):
     source, drawn = notebook
     source.cells[3].source = "## Scores"
