@@ -43,13 +43,13 @@ class CorpusError(UserError, ValueError):
 class Corpus:
     """N examples, their classes, and how they came here.
 
-    table    `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds, among it
-             those of `PROVENANCE` that it knows
-    name     the corpus's name ("snli"), or a user's file's stem
-    split    the split that was asked for
-    classes  `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
-    skipped  rows of the source that are not in the table, counted by reason
-    source   the file or hub revision that was read, and whether it is a sample
+    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds, among
+               it those of `PROVENANCE` that it knows; of a user's own file, every other column under its own name
+    name       the corpus's name ("snli"), or a user's file's stem
+    split      the split that was asked for
+    classes    `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
+    skipped    rows of the source that are not in the table, counted by reason
+    source     the file or hub revision that was read, and whether it is a sample
     rows_read  rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
     """
 

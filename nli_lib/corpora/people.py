@@ -35,17 +35,17 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
-    if corpus.name == "planted":
-        return _planted(corpus)
+    if (planted := _planted(corpus)) is not None:
+        return planted
     split = CHAOS.get((corpus.name, corpus.split))
     try:
-        asked = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
+        chaos = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
     except CorpusError:
-        asked = None
-    if asked is None:
+        chaos = None
+    if chaos is None:
         return pd.DataFrame(columns=list(COLUMNS))
     own = pd.DataFrame({"uid": corpus.uid, "position": np.arange(len(corpus)), "gold": corpus.labels})
-    both = own.merge(asked, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)
+    both = own.merge(chaos, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)
     votes = both[["n_entailment", "n_neutral", "n_contradiction"]].to_numpy(dtype=float)  # (M, C)
     shares = votes / votes.sum(axis=1, keepdims=True)
     surprise = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
@@ -72,14 +72,11 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
     labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
     """
-    if corpus.name == "planted":
-        true = corpus.table["true_label"].to_numpy(dtype=int)
-        return pd.DataFrame(
-            {"position": np.arange(len(corpus)), "author": corpus.labels, "majority": true, "agreement": 1.0}
-        )
+    if (planted := _planted(corpus)) is not None:
+        return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
     if "annotator_labels" not in corpus.table:
         return pd.DataFrame(columns=list(ANNOTATED))
-    texts = corpus.table["annotator_labels"]
+    texts = corpus.table["annotator_labels"].astype(str)
     texts = texts[texts.str.startswith("[", na=False)]
     given = pd.Series(json.loads(f"[{','.join(texts)}]"), texts.index, dtype=object)
     given = given[given.map(len) == FIVE]
@@ -111,16 +108,11 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     return table.assign(wrong=table["label"] != table["majority"])
 
 
-def _planted(corpus: Corpus) -> pd.DataFrame:
-    ambiguous = corpus.table["ambiguous"].to_numpy(dtype=bool)
-    true = corpus.table["true_label"].to_numpy(dtype=int)
-    share = np.where(ambiguous, 0.5, (true == corpus.labels).astype(float))
-    return pd.DataFrame(
-        {
-            "position": np.arange(len(corpus)),
-            "uid": corpus.uid,
-            "entropy": ambiguous.astype(float),
-            "share_gold": share,
-            "majority": true,
-        }
-    )
+def _planted(corpus: Corpus) -> pd.DataFrame | None:
+    """What was planted, None for any other corpus (a user's file may bear the name)."""
+    if corpus.name != "planted" or not {"true_label", "ambiguous"} <= set(corpus.table):
+        return None
+    ambiguous, true = corpus.table["ambiguous"].to_numpy(dtype=bool), corpus.table["true_label"].to_numpy(dtype=int)
+    share = np.where(ambiguous, 0.5, true == corpus.labels)
+    table = pd.DataFrame({"position": np.arange(len(corpus)), "uid": corpus.uid, "entropy": ambiguous.astype(float)})
+    return table.assign(share_gold=share, majority=true)

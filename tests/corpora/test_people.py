@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
@@ -121,3 +122,10 @@ def test_both_references_in_one_table(tmp_path):
     assert table.to_numpy().tolist() == [[1, 0, 1, "hundred", True], [0, 0, 1, "five", True]]
     assert set(table["truth"]) <= set(REFERENCES)
     assert references(snli(["c"], [0]), data_dir=str(tmp_path)).empty
+
+
+def test_a_users_file_that_is_called_planted_has_no_planted_truth(tmp_path):
+    path = tmp_path / "planted.csv"
+    path.write_text("premise,hypothesis,label,annotator_labels\nA,B,neutral,1\nA,C,entailment,2\n")
+    corpus = load(path)
+    assert human_labels(corpus).empty and annotators(corpus).empty

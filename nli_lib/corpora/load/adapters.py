@@ -21,6 +21,10 @@ OWN = {
     "label": ("label", "gold_label", "gold"),
 }
 OWN_IDS = ("id", "pairID", "guid")
+_ADVICE = (
+    " Say which column it is: --columns premise=...,hypothesis=...,label=... on the command line,"
+    ' columns={"premise": "...", ...} in Python.'
+)
 
 
 def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
@@ -161,12 +165,6 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
     classes = _classes_of(table["label"], raw.where)
     note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
     return replace(rows, table=table, classes=classes, note=note)
-
-
-_ADVICE = (
-    " Say which column it is: --columns premise=...,hypothesis=...,label=... on the command line,"
-    ' columns={"premise": "...", ...} in Python.'
-)
 
 
 def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
