@@ -56,6 +56,17 @@ def test_a_figure_made_by_hand_is_shown(path):
             assert source.rstrip().splitlines()[-1] == "figure", source
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_tables_are_shown_as_text(path):
+    """`study.show` escapes what stands in a corpus; a Styler, `to_html` or `HTML` would let it run in the book."""
+    for cell in cells(path):
+        source = "".join(cell["source"])
+        tree = ast.parse("\n".join(line for line in source.splitlines() if not line.lstrip().startswith("%")))
+        methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not methods & {"style", "to_html"} and not names & {"Styler", "HTML"}, source
+
+
 @pytest.mark.notebooks
 @pytest.mark.slow
 def test_all_finish_at_scale_smoke():

@@ -294,6 +294,31 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert "nothing changed" in capsys.readouterr().out
 
 
+def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
+    """Only the chapters that were run on it, a first page that names it, and the project's own book is left alone."""
+    mine = small_book / "my *pairs*.csv"
+    mine.write_text("premise,hypothesis,label\na,b,entailment\n")
+    request = Request(corpus=str(mine))
+    site = book.site(request)
+    assert small_book / "data" / "exports" in site.first.parents
+    record = records.read("1_fine", "smoke") | {
+        "study": request.study,
+        "parameters": {"BATCH": 10, "CORPUS": str(mine)},
+    }
+    records.write(record | {"corpus_file": records.corpus_file(str(mine)), "state": "failed", "reason": "too few"})
+    monkeypatch.setattr(book, "_render", lambda site: None)
+    before = sorted(small_book.joinpath("book").rglob("*"))
+    assert book.build(request) == site.first
+    assert site.names == ["1_fine"]
+    index = (site.source / "index.md").read_text()
+    assert "my \\*pairs\\*\\.csv" in index
+    assert "{{ answer 1_fine }}" in index
+    assert "BATCH \\= 10" in (site.chapters / "status.md").read_text()
+    assert "too few" in (site.chapters / "1_fine.md").read_text()
+    assert sorted(small_book.joinpath("book").rglob("*")) == before
+    assert book.site(Request()).source == small_book / "book"
+
+
 def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
     (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
     site = book.site(Request())
