@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 
-# chapters that answer one question about one corpus, each with parameters of its own
-AUDIT = {"20_z_statistics": {}, "21_z_filter": {"TRAIN": False}}
-SUSPECTS = "31_cross_score_and_prune"
+if TYPE_CHECKING:
+    from nli_lib.study.schedule import Request
+
+# chapters that answer one question about one corpus, and the rows of each class that they need
+AUDIT, AUDIT_ROWS = ("20_z_statistics", "21_z_filter"), 20
+SUSPECTS = ("31_cross_scoring", "32_which_labels_are_wrong")
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -22,6 +27,10 @@ CorpusName = Annotated[
 ]
 Seeds = Annotated[int | None, typer.Option(help="how many seeds, 1 to 20; default: the scale's own")]
 DataDir = Annotated[str | None, typer.Option(help="folder with the official corpus files; default: NLI_DATA")]
+Columns = Annotated[
+    str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
+]
+YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
 
 
 def _others(pairs: list[str]) -> dict[str, object]:
@@ -38,6 +47,18 @@ def _others(pairs: list[str]) -> dict[str, object]:
         except yaml.YAMLError:
             raise ParameterError(f"-p {pair}: {value} cannot be read as a value (YAML)") from None
     return found
+
+
+def _columns(words: str | None) -> dict[str, str] | None:
+    """"premise=context,label=verdict" as a mapping from the library's column names to the file's."""
+    from nli_lib.study.parameters import ParameterError
+
+    if words is None:
+        return None
+    pairs = [pair.partition("=") for pair in words.split(",")]
+    if not all(ours and equals and theirs for ours, equals, theirs in pairs):
+        raise ParameterError(f"--columns {words}: write premise=YOUR_NAME,hypothesis=YOUR_NAME,label=YOUR_NAME")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 
 def _request(scale: str, corpus: str | None, seeds: int | None = None, data_dir: str | None = None, **more: object):
@@ -63,6 +84,7 @@ def run(
     corpus: CorpusName = None,
     seeds: Seeds = None,
     data_dir: DataDir = None,
+    columns: Columns = None,
     jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
     limit: Annotated[float | None, typer.Option(min=1, help="seconds that one notebook may take")] = None,
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
@@ -75,7 +97,9 @@ def run(
     from nli_lib.study.schedule import run as run_notebooks
 
     others = _others(parameter or [])
-    request = _request(scale, corpus, seeds, data_dir, others=others, limit=limit, force=force)
+    request = _request(
+        scale, corpus, seeds, data_dir, columns=_columns(columns), others=others, limit=limit, force=force
+    )
     outcomes = run_notebooks(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
@@ -145,49 +169,75 @@ def book(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 
 @app.command()
-def audit(
-    corpus: Annotated[str, typer.Argument(help="your file (csv, tsv, jsonl, parquet), or a corpus by name")],
-    scale: Scale = "small",
-    data_dir: DataDir = None,
-) -> None:
-    """What a corpus gives away, as pages of a book: top features by label, the hypothesis alone, the z-filter.
+def audit(corpus: YourFile, scale: Scale = "small", data_dir: DataDir = None, columns: Columns = None) -> None:
+    """Which features predict the labels of a corpus, and what the z-filter would drop, as a small book of its own.
 
     Reads texts and labels and trains no network.
     """
-    _pages(AUDIT, scale, corpus, data_dir)
+    request = _request(scale, corpus, None, data_dir, columns=_columns(columns))
+    _look_at(request, AUDIT_ROWS, "an audit")
+    _pages(AUDIT, request, {"21_z_filter": {"TRAIN": False}})
 
 
 @app.command()
 def suspects(
-    corpus: Annotated[str, typer.Argument(help="your file (csv, tsv, jsonl, parquet), or a corpus by name")],
+    corpus: YourFile,
     scale: Scale = "small",
     data_dir: DataDir = None,
+    columns: Columns = None,
     folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring what it did not train on")] = 10,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
 ) -> None:
-    """Which labels of a corpus are probably wrong: a ranked list to review in data/exports/, and a page of a book.
+    """Which labels of a corpus are probably wrong: a ranked list to review, and the pages that explain it.
 
     Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
     continues.
     """
-    _pages({SUSPECTS: {"FOLDS": folds, "WAYS_PAIRS": 0}}, scale, corpus, data_dir, seeds)
+    request = _request(scale, corpus, seeds, data_dir, columns=_columns(columns))
+    _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
+    _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
 
 
-def _pages(chapters: dict[str, dict], scale: str, corpus: str, data_dir: str | None, seeds: int | None = None) -> None:
+def _look_at(request: Request, rows_a_class: int, what: str) -> None:
+    """Read a user's own file before anything runs: say which rows are left out, and refuse what is too small."""
+    from nli_lib.corpora import check_enough, load
+    from nli_lib.study.parameters import is_own_file
+
+    if is_own_file(request.corpus):
+        corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
+        print(f"{len(corpus):,} pairs", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()), sep=": ")
+        print(*filter(None, [*corpus.warnings(), corpus.left_out]), sep="\n")
+        check_enough(corpus, rows_a_class, what)
+
+
+def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict]) -> None:
     """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
     from nli_lib import paths
     from nli_lib.study.book import build
     from nli_lib.study.manifest import FINISHED
     from nli_lib.study.schedule import run as run_notebooks
 
-    ended = []
-    for name, others in chapters.items():
-        ended += run_notebooks([name], _request(scale, corpus, seeds, data_dir, others=others), 1)
-    request = _request(scale, corpus)
-    print(*sorted((paths.EXPORTS / request.study).glob("*")), sep="\n")
+    folder, began = paths.EXPORTS / request.study, time.time()
+    ended = [end for name in chapters for end in run_notebooks([name], replace(request, others=others.get(name, {})))]
+    lists = [path for path in sorted(folder.glob("*.*")) if path.is_file()]
+    for path in lists:
+        print(path, "" if path.stat().st_mtime >= began else "(from an earlier run: nothing has changed since)")
+    if (arrays := folder / "cleanlab.npz") in lists and chapters == SUSPECTS:
+        print(_skill(arrays))
     print(build(request))
     if any(outcome.state != FINISHED for outcome in ended):
         raise typer.Exit(1)
+
+
+def _skill(arrays: Path) -> str:
+    """What the models of a list of suspects have learnt, in words."""
+    import numpy as np
+
+    from nli_lib.report.evaluate import skill
+
+    with np.load(arrays) as found:
+        labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
+    return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels)).words
 
 
 @app.command()

@@ -137,7 +137,8 @@ class Study:
         if limit is _SCALE_LIMIT:
             training = name == self.corpus_name and split == self.train_split
             limit = self.dial.limit if training else self.dial.suite_limit
-        corpus = sources.load(name, split, data_dir=self.data_dir, limit=limit)
+        columns = self.params["COLUMNS"] if name == self.corpus_name else None
+        corpus = sources.load(name, split, data_dir=self.data_dir, limit=limit, columns=columns)
         self.log_corpus(corpus)
         return corpus
 

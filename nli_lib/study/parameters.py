@@ -28,8 +28,9 @@ STANDARD: dict[str, Rule] = {
     "CORPUS": str | None,
     "SEEDS": (1, 20, None),
     "DATA_DIR": str | None,
+    "COLUMNS": dict[str, str] | None,  # of a user's own file; the command line sets it, no notebook declares it
 }
-DEFAULTS = {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "DATA_DIR": None}
+DEFAULTS = {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "DATA_DIR": None, "COLUMNS": None}
 
 # Names that a running kernel puts beside the parameters.
 KERNEL_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython", "display"}
@@ -68,7 +69,7 @@ def wanted(rule: Rule) -> str:
     elif isinstance(rule, tuple):
         words = f"{'a whole number' if isinstance(rule[0], int) else 'a number'} from {rule[0]} to {rule[1]}"
     else:
-        words = {int: "a whole number", float: "a number", bool: "True or False", str: "text", list: "a list"}[rule]
+        words = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}.get(rule, "column names")
     return f"{words} or None" if optional else words
 
 

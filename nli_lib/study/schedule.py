@@ -36,7 +36,7 @@ from nli_lib.study.parameters import STANDARD, ParameterError, check, close
 
 HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
-OPTIONS = {"SCALE": "--scale", "CORPUS": "--corpus", "SEEDS": "--seeds", "DATA_DIR": "--data-dir"}
+OPTIONS = {"SCALE": "--scale", "CORPUS": "--corpus", "SEEDS": "--seeds", "DATA_DIR": "--data-dir", "COLUMNS": "--columns"}
 
 _ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
 
@@ -53,6 +53,7 @@ class Request:
     corpus: str | None = None
     seeds: int | None = None
     data_dir: str | None = None
+    columns: dict[str, str] | None = None
     others: dict[str, object] = field(default_factory=dict)
     limit: float | None = None
     force: bool = False
@@ -61,7 +62,7 @@ class Request:
     def standard(self) -> dict[str, object]:
         """The parameters every notebook takes, checked."""
         given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
-        return check(given)
+        return check({**given, "COLUMNS": self.columns})
 
     @property
     def study(self) -> str:
