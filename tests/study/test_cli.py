@@ -50,45 +50,95 @@ def test_run_passes_everything_on(home, monkeypatch):
     assert (request.limit, request.force, request.others) == (60.0, True, {"K": 3, "NAME": "two"})
 
 
-def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(home, monkeypatch, tmp_path):
+def own_file(folder, rows_a_class=20, header="premise,hypothesis,label", name="mine.csv"):
+    """A user's file of invented pairs with as many rows of each label."""
+    labels = ("entailment", "neutral", "contradiction")
+    rows = [f"Person {n} walks,Person {n} moves {label},{label}" for n in range(rows_a_class) for label in labels]
+    path = folder / name
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def nothing_runs(home, monkeypatch, tmp_path):
+    """The requests that would be run, in a folder of one's own; every chapter ends well and no book is built."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
     asked = []
 
-    def fake(names, request, jobs):
+    def fake(names, request, jobs=1):
         asked.append((names, request))
-        written = paths.EXPORTS / request.study / "z_filter.csv"
-        written.parent.mkdir(parents=True, exist_ok=True)
-        written.touch()
-        return [schedule.Outcome(names[0], "finished" if names[0].startswith("20") else "failed", ran=True)]
+        return [schedule.Outcome(names[0], "finished", ran=True)]
 
     monkeypatch.setattr(schedule, "run", fake)
     monkeypatch.setattr(book, "build", lambda request: f"built {request.corpus}")
+    return asked
+
+
+def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(nothing_runs, monkeypatch, tmp_path):
+    path, run = own_file(tmp_path), schedule.run
+
+    def fake(names, request, jobs=1):
+        written = paths.EXPORTS / request.study / "z_filter.csv"
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.touch()
+        return [replace(run(names, request)[0], state="finished" if names[0].startswith("20") else "failed")]
+
+    monkeypatch.setattr(schedule, "run", fake)
     done = call("audit", "mine.csv")
     assert done.exit_code == 1  # the second chapter failed; the book is built all the same
-    assert f"built {tmp_path / 'mine.csv'}" in done.output
-    assert f"{paths.EXPORTS / asked[0][1].study / 'z_filter.csv'}\n" in done.output
-    assert [names for names, _ in asked] == [["20_z_statistics"], ["21_z_filter"]]
-    assert [request.others for _, request in asked] == [{}, {"TRAIN": False}]
-    assert {request.corpus for _, request in asked} == {str(tmp_path / "mine.csv")}
+    assert f"built {path}" in done.output
+    assert f"{paths.EXPORTS / nothing_runs[0][1].study / 'z_filter.csv'} \n" in done.output
+    assert [names for names, _ in nothing_runs] == [["20_z_statistics"], ["21_z_filter"]]
+    assert [request.others for _, request in nothing_runs] == [{}, {"TRAIN": False}]
+    assert {request.corpus for _, request in nothing_runs} == {str(path)}
 
 
-def test_suspects_runs_its_chapter_on_the_file(home, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
-    asked = []
-    monkeypatch.setattr(
-        schedule, "run", lambda *given: asked.append(given) or [schedule.Outcome("31_a", "finished", ran=True)]
-    )
-    monkeypatch.setattr(book, "build", lambda request: f"built {request.corpus}")
+def test_suspects_runs_its_chapters_on_the_file(nothing_runs, tmp_path):
+    path = own_file(tmp_path)
     done = call("suspects", "mine.csv", "--folds", "5")
     assert done.exit_code == 0, done.output
-    ((names, request, jobs),) = asked
-    assert (names, request.others, jobs) == (["31_cross_score_and_prune"], {"FOLDS": 5, "WAYS_PAIRS": 0}, 1)
-    assert request.corpus == str(tmp_path / "mine.csv")
-    assert request.seeds == 1  # a list takes ten trainings a seed; more are asked for
+    scores, wrong = nothing_runs
+    assert (scores[0], scores[1].others) == (["31_cross_scoring"], {"FOLDS": 5, "WAYS_PAIRS": 0})
+    assert (wrong[0], wrong[1].others) == (["32_which_labels_are_wrong"], {})
+    assert scores[1].corpus == str(path)
+    assert scores[1].seeds == 1  # a list takes ten trainings a seed; more are asked for
     call("suspects", "mine.csv", "--seeds", "3")
-    assert asked[-1][1].seeds == 3
+    assert nothing_runs[-1][1].seeds == 3
+
+
+def test_a_list_of_an_earlier_run_is_not_named_as_if_it_were_new(nothing_runs, tmp_path):
+    own_file(tmp_path)
+    call("suspects", "mine.csv")
+    old = paths.EXPORTS / nothing_runs[0][1].study / "suspects.csv"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    os.utime(old, (1, 1))
+    assert f"{old} (from an earlier run" in call("suspects", "mine.csv").output
+
+
+def test_the_console_says_which_rows_are_left_out(nothing_runs, tmp_path):
+    path = own_file(tmp_path)
+    path.write_text(path.read_text() + "A man sleeps,He rests,0\n" * 30)
+    said = call("audit", "mine.csv").output
+    assert "30 of 90 rows were left out" in said
+    assert "More than" in said and "unknown label" in said
+
+
+def test_a_file_that_is_too_small_is_refused_before_anything_runs(nothing_runs, tmp_path):
+    for rows in (1, 4):
+        done = call("audit", str(own_file(tmp_path, rows)))
+        assert not isinstance(done.exception, SystemExit | None.__class__), done.output
+        assert f"20 rows of each class are needed, and there are entailment {rows}" in str(done.exception)
+    assert not nothing_runs
+
+
+def test_columns_of_a_file_are_named_on_the_command_line(nothing_runs, tmp_path):
+    own_file(tmp_path, header="context,claim,verdict")
+    columns = {"premise": "context", "hypothesis": "claim", "label": "verdict"}
+    done = call("audit", "mine.csv", "--columns", ",".join(f"{ours}={theirs}" for ours, theirs in columns.items()))
+    assert done.exit_code == 0, done.output
+    assert nothing_runs[0][1].standard["COLUMNS"] == columns
+    assert "write premise=YOUR_NAME" in str(call("audit", "mine.csv", "--columns", "context").exception)
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
