@@ -161,3 +161,25 @@ def cell_agreement(
     random, n = np.random.default_rng(0), len(labels)
     draws = [agreement(random.integers(n, size=n)) for _ in range(resamples)]
     return percentile_interval(agreement(np.arange(n)), np.array(draws), n=n)
+
+
+def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFrame:
+    """How far a score separates neighbouring labels: a row for each corpus, a column for each pair of labels.
+
+    ``table``: corpus, label (a name), ``score``. Rank-biserial effects in [-1, 1], see `inference.mann_whitney`: above
+    0 when the first label tends to have the higher score. Source: WANLI, Figure 4, which shows densities only.
+    """
+    pairs = [("entailment", "neutral"), ("neutral", "contradiction")]
+    of = {key: part.to_numpy() for key, part in table.groupby(["corpus", "label"])[score]}
+    rows = {
+        name: {f"{a} over {b}": mann_whitney(of[name, a], of[name, b]).effect for a, b in pairs}
+        for name in table["corpus"].unique()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
+
+
+def resampled_label_effects(table: pd.DataFrame, score: str = "similarity", *, resamples: int = 500) -> pd.DataFrame:
+    """`label_effects` of bootstrap resamples that are drawn within each corpus and label; index (draw, corpus)."""
+    drawn = table.groupby(["corpus", "label"])
+    effects = [label_effects(drawn.sample(frac=1, replace=True, random_state=at), score) for at in range(resamples)]
+    return pd.concat(effects, keys=range(resamples), names=["draw"])

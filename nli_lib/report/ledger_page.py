@@ -23,7 +23,9 @@ PAPERS = {
     "difficulty": "Test-set difficulty",
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
-COUNTED = dict(zip(VERDICTS, ("held", "did not hold", "are inconclusive", "could not be tested at this scale"), strict=True))
+COUNTED = dict(
+    zip(VERDICTS, ("held", "did not hold", "are inconclusive", "could not be tested at this scale"), strict=True)
+)
 SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
 COLUMNS = ("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,7 +49,7 @@ def _others(pairs: list[str]) -> dict[str, object]:
 
 
 def _columns(words: str | None) -> dict[str, str] | None:
-    """"premise=context,label=verdict" as a mapping from the library's column names to the file's."""
+    """ "premise=context,label=verdict" as a mapping from the library's column names to the file's."""
     from nli_lib.study.parameters import ParameterError
 
     if words is None:
@@ -217,11 +216,13 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
     from nli_lib.study.manifest import FINISHED
     from nli_lib.study.schedule import run as run_notebooks
 
-    folder, began = paths.EXPORTS / request.study, time.time()
+    folder = paths.EXPORTS / request.study
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
     ended = [end for name in chapters for end in run_notebooks([name], replace(request, others=others.get(name, {})))]
     lists = [path for path in sorted(folder.glob("*.*")) if path.is_file()]
     for path in lists:
-        print(path, "" if path.stat().st_mtime >= began else "(from an earlier run: nothing has changed since)")
+        old = path.stat().st_mtime_ns == before.get(path)
+        print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
     if (arrays := folder / "cleanlab.npz") in lists and chapters == SUSPECTS:
         print(_skill(arrays))
     print(build(request))

@@ -69,7 +69,8 @@ def wanted(rule: Rule) -> str:
     elif isinstance(rule, tuple):
         words = f"{'a whole number' if isinstance(rule[0], int) else 'a number'} from {rule[0]} to {rule[1]}"
     else:
-        words = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}.get(rule, "column names")
+        known = {int: "a whole number", float: "a number", bool: "True or False", str: "text", list: "a list"}
+        words = known.get(rule, "a mapping of column names")
     return f"{words} or None" if optional else words
 
 

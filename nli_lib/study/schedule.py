@@ -36,7 +36,13 @@ from nli_lib.study.parameters import STANDARD, ParameterError, check, close
 
 HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
-OPTIONS = {"SCALE": "--scale", "CORPUS": "--corpus", "SEEDS": "--seeds", "DATA_DIR": "--data-dir", "COLUMNS": "--columns"}
+OPTIONS = {
+    "SCALE": "--scale",
+    "CORPUS": "--corpus",
+    "SEEDS": "--seeds",
+    "DATA_DIR": "--data-dir",
+    "COLUMNS": "--columns",
+}
 
 _ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
 

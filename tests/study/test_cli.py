@@ -1,7 +1,9 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
 
+import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from tiny import write_notebook
@@ -87,7 +89,7 @@ def test_audit_runs_its_chapters_on_the_file_and_builds_the_book(nothing_runs, m
     done = call("audit", "mine.csv")
     assert done.exit_code == 1  # the second chapter failed; the book is built all the same
     assert f"built {path}" in done.output
-    assert f"{paths.EXPORTS / nothing_runs[0][1].study / 'z_filter.csv'} \n" in done.output
+    assert f"{paths.EXPORTS / nothing_runs[0][1].study / 'z_filter.csv'}\n" in done.output
     assert [names for names, _ in nothing_runs] == [["20_z_statistics"], ["21_z_filter"]]
     assert [request.others for _, request in nothing_runs] == [{}, {"TRAIN": False}]
     assert {request.corpus for _, request in nothing_runs} == {str(path)}
@@ -127,7 +129,6 @@ def test_the_console_says_which_rows_are_left_out(nothing_runs, tmp_path):
 def test_a_file_that_is_too_small_is_refused_before_anything_runs(nothing_runs, tmp_path):
     for rows in (1, 4):
         done = call("audit", str(own_file(tmp_path, rows)))
-        assert not isinstance(done.exception, SystemExit | None.__class__), done.output
         assert f"20 rows of each class are needed, and there are entailment {rows}" in str(done.exception)
     assert not nothing_runs
 
