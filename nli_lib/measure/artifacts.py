@@ -146,22 +146,6 @@ def z_order(counts: ArrayLike) -> NDArray[np.float64]:
     return np.divide(d * np.abs(d), n, out=np.full(counts.shape, -np.inf), where=n > 0)
 
 
-def label_rows(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
-    """One row for each feature and label, from counts with a column for each label: label, count, n, p, z and the rest.
-
-    counted  columns ``classes`` (how often the feature occurs under each label) and any others, which are kept;
-             n is the sum of the counts, p = count / n, z as `z_statistics` defines it. Rows come label by label
-    """
-    classes = list(classes)
-    n, others = counted[classes].sum(axis=1), counted.drop(columns=classes)
-    z = z_from_counts(counted[classes]).z
-    parts = [
-        others.assign(label=label, count=counted[label], n=n, p=counted[label] / n, z=z[:, at])
-        for at, label in enumerate(classes)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
 def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
     """The highest z of any feature, seen at least `min_count` times, for any label; nan where none is seen so often."""
     z = statistics.z[statistics.n >= max(min_count, 1)]

@@ -15,7 +15,6 @@ from nli_lib.corpora import planted
 from nli_lib.measure.artifacts import (
     features,
     highest_z,
-    label_rows,
     label_shares,
     share_at_z,
     top_features,
@@ -236,12 +235,3 @@ def test_label_shares_have_a_row_for_each_label_and_feature():
     np.testing.assert_allclose(long["p"], [0.75, 0.25, 0.25, 0.75])
     np.testing.assert_allclose(long["z"], z_from_counts([[6, 2], [1, 3]]).z.T.ravel())
     assert set(long["corpus"]) == {"one"}
-
-
-def test_counts_become_one_row_for_each_feature_and_label():
-    counted = pd.DataFrame({"E": [60, 1], "N": [20, 0], "C": [20, 0], "feature": ["no", "yes"]})
-    rows = label_rows(counted, ["E", "N", "C"]).set_index(["feature", "label"])
-    assert rows.loc[("no", "E"), ["count", "n", "p"]].tolist() == [60, 100, 0.6]
-    assert rows.loc[("no", "E"), "z"] == pytest.approx(5.656854, abs=1e-6)  # the worked cases of the definition
-    assert rows.loc[("yes", "E"), "z"] == pytest.approx(1.414214, abs=1e-6)
-    assert rows["n"].to_numpy().tolist() == [100, 1] * 3
