@@ -22,7 +22,7 @@ FOLDERS = ("training_dynamics", "berts_of_a_feather", "hans/berts_of_a_feather",
 
 
 def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
-    """The examples of `corpus` that the hundred models were asked, one row each, in the corpus's order.
+    """The examples of `corpus` that the hundred models were tested on, one row each, in the corpus's order.
 
     position  place of the example in `corpus`
     right     how many of the 100 models gave its gold label, 0 to 100

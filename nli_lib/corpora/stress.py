@@ -57,13 +57,14 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None = None) -> Corpus:
     """The stress set of one of `KINDS` made from `corpus`; examples that give no row are counted in `skipped`.
 
-    word overlap, negation, length mismatch   a tautology more; the label stays
+    word overlap, negation, length mismatch   a tautology is added; the label stays
     spelling: swap                            two neighbouring letters of a word of the hypothesis change places
     spelling: keyboard                        a letter of it becomes its neighbour on a QWERTY keyboard
-    antonym                                   premise against the premise with a word replaced by its antonym in the
-                                              sense that Lesk's rule picks: contradiction, all of them
-    numerical                                 premise against the same with its number replaced: an entailment ("more
-                                              than" less), a contradiction, and the entailment turned round, neutral
+    antonym                                   the premise, and as hypothesis the premise with one word replaced by its
+                                              antonym in the sense that Lesk's rule picks; always contradiction
+    numerical                                 the premise, and as hypothesis the premise with its number replaced: an
+                                              entailment ("more than" a smaller number) and a contradiction; and the
+                                              entailment with its sides exchanged, which is neutral
 
     "antonym" needs `wordnet`. "antonym" and "numerical" use each premise once, under its first uid.
     """

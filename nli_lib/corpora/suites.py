@@ -32,7 +32,7 @@ def members(name: str) -> tuple[Member, ...]:
 
 
 def suite_for(corpus: str) -> str:
-    """The suite on which a model trained on this corpus is tested: the corpus's own, where there is one, else SNLI's."""
+    """The suite to test a model trained on this corpus on: the corpus's own, where there is one, else SNLI's."""
     return corpus if corpus in SUITES else "snli"
 
 

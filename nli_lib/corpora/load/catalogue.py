@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
 import yaml
 
 from nli_lib.corpora.labels import LABELS
@@ -68,21 +67,3 @@ def _source(entry: dict) -> Source:
 
 _ENTRIES = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 SOURCES: dict[str, Source] = {name: _source(entry) for name, entry in _ENTRIES.items()}
-
-
-def manifest() -> pd.DataFrame:
-    """One row per corpus and split: files wanted, hub id, revision, rows of the official release, licence."""
-    rows = [
-        {
-            "corpus": name,
-            "split": split_name,
-            "files": " | ".join(f"{source.folders[0]}/{file}" for file in split.files) or " + ".join(split.parts),
-            "hub": source.hub if split.hub or split.parts else None,
-            "revision": source.revision if split.hub or split.parts else None,
-            "rows": split.rows,
-            "licence": source.licence,
-        }
-        for name, source in SOURCES.items()
-        for split_name, split in source.splits.items()
-    ]
-    return pd.DataFrame(rows).astype({"rows": "Int64"})

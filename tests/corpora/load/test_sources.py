@@ -4,7 +4,6 @@ import csv
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,7 @@ from nli_lib.corpora import CorpusError, load, names
 from nli_lib.corpora.corpus import PROVENANCE
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
 from nli_lib.corpora.load import hub
-from nli_lib.corpora.load.catalogue import SOURCES, manifest
-
-MANIFEST = Path(__file__).resolve().parents[3] / "data" / "manifest.csv"
+from nli_lib.corpora.load.catalogue import SOURCES
 
 
 def jsonl(folder, name, *rows):
@@ -478,11 +475,6 @@ def test_planted_is_known_by_name():
     pytest.importorskip("nli_lib.corpora.planted")
     corpus = load("planted", "test", limit=40, seed=3)
     assert (len(corpus), corpus.name, corpus.split) == (40, "planted", "test")
-
-
-def test_the_manifest_file_is_the_catalogue():
-    written = pd.read_csv(MANIFEST, dtype=str, keep_default_na=False)
-    assert written.equals(manifest().astype(object).where(manifest().notna(), "").map(str).astype("str"))
 
 
 REAL = os.environ.get("NLI_DATA")
