@@ -12,12 +12,12 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
-from nli_lib.corpora.labels import LABELS
-from nli_lib.report.style import COLOURS, GREY, INK, PALE, SERIES, WIDTH, label_points, styled
+from nli_lib.measure.artifacts import share_at_z, z_threshold
+from nli_lib.report.style import GREY, INK, PALE, SERIES, WIDTH, drawing, label_points, palette, styled
 
 
 @styled
@@ -65,17 +65,14 @@ def data_map(
     box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": PALE, "alpha": 0.9}
     for x, y, name in ((0.93, 0.5, "ambiguous"), (0.45, 0.95, "easy to learn"), (0.3, 0.14, "hard to learn")):
         axes.text(x, y, name, transform=axes.transAxes, ha="right" if x > 0.5 else "center", va="center", bbox=box)
-    figure.colorbar(points, ax=axes, location="top", shrink=0.75, pad=0.01, aspect=34).set_label(
-        f"correctness: share of {epochs} epochs", fontsize=9
-    )
-    levels = (np.arange(epochs + 2) - 0.5) / epochs
-    for row, (values, name, bins) in enumerate(
-        (
-            (v, "variability", np.linspace(0, 0.5, 26)),
-            (c, "confidence", np.linspace(0, 1, 26)),
-            (share, "correctness", levels),
-        )
-    ):
+    bar = figure.colorbar(points, ax=axes, location="top", shrink=0.75, pad=0.01, aspect=34)
+    bar.set_label(f"correctness: share of {epochs} epochs", fontsize=9)
+    sides = {
+        "variability": (v, np.linspace(0, 0.5, 26)),
+        "confidence": (c, np.linspace(0, 1, 26)),
+        "correctness": (share, (np.arange(epochs + 2) - 0.5) / epochs),
+    }
+    for row, (name, (values, bins)) in enumerate(sides.items()):
         side = figure.add_subplot(grid[row, 1])
         side.hist(values, bins=bins, color=SERIES[0], edgecolor="white", lw=0.4)
         side.set(xlabel=name, ylabel="pairs")
@@ -93,25 +90,25 @@ def competency(
     tests: int | None = None,
     iso: Sequence[float] = (10, 20, 40),
     named: int = 4,
-    p0: float = 1 / 3,
+    p0: float | None = None,
     title: str = "",
 ) -> Figure:
     """Competency plot (Gardner et al. 2021): p(label | feature) against how often the feature occurs.
 
-    ``table``: feature, label (a name), n, p; a column ``panel`` draws one panel a value, all on one axis of n. Curves:
-    p = p0 + z sqrt(p0 (1 - p0) / n): dotted at ``iso``, dashed at the one-sided ``alpha``, solid at alpha divided by
-    ``tests`` (default: the rows of the panel). The ``named`` features of highest z of each label are ringed and carry
-    their names where there is room.
+    ``table``: feature, label (a name), n, p; a column ``panel`` draws one panel a value, all on one axis of n. Curves
+    of equal z (`share_at_z`): dotted at ``iso``, dashed at the one-sided ``alpha``, solid at alpha divided by ``tests``
+    (default: the rows of the panel). ``p0`` is the share that z compares with, one over the labels of the table unless
+    given. The ``named`` features of highest z of each label are ringed and carry their names where there is room.
     """
+    p0 = 1 / table["label"].nunique() if p0 is None else p0
+    colours = palette(table["label"].unique())
     panels = table["panel"].unique() if "panel" in table.columns else [None]
     figure, rows = plt.subplots(len(panels), 1, figsize=(WIDTH, 4.1 * len(panels)), squeeze=False, sharex=True)
     reach = (max(1, table["n"].min()) * 0.85, table["n"].max() * 2.4)
     for axes, panel in zip(rows[:, 0], panels, strict=True):
         part = table if panel is None else table[table["panel"] == panel]
         part = part.sample(frac=1, random_state=0, ignore_index=True)  # so that no label lies on top of the others
-        axes.scatter(
-            part["n"], part["p"], s=11, c=part["label"].map(COLOURS), alpha=0.65, lw=0, rasterized=True
-        )  # fmt: skip
+        axes.scatter(part["n"], part["p"], s=11, c=part["label"].map(colours), alpha=0.65, lw=0, rasterized=True)
         axes.set(xscale="log", xlim=reach, ylim=(-0.03, 1.12), ylabel="p(label | feature)")
         axes.set_title(str(panel) if panel is not None else title)
         lines = _curves(axes, reach, p0, iso, alpha, tests if tests is not None else len(part))
@@ -122,7 +119,7 @@ def competency(
         figure.draw_without_rendering()
         label_points(axes, top["n"], top["p"], top["feature"])
     rows[-1, 0].set_xlabel("n(feature): pairs that contain it")
-    dots = [plt.Line2D([], [], marker="o", ls="", color=COLOURS[name], label=name) for name in table["label"].unique()]
+    dots = [plt.Line2D([], [], marker="o", ls="", color=colour, label=name) for name, colour in colours.items()]
     figure.legend(handles=[*dots, *lines], loc="outside lower center", ncols=3)
     return figure
 
@@ -130,51 +127,40 @@ def competency(
 def _curves(
     axes: Axes, reach: tuple[float, float], p0: float, iso: Sequence[float], alpha: float, tests: int
 ) -> list[plt.Line2D]:
-    """The null share, the iso-z curves, each named where it enters, and the two lines of significance (returned)."""
+    """The null share, the curves of equal z, each named where it enters, and the two lines of significance, which are
+    returned for the legend."""
     across = np.geomspace(*reach, 400)
-    spread = np.sqrt(p0 * (1 - p0) / across)
     axes.axhline(p0, color=GREY, lw=0.8)
     for z in iso:
-        p = p0 + z * spread
+        p = share_at_z(across, z, p0)
         axes.plot(across[p <= 1], p[p <= 1], color="#666666", ls=":", lw=1)
         start = int(np.argmax(p <= 1))
         if p[start] <= 1 and across[start] < reach[1] / 1.5:
             axes.text(across[start], 1.03, f"z = {z:g}", fontsize=9, color="#444444", ha="center", va="bottom")
     lines = []
-    for level, dash, name in (
-        (alpha, "--", f"α = {alpha:g}"),
-        (alpha / max(1, tests), "-", f"α = {alpha:g}, Bonferroni"),
-    ):
-        p = p0 + stats.norm.isf(level) * spread
+    for number, dash, name in ((1, "--", f"α = {alpha:g}"), (max(1, tests), "-", f"α = {alpha:g}, Bonferroni")):
+        p = share_at_z(across, z_threshold(alpha, number), p0)
         lines += axes.plot(across[p <= 1], p[p <= 1], color=INK, ls=dash, lw=1.2, label=name)
     return lines
 
 
-@styled
-def similarity_densities(table: pd.DataFrame, *, points: int = 256) -> Figure:
+def similarity_densities(table: pd.DataFrame) -> Figure:
     """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (WANLI, Figure 4).
 
     ``table``: corpus, label (a name), similarity (cosine, -1 to 1). Gaussian kernel, Scott's bandwidth; a tick at the
-    foot of each curve marks its median.
+    foot of each curve marks its median. A label without two different values has no curve.
     """
-    corpora = list(table["corpus"].unique())
-    figure, rows = plt.subplots(1, len(corpora), figsize=(WIDTH, 3.4), sharex=True, sharey=True, squeeze=False)
-    across = np.linspace(table["similarity"].min(), table["similarity"].max(), points)
-    for axes, corpus in zip(rows[0], corpora, strict=True):
-        part = table[table["corpus"] == corpus]
-        for label, dash in zip(LABELS, ("-", "--", "-."), strict=True):
-            values = part.loc[part["label"] == label, "similarity"].to_numpy()
-            if len(values) < 2 or np.ptp(values) == 0:
-                continue
-            density = stats.gaussian_kde(values)(across)
-            axes.plot(across, density, color=COLOURS[label], ls=dash, label=label)
-            axes.fill_between(across, density, color=COLOURS[label], alpha=0.07, lw=0)
-            axes.plot([np.median(values)] * 2, [0, 0.06 * density.max()], color=COLOURS[label], lw=2.6)
-        axes.set(title=corpus, xlabel="cosine similarity")
-        axes.set_ylim(bottom=0)
-    rows[0, 0].set_ylabel("density")
-    handles, names = rows[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3)
+    corpora, colours = table["corpus"].unique(), palette(table["label"].unique())
+    with drawing(1, len(corpora), height=3.4, sharex=True, sharey=True, squeeze=False) as (figure, rows):
+        for axes, corpus in zip(rows[0], corpora, strict=True):
+            part = table[table["corpus"] == corpus]
+            look = {"hue": "label", "palette": colours, "common_norm": False, "cut": 0, "warn_singular": False}
+            sns.kdeplot(part, x="similarity", **look, fill=True, alpha=0.07, linewidth=1.8, ax=axes, legend=False)
+            for label, median in part.groupby("label")["similarity"].median().items():
+                axes.plot([median] * 2, [0, 0.06], color=colours[label], lw=2.6, transform=axes.get_xaxis_transform())
+            axes.set(title=corpus, xlabel="cosine similarity", ylabel="density")
+        handles = [plt.Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
 

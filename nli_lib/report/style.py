@@ -8,7 +8,7 @@ differ in lightness as well as in hue, so they can be told apart in greyscale an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 
@@ -108,27 +108,19 @@ def palette(names: Sequence[str]) -> dict[str, str]:
 def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str], *, size: float = 9) -> list:
     """Write names beside points, first come first served; a name without room is left out.
 
-    Returns the annotations that found room. The axes must have their limits and size already.
+    Returns the annotations that found room. The axes must have their limits and size already. (adjustText would place
+    every name, in a crowd far from its point.)
     """
     renderer = axes.figure.canvas.get_renderer()
     frame, placed = axes.get_window_extent(renderer), []
     taken = [text.get_window_extent(renderer) for text in axes.texts]
-    offsets = [(7, 0, "left"), (-7, 0, "right")]
-    offsets += [
-        (sign * 5, height, side) for height in (10, -10, 20, -20) for sign, side in ((1, "left"), (-1, "right"))
-    ]
+    look = {"textcoords": "offset points", "va": "center", "fontsize": size, "path_effects": HALO}
+    heights = (10, 10, -10, -10, 20, 20, -20, -20)
+    offsets = [(7, 0), (-7, 0), *zip((5, -5) * 4, heights, strict=True)]
     for px, py, name in zip(x, y, names, strict=True):
-        for dx, dy, side in offsets:
-            text = axes.annotate(
-                name,
-                (px, py),
-                xytext=(dx, dy),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=size,
-                path_effects=HALO,
-            )
+        for offset in offsets:
+            side = "left" if offset[0] > 0 else "right"
+            text = axes.annotate(name, (px, py), xytext=offset, ha=side, **look)
             box = text.get_window_extent(renderer).expanded(1.03, 1.1)
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):
@@ -137,12 +129,3 @@ def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequ
                 break
             text.remove()
     return placed
-
-
-def paper_marks(axes: Axes, values: Mapping[float, float], *, upright: bool = False) -> None:
-    """Open diamonds where the paper's values stand: position on the category axis -> value."""
-    at, value = list(values), list(values.values())
-    axes.scatter(
-        at if upright else value, value if upright else at,
-        marker="D", s=44, facecolor="white", edgecolor=INK, lw=1.2, zorder=5, label="the paper",
-    )  # fmt: skip
