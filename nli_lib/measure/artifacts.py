@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -58,8 +58,7 @@ def features(
     premises: Sequence[str],
     hypotheses: Sequence[str],
     *,
-    ngrams: Iterable[int] = (1, 2),
-    sides: Iterable[str] = SIDES,
+    ngrams: Sequence[int] = (1, 2),
     shape: bool = True,
 ) -> Features:
     """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
@@ -77,10 +76,9 @@ def features(
     hypothesis-only model, the one feature that needs a model, is not made here.
     """
     pairs = check_pairs(premises, hypotheses)
-    chosen, lengths = _choices(sides, SIDES, "sides"), _choices(ngrams, (1, 2), "ngrams")
     words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
     by_side = dict(zip(SIDES, words.split(pairs), strict=True))
-    blocks = [_ngram_block(by_side[side], side, n) for side in SIDES if side in chosen for n in lengths]
+    blocks = [_ngram_block(by_side[side], side, n) for side in SIDES for n in ngrams]
     if shape:
         blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
     matrix = sparse.hstack([block.matrix for block in blocks], format="csr", dtype=np.uint8)
@@ -285,10 +283,3 @@ def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
         present = present.copy()
         present.sum_duplicates()
     return present if present.data.all() else sparse.csr_array(present != 0)
-
-
-def _choices(given: Iterable, allowed: tuple, what: str) -> tuple:
-    chosen = tuple(given)
-    if unknown := [value for value in chosen if value not in allowed]:
-        raise ValueError(f"{what} {unknown} unknown: choose from {list(allowed)}")
-    return chosen

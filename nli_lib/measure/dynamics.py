@@ -88,20 +88,17 @@ def max_variability(logits: ArrayLike) -> Floats:
     return softmax(check_logits(logits), axis=-1).std(axis=0).max(axis=-1)
 
 
-def forgetting(logits: ArrayLike, labels: ArrayLike, *, never_learnt: int | None = None) -> NDArray[np.int64]:
+def forgetting(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     """How often an example was right in one epoch and wrong in the next, 0 to E // 2; high = hard.
 
     Shapes: logits (E, N, C), labels (N,) -> (N,) integers.
     Formula: sum over e of [right at e and wrong at e + 1].
     Source: Toneva et al. 2019; cartography's forgetfulness.
     *Departures*: cartography gives 1000 to an example that was never right. We return its true count, 0, since
-    `correctness(...) == 0` names those examples; `never_learnt=1000` repeats the reference.
+    `correctness(...) == 0` names those examples.
     """
     right = _correct(*check_scored(logits, labels))  # (E, N)
-    events = (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
-    if never_learnt is not None:
-        events[~right.any(axis=0)] = never_learnt
-    return events
+    return (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
 
 
 def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:

@@ -160,9 +160,19 @@ def find_claim(claims: Sequence[Claim], claim_id: str) -> Claim:
     raise ClaimError(f"no claim {claim_id!r} in book/claims.yaml; declared: {', '.join(near)}")
 
 
-def verdict(claim: Claim, low: float, high: float, evidence: Evidence) -> str:
-    """One of VERDICTS, from the interval [low, high] of the claim's statistic and what it rests on."""
-    return _judge(claim, low, high, evidence)[0]
+def verdict(claim: Claim, low: float, high: float, evidence: Evidence) -> tuple[str, str]:
+    """One of VERDICTS and its reason, from the interval [low, high] of the claim's statistic and what it rests on."""
+    reason = evidence.lacks(claim)
+    if reason:
+        return VERDICTS[3], reason
+    if math.isnan(low) or math.isnan(high):
+        return VERDICTS[3], "no interval was recorded"
+    if low > high:
+        raise ClaimError(f"claim {claim.id}: the interval's low end {low:g} lies above its high end {high:g}")
+    place = claim.confirm.place(low, high)
+    words = {"inside": VERDICTS[0], "outside": VERDICTS[1], "across": VERDICTS[2]}
+    reach = {"inside": "inside", "outside": "outside", "across": "across the border of"}
+    return words[place], f"the interval lies {reach[place]} the values {claim.confirm}"
 
 
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:
@@ -196,20 +206,5 @@ def _entry(claim: Claim, record: dict | None, scale: str) -> dict:
         return entry | empty | {"verdict": VERDICTS[3], "reason": "not recorded"}
     corpora = tuple(name for name in str(record["corpora"]).split(";") if name)
     evidence = Evidence(corpora, int(record["n"]), int(record["seeds"]), scale)
-    judged, reason = _judge(claim, record["low"], record["high"], evidence)
+    judged, reason = verdict(claim, record["low"], record["high"], evidence)
     return entry | {name: record[name] for name in RECORD[1:]} | {"verdict": judged, "reason": reason}
-
-
-def _judge(claim: Claim, low: float, high: float, evidence: Evidence) -> tuple[str, str]:
-    """(verdict, reason)."""
-    reason = evidence.lacks(claim)
-    if reason:
-        return VERDICTS[3], reason
-    if math.isnan(low) or math.isnan(high):
-        return VERDICTS[3], "no interval was recorded"
-    if low > high:
-        raise ClaimError(f"claim {claim.id}: the interval's low end {low:g} lies above its high end {high:g}")
-    place = claim.confirm.place(low, high)
-    words = {"inside": VERDICTS[0], "outside": VERDICTS[1], "across": VERDICTS[2]}
-    reach = {"inside": "inside", "outside": "outside", "across": "across the border of"}
-    return words[place], f"the interval lies {reach[place]} the values {claim.confirm}"

@@ -1,7 +1,7 @@
 """What a selection step answers: which examples are kept, and for each one why.
 
 A selection stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
-``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step threw away. Every
+``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step dropped. Every
 selection has a control one call away: ``random_twin``, of the same size and label balance.
 """
 
@@ -53,7 +53,7 @@ class Selection:
 
     @classmethod
     def all(cls, n: int) -> Selection:
-        """Keep all ``n`` examples: the zero point of every comparison."""
+        """Keep all ``n`` examples: the baseline of every comparison."""
         return cls(np.ones(n, dtype=bool), np.full(n, KEPT, dtype=object))
 
     @classmethod

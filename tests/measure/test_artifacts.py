@@ -110,11 +110,9 @@ def test_columns_do_not_depend_on_the_order_of_pairs():
     assert (one.matrix[order] != two.matrix).nnz == 0
 
 
-def test_choice_of_sides_and_ngrams():
-    table = features(["a b"], ["c d"], sides=("hypothesis",), ngrams=(1,), shape=False)
-    assert table.names.tolist() == ["c@hypothesis", "d@hypothesis"]
-    with pytest.raises(ValueError, match="sides"):
-        features(["a"], ["b"], sides=("both",))
+def test_choice_of_ngrams():
+    table = features(["a b"], ["c d"], ngrams=(1,), shape=False)
+    assert table.names.tolist() == ["a@premise", "b@premise", "c@hypothesis", "d@hypothesis"]
     with pytest.raises(ValueError, match="2 premises and 1 hypotheses"):
         features(["a", "b"], ["c"])
 

@@ -69,7 +69,6 @@ def test_correctness_is_a_share_and_a_tie_goes_to_the_lowest_class():
 def test_forgetting_counts_right_to_wrong(right, events):
     logits = np.array([[[1.0, 0]] if r == "1" else [[0.0, 1]] for r in right])
     assert forgetting(logits, [0]) == [events]
-    assert forgetting(logits, [0], never_learnt=1000) == [1000 if right == "00000" else events]
 
 
 # --- the definition as a loop ----------------------------------------------------------------------------------------

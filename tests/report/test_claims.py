@@ -71,10 +71,10 @@ def test_where_an_interval_lies(confirm, low, high, place):
 
 
 def test_verdicts(toy):
-    assert verdict(toy, 0.6, 0.7, ENOUGH) == HELD
-    assert verdict(toy, 0.3, 0.4, ENOUGH) == NOT_HELD
-    assert verdict(toy, 0.4, 0.6, ENOUGH) == INCONCLUSIVE
-    assert verdict(toy, math.nan, math.nan, ENOUGH) == UNTESTABLE
+    assert verdict(toy, 0.6, 0.7, ENOUGH)[0] == HELD
+    assert verdict(toy, 0.3, 0.4, ENOUGH)[0] == NOT_HELD
+    assert verdict(toy, 0.4, 0.6, ENOUGH)[0] == INCONCLUSIVE
+    assert verdict(toy, math.nan, math.nan, ENOUGH)[0] == UNTESTABLE
     with pytest.raises(ClaimError, match=r"low end 0\.7 lies above"):
         verdict(toy, 0.7, 0.6, ENOUGH)
 
@@ -93,7 +93,7 @@ def test_verdicts(toy):
 def test_evidence_that_does_not_suffice(toy, change, reason):
     evidence = ENOUGH._replace(**change)
     assert reason in evidence.lacks(toy)
-    assert verdict(toy, 0.6, 0.7, evidence) == UNTESTABLE
+    assert verdict(toy, 0.6, 0.7, evidence)[0] == UNTESTABLE
 
 
 def test_ledger_has_every_claim_once_and_in_order(tmp_path):
