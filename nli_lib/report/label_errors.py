@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
+from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, judge, suspects, threshold_rule
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import percentile_interval, t_interval, with_wilson
@@ -160,6 +161,31 @@ def list_quality(people: pd.DataFrame, logits: Mapping[int, ArrayLike], *, thres
             }
             rows.append({"seed": seed, "truth": truth, "n": len(named), "wrong": int(named["wrong"].sum()), **areas})
     return pd.DataFrame(rows, columns=["seed", "truth", "n", "wrong", "by gap", "by votes"])
+
+
+def suspect_points(
+    scored: pd.DataFrame, review: pd.DataFrame, people: pd.DataFrame, *, most: int = 2_000
+) -> pd.DataFrame:
+    """The labels that models contradict as points of a figure, the largest gap first, at most `most`.
+
+    scored  `measure.consensus.label_scores`, rounded to four digits; its index is the position in the corpus
+    review  recorded rows of `report.exports.review_list`: the texts that may be shown
+    people  position and wrong, where somebody has judged the label
+    Columns: position, kind, gap, confidence, label and predicted (in words, where known), premise, hypothesis, wrong.
+    """
+    points = scored.rename_axis("position").reset_index().query("kind != @AGREE").nlargest(most, "gap")
+    key = ["kind", "gap", "p(gold)", "fold"]  # equal scores are those of equal texts
+    texts = review.rename(columns={"p_gold": "p(gold)", "gold": "gold_name"})
+    texts = texts.drop_duplicates(key)[[*key, "gold_name", "predicted", "premise", "hypothesis"]]
+    points = points.merge(texts, on=key, how="left")
+    names = dict(enumerate(LABELS)) if scored["label"].nunique() == len(LABELS) else {}
+    predicted = points["kind"].str[1].astype(int).map(names)
+    points = points.assign(
+        label=points["gold_name"].fillna(points["label"].map(names)), predicted=points["predicted"].fillna(predicted)
+    )
+    wrong = people.drop_duplicates("position")[["position", "wrong"]]
+    columns = ["position", "kind", "gap", "confidence", "label", "predicted", "premise", "hypothesis", "wrong"]
+    return points.merge(wrong, on="position", how="left")[columns]
 
 
 def set_quality(sets: Mapping[str, ArrayLike], wrong: ArrayLike) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from nli_lib.report.label_errors import (
     shares_by_gap,
     shares_by_kind,
     split_effect,
+    suspect_points,
     threshold_estimate,
 )
 
@@ -110,3 +111,18 @@ def test_split_premises_within_a_seed():
 def test_right_predictions_of_each_fold():
     table = fold_accuracy("all pairs", [1, 0, 1], [True, False, False])
     assert table.to_numpy().tolist() == [["all pairs", 0, 1, 0], ["all pairs", 1, 2, 1]]
+
+
+def test_points_have_the_texts_that_are_recorded_and_no_others():
+    scored = pd.DataFrame(
+        {"fold": [0, 1, 0], "label": [0, 1, 2], "kind": ["P1G0", "agree", "P0G2"], "gap": [1.5, 0.0, 2.5]}
+    ).assign(**{"p(gold)": [0.1, 0.8, 0.05], "confidence": [0.2, 0.9, 0.3]})
+    review = pd.DataFrame(
+        {"premise": ["A"], "hypothesis": ["B"], "gold": ["entailment"], "predicted": ["neutral"], "kind": ["P1G0"]}
+    ).assign(gap=1.5, p_gold=0.1, fold=0)
+    points = suspect_points(scored, review, pd.DataFrame({"position": [0, 0], "wrong": [True, True]}))
+    assert points["position"].tolist() == [2, 0]  # the largest gap first
+    assert points["premise"].isna().tolist() == [True, False]
+    assert points["predicted"].tolist() == ["entailment", "neutral"]
+    assert points["wrong"].isna().tolist() == [True, False]
+    assert len(suspect_points(scored, review[:0], pd.DataFrame(columns=["position", "wrong"]), most=1)) == 1
