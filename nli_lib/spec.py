@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from nli_lib import paths
 
@@ -55,7 +55,7 @@ class RunSpec(BaseModel):
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm; None clips nothing")
     patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better `watch`")
     watch: Literal["accuracy", "loss"] = Field("accuracy", description="what `patience` watches on `validation`")
-    validation: str | None = Field(None, description="split that is watched; needed with `patience`")
+    validation: str = Field("validation", description="name of the split that `patience` watches")
     max_length: int = Field(128, ge=8, description="word pieces; longer examples are cut")
     precision: Literal["bf16", "fp32"] = "bf16"
     capture: Literal["eval", "train"] = Field(
@@ -64,12 +64,6 @@ class RunSpec(BaseModel):
         'and the difficulty paper), or "train", in the training pass itself with dropout on (cartography)',
     )
     seed: int = Field(0, ge=0)
-
-    @model_validator(mode="after")
-    def _watches_something(self) -> RunSpec:
-        if (self.patience is None) != (self.validation is None):
-            raise ValueError("patience and validation go together: how long to wait, and for which split to improve")
-        return self
 
     @property
     def id(self) -> str:

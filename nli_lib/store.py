@@ -5,7 +5,7 @@ A run's folder holds
     spec.json         the settings, compared with the asked ones before anything is touched
     <name>.npy        one memory-mapped array for each declared name, e.g. logits (E, N, C)
     done.npy          one bit an epoch, set only after the epoch's arrays and checkpoint are on disk
-    checksums.json    digests of the arrays, written when the last bit is set and verified when the run is used again
+    checksums.json    digests of arrays and weights, written when the last bit is set, verified at every later use
     log.jsonl         one row an epoch
     about.json        package versions, code revision, device, seconds
 
@@ -25,11 +25,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -198,28 +198,30 @@ class RunFolder:
         bits = self.done
         bits[:epochs] = True
         if bits.all():
-            write_json(self.path / "checksums.json", {name: self._checksum(name) for name in self._lasting()})
+            arrays = {*self.path.glob("*.npy"), *self.path.glob("*.csv")} - {self.path / "done.npy"}
+            parts = {"arrays": arrays, "model": self.path.glob("model/*.safetensors")}
+            write_json(self.path / "checksums.json", {part: self._checksums(parts[part]) for part in parts})
         with atomic(self.path / "done.npy") as draft:
             np.save(draft, bits)
 
-    def verify(self) -> None:
+    def _checksums(self, files: Iterable[Path]) -> dict[str, str]:
+        checksums = {}
+        for path in files:
+            with self.reading(path.name), path.open("rb") as file:
+                checksums[str(path.relative_to(self.path))] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+        return checksums
+
+    def verify(self, part: Literal["arrays", "model"]) -> None:
         """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
         if (self.path / "checksums.json").exists():
-            for name, written in self._json("checksums.json").items():
-                with self.reading(name):
-                    same = self._checksum(name) == written
-                if not same:
+            written = self._json("checksums.json").get(part, {})
+            found = self._checksums(self.path / name for name in written)
+            for name in written:
+                if found[name] != written[name]:
                     self.refuse(f"{name} does not hold what was written")
 
     def refuse(self, fault: str) -> NoReturn:
         raise StoreError(f"{self.path}: {fault}; delete this folder to train the run again")
-
-    def _lasting(self) -> list[str]:
-        return sorted({path.name for path in (*self.path.glob("*.npy"), *self.path.glob("*.csv"))} - {"done.npy"})
-
-    def _checksum(self, name: str) -> str:
-        with (self.path / name).open("rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
     @property
     def log(self) -> list[dict]:
@@ -297,7 +299,7 @@ def _check(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[in
         if array.shape != tuple(shape) or array.dtype != dtype:
             folder.refuse(f"{name}.npy is {array.dtype} {array.shape} and should be {dtype} {tuple(shape)}")
     if folder.done.all():
-        folder.verify()
+        folder.verify("arrays")
 
 
 @contextlib.contextmanager

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.encode import Tokens, encode
 from nli_lib.learn.fit import fit
-from nli_lib.learn.loop import pick_device
-from nli_lib.learn.model import load_tokenizer
+from nli_lib.learn.model import load_tokenizer, pick_device
 from nli_lib.learn.predict import predict
 from nli_lib.spec import RUN, RunSpec
 

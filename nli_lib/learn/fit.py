@@ -19,16 +19,18 @@ import torch
 from tqdm.auto import tqdm
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
 from nli_lib.learn.encode import Tokens
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import quiet
+from nli_lib.learn.objectives import Classify, Objective
 from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder, StoreError, atomic, atomic_folder, open_run
+from nli_lib.store import RunFolder, atomic, atomic_folder, open_run
 
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
 
 
-class TrainingError(RuntimeError):
+class TrainingError(UserError, RuntimeError):
     """The training cannot go on; the message names the examples of the batch and what is kept."""
 
 
@@ -36,7 +38,8 @@ class TrainingError(RuntimeError):
 class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
-    logits  (E, N, C) float32, row i belongs to labels[i] and uid[i]; taken as `spec.capture` says
+    logits  (E, N, C) float32, row i belongs to labels[i] and uid[i]; taken as `spec.capture` says. E is less than
+            `spec.epochs` where `spec.patience` ended the training
     labels  (N,) int64 gold labels the model was trained on
     log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
     model   folder of the trained model and tokenizer, in transformers' format
@@ -51,7 +54,8 @@ class Run:
 
     @property
     def logits(self) -> np.ndarray:
-        return self.store.array("logits")
+        logits = self.store.array("logits")
+        return logits if self.spec.patience is None else logits[: len(self.store.log)]
 
     @property
     def labels(self) -> np.ndarray:
@@ -59,11 +63,14 @@ class Run:
 
     @property
     def uid(self) -> np.ndarray:
-        return pd.read_csv(self.folder / "rows.csv", dtype={"uid": str}, keep_default_na=False)["uid"].to_numpy(object)
+        with self.store.reading("rows.csv"):
+            rows = pd.read_csv(self.folder / "rows.csv", dtype={"uid": str}, keep_default_na=False)
+            return rows["uid"].to_numpy(object)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(self.store.about["classes"])
+        with self.store.reading("about.json"):
+            return tuple(self.store.about["classes"])
 
     @property
     def log(self) -> pd.DataFrame:
@@ -74,15 +81,28 @@ class Run:
         return self.folder / "model"
 
 
-def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens: Tokens | None = None) -> Run:
+def fit(
+    spec: RunSpec,
+    corpus: Corpus,
+    keep: np.ndarray | None = None,
+    *,
+    objective: Objective | None = None,
+    tokens: Tokens | None = None,
+    validation: Corpus | None = None,
+) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
-    `keep` is a boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
-    selection in `spec.subset`, which is part of the run's identity. `tokens` are those of the whole `corpus` where they
-    are at hand (`encode.encode`), so that several runs on parts of it share them. The run lives in `spec.folder`. An
-    unfinished one continues at its first epoch that is not done and ends, on one CPU, with the same bits as an
-    uninterrupted one; a finished one is returned at once; one made from other settings or other rows is a `StoreError`
-    naming the field.
+    keep       boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
+               selection in `spec.subset`, which is part of the run's identity
+    objective  what is learnt, the one that `spec.objective` names; `Classify` by default
+    tokens     of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
+    validation the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs
+               without a better value, and the weights of the best epoch are the run's model
+
+    The run lives in `spec.folder`. An unfinished one continues at its first epoch that is not done and ends, on one
+    CPU, with the same bits as an uninterrupted one; a finished one is returned at once. Raises `StoreError`, naming the
+    field, for one made from other settings, rows or labels, and naming the file for a damaged one; `TrainingError` for
+    a loss that is not finite; `ValueError` for arguments that do not fit each other.
 
     Recipe (WANLI, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
     normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
@@ -90,8 +110,16 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens
     of the training pass itself, each before its own batch's update and with dropout on (cartography).
 
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
-    themselves are computed in fp32; see also `dropout`, `vocabulary`, `optimizer` and `products`.
+    themselves are computed in fp32, and a CPU without bf16 units computes everything in fp32; see also `learn.fast`
+    and `learn.optimizer`.
     """
+    objective = objective or Classify()
+    if objective.name != spec.objective:
+        raise ValueError(f"the spec asks for the objective {spec.objective!r}, and {objective.name!r} is given")
+    if (spec.patience is None) != (validation is None):
+        raise ValueError("early stopping needs both, patience in the spec and the examples validation=")
+    if validation is not None and validation.split != spec.validation:
+        raise ValueError(f"the spec watches the split {spec.validation!r}, and {validation.split!r} is given")
     if tokens is not None and len(tokens) != len(corpus):
         raise ValueError(f"tokens of {len(tokens)} examples for a corpus of {len(corpus)}")
     if keep is not None:
@@ -101,15 +129,19 @@ def fit(spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, tokens
     shape = (spec.epochs, len(corpus), len(corpus.classes))
     arrays = {"logits": (shape, "float32"), "labels": (shape[1:2], "int64")}
     settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest}
+    if validation is not None:
+        settings["validation_digest"] = validation.digest
     with open_run(spec.folder, settings, arrays, steps=spec.epochs) as folder:
         if not folder.done.all():
-            _train(spec, corpus, folder, tokens)
+            _train(spec, corpus, folder, tokens=tokens, objective=objective, validation=validation)
+        elif not np.array_equal(folder.array("labels"), corpus.labels):
+            folder.refuse("labels.npy is not what the corpus says")
     return Run(spec, spec.folder)
 
 
-def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | None) -> None:
+def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) -> None:
     _describe_rows(corpus, folder)
-    loop = Loop(spec, corpus, tokens=tokens)
+    loop = Loop(spec, corpus, **parts)
     first = _resume(loop, folder)
     if first == 0:
         print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")
@@ -117,11 +149,11 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | No
     for epoch in range(first, spec.epochs):
         row, passing = train_epoch(loop, corpus, epoch)
         logits = folder.array("logits", "r+")
-        logits[epoch] = passing if spec.capture == "train" else loop.evaluate().numpy()
+        logits[epoch] = passing if spec.capture == "train" else loop.evaluate()[1].numpy()
         logits.flush()
+        last = loop.stops_after(row) or epoch + 1 == spec.epochs
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))
-        last = epoch + 1 == spec.epochs
         if last:
             seconds = sum(each["seconds"] for each in folder.log)
             folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
@@ -132,7 +164,9 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, tokens: Tokens | No
             with atomic(folder.checkpoint) as draft:
                 torch.save({"epoch": epoch + 1, **loop.state_dict()}, draft)
         # The bit comes last: an epoch is done only when everything needed to go on from it is on disk.
-        folder.mark(epoch + 1)
+        folder.mark(spec.epochs if last else epoch + 1)
+        if last:
+            break
     folder.checkpoint.unlink(missing_ok=True)
 
 
@@ -148,10 +182,13 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
     """Load the last checkpoint; returns the first epoch to train."""
     if not folder.checkpoint.exists():
         if folder.done.any():
-            raise StoreError(f"{folder.path}: epochs are done, but {folder.checkpoint.name} is missing; delete it all")
+            folder.refuse(f"epochs are done, but {folder.checkpoint.name} is missing")
         return 0
-    state = torch.load(folder.checkpoint, map_location=loop.device, weights_only=True)
-    loop.load_state_dict(state)
+    with folder.reading(folder.checkpoint.name):
+        state = torch.load(folder.checkpoint, map_location=loop.device, weights_only=True)
+        loop.load_state_dict(state)
+    if state["epoch"] - folder.done.sum() not in (0, 1):  # 1: killed between the checkpoint and the bit
+        folder.refuse(f"{folder.checkpoint.name} does not belong to the epochs that are done")
     print(f"{folder.path.name}: continues after epoch {state['epoch'] - 1}")
     return state["epoch"]
 
@@ -169,7 +206,7 @@ def train_epoch(
     losses = torch.empty(len(batches), device=loop.device)
     passing = torch.full((len(corpus), len(corpus.classes)), torch.nan, device=loop.device)
     started = time.perf_counter()
-    bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not _watched())
+    bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not _shows_progress())
     for number, rows in enumerate(bar):
         losses[number], passing[rows] = loop.step(rows)
         if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
@@ -197,7 +234,7 @@ def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoc
     )
 
 
-def _watched() -> bool:
+def _shows_progress() -> bool:
     """Whether somebody sees a progress bar: a terminal, or a notebook that is not executed by a runner."""
     if os.environ.get("NLI_PROGRESS") == "0":
         return False

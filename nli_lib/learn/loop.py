@@ -1,135 +1,143 @@
 """The training loop's parts: a model set up to be trained fast, one step, one evaluation pass, and its state.
 
-What makes it fast on a CPU, each part exact or equal in distribution to the plain loop it replaces:
+The loop knows neither what is learnt (`learn.objectives`) nor what makes it fast:
 
-    batches of nearly equal length, cut from tokens encoded once           `encode`
-    only the word pieces that occur are trained                            `vocabulary`
-    dropout from fast random bits, attention made for sentences            `dropout`, `attention`
-    a BERT layer written out as one differentiable step                    `layers`
-    one flat fp32 master, bf16 copies of the linear layers cast once       `optimizer`
-    bf16 products taken in fp32 where the processor cannot                 `products`
+    batches of nearly equal length, cut from tokens encoded once           `learn.encode`
+    less to compute in the model's own layers, on a CPU                    `learn.fast`
+    one flat fp32 master, bf16 copies of the linear layers cast once       `learn.optimizer`
 """
 
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn.encode import Tokens, encode, shuffled_batches, sorted_batches
-from nli_lib.learn.fast import attention, dropout, layers, products, vocabulary
-from nli_lib.learn.model import ExactLinear, exact_output, load_classifier, load_tokenizer
+from nli_lib.learn import fast
+from nli_lib.learn.encode import Tokens, shuffled_batches, sorted_batches
+from nli_lib.learn.model import exact_output, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.objectives import Arrays, Classify, Objective
 from nli_lib.learn.optimizer import FlatAdamW
 from nli_lib.spec import RunSpec
-
-
-def pick_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Loop:
     """Everything that one run changes, and the two passes that change or read it.
 
-    `notes` says in words which of the fast parts the model takes and which it does not.
+    `validation` is the corpus that early stopping watches. `notes` says in words what is special about the model.
     """
 
-    def __init__(self, spec: RunSpec, corpus: Corpus, device: torch.device | None = None, tokens: Tokens | None = None):
-        self.spec, self.device = spec, device or pick_device()
-        self.bf16 = spec.precision == "bf16"
+    def __init__(
+        self,
+        spec: RunSpec,
+        corpus: Corpus,
+        device: torch.device | None = None,
+        tokens: Tokens | None = None,
+        objective: Objective | None = None,
+        validation: Corpus | None = None,
+    ):
+        self.spec, self.device, self.objective = spec, device or pick_device(), objective or Classify()
+        self.bf16 = takes_bf16(spec.precision, self.device)
         self.tokenizer = load_tokenizer(spec.model)
-        if tokens is None:
-            tokens = encode(*corpus.texts(spec.view), self.tokenizer, spec.max_length)
-        self.lengths = tokens.lengths
-        self.tokens = tokens.to(self.device)
-        self.labels = torch.tensor(corpus.labels).to(self.device)
-        self.model, self.new = load_classifier(spec.model, corpus.classes, spec.seed)
+        self.arrays = self._on_device(self.objective.arrays(spec, corpus, self.tokenizer, tokens))
+        self.validation, self.best = validation, {"score": -math.inf}
+        watched = {} if validation is None else self.objective.arrays(spec, validation, self.tokenizer)
+        self.watched = self._on_device(watched)
+        self.lengths = self.arrays["tokens"].lengths
+        self.width = len(corpus.classes)
+        self.model, self.new = self.objective.model(spec, corpus.classes)
         self.model.to(self.device)
         self._freeze_unused()
-        self.steps_an_epoch = -(-len(corpus) // spec.batch_size)
-        self.whole, note = vocabulary.compact(self.model, tokens.vocabulary.to(self.device))
-        self.notes = [note]
-        self.bits = dropout.RandomBits()
-        if self.device.type == "cpu":
-            for part in (dropout, attention, layers):
-                self.notes += part.install(self.model, self.bits)
+        every = (*self.arrays.values(), *self.watched.values())
+        self.notes = fast.speed_up(self.model, [each for each in every if isinstance(each, Tokens)], self._probe)
         if self.bf16:
             exact_output(self.model)
-            if self.device.type == "cpu":
-                self.notes += products.install(self.model)
-        self.optimizer = FlatAdamW(self.model, spec, spec.epochs * self.steps_an_epoch, self._shadowed())
+        elif spec.precision == "bf16":
+            self.notes.append("this processor has no bf16 units: computed in fp32, which is faster here")
+        self.steps_an_epoch = -(-len(corpus) // spec.batch_size)
+        self.optimizer = FlatAdamW(self.model, spec, spec.epochs * self.steps_an_epoch, self.bf16)
+
+    def _on_device(self, arrays: Arrays) -> Arrays:
+        return {name: each.to(self.device) for name, each in arrays.items()}
 
     def _freeze_unused(self) -> None:
         """Parameters the loss does not reach need no gradient; AdamW without one would leave them alone too."""
         self.model.eval()
-        self._loss(self._logits(np.zeros(1, np.int64)), self.labels[:1]).backward()
+        self._forward(self.arrays, np.zeros(1, np.int64))[0].backward()
         for parameter in self.model.parameters():
             parameter.requires_grad_(parameter.grad is not None)
             parameter.grad = None
 
-    def _shadowed(self) -> set[nn.Parameter]:
-        """The parameters that only linear layers use: in bf16 autocast they enter every product as bf16."""
-        if not self.bf16:
-            return set()
-        linear, other = set(), set()
-        for module in self.model.modules():
-            mine = linear if type(module) in (nn.Linear, products.WideLinear) else other
-            mine.update(module.parameters(recurse=False))
-        return linear - other
+    def _probe(self) -> torch.Tensor:
+        """All numbers that come of the first example, which the parts that make the model fast must not change."""
+        loss, recorded = self._forward(self.arrays, np.zeros(1, np.int64))
+        return torch.cat([loss[None], recorded.flatten()])
 
-    def _logits(self, rows: np.ndarray) -> torch.Tensor:
+    def _forward(self, arrays: Arrays, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """The objective's loss () and what it records (B, C) of the examples `rows`."""
+        at = torch.from_numpy(rows).to(self.device, non_blocking=True)
+        batch = {name: each.batch(rows) if isinstance(each, Tokens) else each[at] for name, each in arrays.items()}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-            return self.model(**self.tokens.batch(rows)).logits.float()
-
-    @staticmethod
-    def _loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return functional.cross_entropy(logits, labels)
+            return self.objective.loss(self.model, batch)
 
     def start_epoch(self, epoch: int) -> list[np.ndarray]:
-        """Seed everything random for `epoch` and give its batches; nothing random is carried from epoch to epoch."""
+        """Seed everything random for `epoch` and give its batches; no random state passes from epoch to epoch."""
         self.model.train()
-        self.bits.reseed(self.spec.seed, epoch)
+        fast.reseed(self.model, self.spec.seed, epoch)
         torch.manual_seed(int(np.random.SeedSequence([self.spec.seed, epoch]).generate_state(1)[0]))
         return shuffled_batches(self.lengths, self.spec.batch_size, self.spec.seed, epoch)
 
     def step(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """One update on the examples `rows` (B,); returns their mean loss () and logits (B, C) before the update."""
-        logits = self._logits(rows)
-        at = torch.from_numpy(rows).to(self.device, non_blocking=True)
-        loss = self._loss(logits, self.labels[at])
+        """One update on the examples `rows` (B,); their mean loss () and what is recorded (B, C) before the update."""
+        loss, recorded = self._forward(self.arrays, rows)
         loss.backward()
         self.optimizer.step()
-        return loss.detach(), logits.detach()
+        return loss.detach(), recorded.detach()
 
     @torch.inference_mode()
-    def evaluate(self, batch_size: int = 64) -> torch.Tensor:
-        """Logits (N, C) of all examples with dropout off."""
+    def evaluate(self, arrays: Arrays | None = None, batch_size: int = 64) -> tuple[float, torch.Tensor]:
+        """Mean loss and what is recorded (N, C) of all examples with dropout off; of the training set by default."""
         self.model.eval()
-        logits = torch.empty(len(self.labels), self.model.config.num_labels)
-        for rows in sorted_batches(self.lengths, batch_size):
-            logits[rows] = self._logits(rows).cpu()
-        return logits
+        arrays = self.arrays if arrays is None else arrays
+        lengths = arrays["tokens"].lengths
+        total, recorded = 0.0, torch.empty(len(lengths), self.width)
+        for rows in sorted_batches(lengths, batch_size):
+            loss, part = self._forward(arrays, rows)
+            total, recorded[rows] = total + float(loss) * len(rows), part.cpu()
+        return total / len(lengths), recorded
+
+    def stops_after(self, row: dict) -> bool:
+        """Whether early stopping ends the training after the epoch of this log `row`, to which it adds what it saw."""
+        if self.validation is None:
+            return False
+        loss, recorded = self.evaluate(self.watched)
+        accuracy = float((recorded.numpy().argmax(1) == self.validation.labels).mean())
+        row |= {"validation_loss": round(loss, 6), "validation_accuracy": round(accuracy, 6)}
+        score = accuracy if self.spec.watch == "accuracy" else -loss
+        if score > self.best["score"]:
+            self.best = {"score": score, "epoch": row["epoch"], "weights": copy.deepcopy(self.optimizer.weights())}
+        return row["epoch"] - self.best["epoch"] >= self.spec.patience
 
     def state_dict(self) -> dict:
         """All that a later epoch depends on; random streams are seeded anew in every epoch."""
         buffers = {name: buffer for name, buffer in self.model.named_buffers() if buffer.is_floating_point()}
-        return {"optimizer": self.optimizer.state_dict(), "buffers": buffers}
+        return {"optimizer": self.optimizer.state_dict(), "buffers": buffers, "best": self.best}
 
     def load_state_dict(self, state: dict) -> None:
+        self.best = state.get("best", self.best)
         self.optimizer.load_state_dict(state["optimizer"])
         for name, buffer in self.model.named_buffers():
             if name in state["buffers"]:
                 buffer.copy_(state["buffers"][name])
 
     def finish(self) -> nn.Module:
-        """End the training and give the model as transformers knows it: whole vocabulary, fp32, its own dropout."""
+        """End the training and give the model as transformers saves it: whole vocabulary, own layers, fp32."""
+        if "weights" in self.best:
+            self.optimizer.load_weights(self.best["weights"])
         self.optimizer.release()
-        layers.release(self.model)
-        vocabulary.restore(self.model, self.whole, self.optimizer.decay_product)
-        self.model.requires_grad_(True)
-        products.release(self.model)
-        for module in self.model.modules():
-            if isinstance(module, ExactLinear):
-                module.__class__ = nn.Linear
-        return self.model.eval()
+        fast.restore(self.model, self.optimizer.decay_product)
+        return self.model.requires_grad_(True).eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,21 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
     return model, new
 
 
+def pick_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@functools.cache
+def takes_bf16(precision: str, device: torch.device) -> bool:
+    """Whether a model of this `precision` is computed in bf16 on `device`.
+
+    A CPU without bf16 units (AMX, AVX512-BF16, ARM's BF16) emulates such numbers, many times slower than it computes in
+    fp32; there a model in "bf16" is computed in fp32.
+    """
+    units = (has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
+    return precision == "bf16" and (device.type != "cpu" or any(has is True for has in units))
+
+
 class ExactLinear(nn.Linear):
     """A linear layer that is computed in fp32 under autocast too."""
 
@@ -88,17 +104,14 @@ class ExactLinear(nn.Linear):
             return super().forward(values.float())
 
 
-def exact_output(model: PreTrainedModel) -> list[str]:
-    """Let the layer that puts out the logits compute in fp32; returns its name, or nothing where none is found.
+def exact_output(model: PreTrainedModel) -> None:
+    """Let the layers outside the encoder that put out the logits compute in fp32.
 
     In bf16 a logit of 3 is only known to 0.016; confidence, variability and margins deserve better, and the layer costs
     nothing.
     """
     encoder = set(model.base_model.modules())
-    found = []
-    for path, module in model.named_modules():
+    for module in model.modules():
         last = type(module) is nn.Linear and module.out_features == model.config.num_labels
         if last and module not in encoder:
             module.__class__ = ExactLinear
-            found.append(path)
-    return found

@@ -12,19 +12,31 @@ import math
 import torch
 from torch import nn
 
-BETAS, EPSILON = (0.9, 0.999), 1e-8
+from nli_lib.spec import RunSpec
+
+BETAS = (0.9, 0.999)
 
 
-def linear_schedule(step: int, steps: int, warmup: float) -> float:
+def rate_factor(spec: RunSpec, step: int, steps: int) -> float:
     """Factor of the learning rate at update `step` (from 0) of `steps`, 0 to 1.
 
-    Rises linearly from 0 over the first ceil(warmup * steps) updates, then falls linearly to 0; the first update of a
-    run with warm-up has factor 0. As Hugging Face's `get_linear_schedule_with_warmup`.
+    Rises linearly from 0 over the warm-up, which is `spec.warmup_steps` or ceil(spec.warmup * steps) updates, and then
+    falls linearly to 0 or stays 1, as `spec.schedule` says; the first update of a run with warm-up has factor 0. As
+    Hugging Face's `get_linear_schedule_with_warmup` and `get_constant_schedule_with_warmup`.
     """
-    rise = math.ceil(warmup * steps)
+    rise = math.ceil(spec.warmup * steps) if spec.warmup_steps is None else spec.warmup_steps
     if step < rise:
-        return step / max(1, rise)
-    return max(0.0, (steps - step) / max(1, steps - rise))
+        return step / rise
+    return 1.0 if spec.schedule == "constant" else max(0.0, (steps - step) / max(1, steps - rise))
+
+
+def only_in_linear_layers(model: nn.Module) -> set[nn.Parameter]:
+    """The parameters that only linear layers use: under bf16 autocast they enter every product as bf16."""
+    linear, other = set(), set()
+    for module in model.modules():
+        users = linear if type(module) is nn.Linear else other
+        users.update(module.parameters(recurse=False))
+    return linear - other
 
 
 def decayed(model: nn.Module) -> set[str]:
@@ -78,13 +90,15 @@ class _Group:
 
 
 class FlatAdamW:
-    """AdamW (betas .9 and .999, eps 1e-8), linear schedule, clipping, on the flat masters of a model's parameters.
+    """AdamW, schedule and clipping as `spec` says, on the flat masters of a model's parameters, over `steps` updates.
 
-    `shadowed` names the parameters that are bf16 copies in the model. Parameters that need no gradient are left alone.
+    With `bf16` the model holds bf16 copies of what only its linear layers use. Parameters that need no gradient are
+    left alone.
     """
 
-    def __init__(self, model: nn.Module, spec, steps: int, shadowed: set[nn.Parameter] = frozenset()):
+    def __init__(self, model: nn.Module, spec: RunSpec, steps: int, bf16: bool = False):
         self.spec, self.steps, self.step_number = spec, steps, 0
+        shadowed = only_in_linear_layers(model) if bf16 else set()
         self.decay_product = 1.0  # what a decayed weight that never had a gradient has been multiplied by
         with_decay = decayed(model)
         split = {True: [], False: []}
@@ -96,14 +110,14 @@ class FlatAdamW:
             {"params": [group.master], "weight_decay": spec.weight_decay if decay else 0.0}
             for decay, group in self.groups.items()
         ]
-        self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, betas=BETAS, eps=EPSILON, fused=True)
+        self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, betas=BETAS, eps=spec.epsilon, fused=True)
 
     def step(self) -> None:
         """One update from the gradients in the model's parameters, which are used up."""
         for group in self.groups.values():
             group.gather()
         self._clip()
-        rate = self.spec.learning_rate * linear_schedule(self.step_number, self.steps, self.spec.warmup)
+        rate = self.spec.learning_rate * rate_factor(self.spec, self.step_number, self.steps)
         for settings in self.adamw.param_groups:
             settings["lr"] = rate
         self.adamw.step()
@@ -114,6 +128,8 @@ class FlatAdamW:
 
     def _clip(self) -> None:
         """Scale the whole gradient to norm `spec.clip` where it is longer."""
+        if self.spec.clip is None:
+            return
         gradients = [group.master.grad for group in self.groups.values()]
         norm = nn.utils.get_total_norm(gradients)
         factor = self.spec.clip / (norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
@@ -127,17 +143,20 @@ class FlatAdamW:
         for group in self.groups.values():
             group.release()
 
-    def state_dict(self) -> dict:
-        return {
-            "masters": [group.master for group in self.groups.values()],
-            "adamw": self.adamw.state_dict(),
-            "step": self.step_number,
-            "decay_product": self.decay_product,
-        }
+    def weights(self) -> dict:
+        """All that the trained weights are, by reference."""
+        return {"masters": [group.master for group in self.groups.values()], "decay_product": self.decay_product}
 
-    def load_state_dict(self, state: dict) -> None:
-        for group, master in zip(self.groups.values(), state["masters"], strict=True):
+    def load_weights(self, weights: dict) -> None:
+        for group, master in zip(self.groups.values(), weights["masters"], strict=True):
             group.master.copy_(master)
             group.refresh()
+        self.decay_product = weights["decay_product"]
+
+    def state_dict(self) -> dict:
+        return {**self.weights(), "adamw": self.adamw.state_dict(), "step": self.step_number}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.load_weights(state)
         self.adamw.load_state_dict(state["adamw"])
-        self.step_number, self.decay_product = state["step"], state["decay_product"]
+        self.step_number = state["step"]

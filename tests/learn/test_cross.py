@@ -81,7 +81,7 @@ def test_stopped_after_a_fold_it_continues_at_the_next(make_spec, corpus, fold, 
     with pytest.raises(KeyboardInterrupt):
         cross_score(spec, corpus, fold)
     seen = []
-    monkeypatch.setattr("nli_lib.learn.fit._train", lambda spec, *_: seen.append(spec.subset))
+    monkeypatch.setattr("nli_lib.learn.fit._train", lambda spec, *_, **__: seen.append(spec.subset))
     monkeypatch.setattr(module, "fit", fit)
     monkeypatch.setattr(module, "predict", lambda run, part: np.zeros((len(part), 3), np.float32))
     cross_score(spec, corpus, fold)
@@ -90,7 +90,7 @@ def test_stopped_after_a_fold_it_continues_at_the_next(make_spec, corpus, fold, 
 
 
 def test_folds_share_one_tokenisation(make_spec, corpus, fold, monkeypatch):
-    monkeypatch.setattr("nli_lib.learn.loop.encode", None)  # a loop that tokenised by itself would fail
+    monkeypatch.setattr("nli_lib.learn.objectives.encode", None)  # a loop that tokenised by itself would fail
     assert np.isfinite(cross_score(make_spec(epochs=1), corpus, fold)).all()
 
 

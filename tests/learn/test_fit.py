@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tiny_words import make_corpus
 from nli_lib.learn import fit as module
 from nli_lib.learn.fit import TrainingError, fit
 from nli_lib.learn.loop import Loop
+from nli_lib.learn.predict import predict
 from nli_lib.store import RunFolder, StoreError
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -52,7 +54,7 @@ def test_it_learns(make_spec):
     assert run.log["loss"].iloc[-1] < run.log["loss"].iloc[0]
 
 
-def test_passing_is_the_training_pass_and_settled_the_state_after_it(make_spec, corpus):
+def test_train_records_the_training_pass_and_eval_the_state_after_it(make_spec, corpus):
     passing, settled = (fit(make_spec(epochs=2, capture=each), corpus) for each in ("train", "eval"))
     # The training is the same, so the log is; the recorded logits are not.
     assert passing.log["loss"].tolist() == settled.log["loss"].tolist()
@@ -64,7 +66,7 @@ def test_passing_is_the_training_pass_and_settled_the_state_after_it(make_spec, 
     loop = Loop(make_spec(epochs=2), corpus)
     for rows in loop.start_epoch(0):
         loop.step(rows)
-    assert np.array_equal(loop.evaluate().numpy(), settled.logits[0])
+    assert np.array_equal(loop.evaluate()[1].numpy(), settled.logits[0])
 
 
 def test_keep_trains_on_its_rows_only(make_spec, corpus):
@@ -114,6 +116,7 @@ sys.path.insert(0, {tests!r})
 from tiny_words import make_corpus
 from nli_lib.learn.fit import fit
 from nli_lib.learn.loop import Loop
+from nli_lib.learn.predict import predict
 from nli_lib.spec import RunSpec
 torch.set_num_threads(1)
 step, calls = Loop.step, []
@@ -144,12 +147,12 @@ def test_a_loss_that_is_not_finite_stops_with_the_examples_named(make_spec, corp
     spec = make_spec()
     step, calls = Loop.step, []
 
-    def spoils(loop, rows):
+    def breaks(loop, rows):
         calls.append(rows)
         loss, logits = step(loop, rows)
         return (loss * float("nan") if len(calls) == 9 else loss), logits
 
-    monkeypatch.setattr(Loop, "step", spoils)
+    monkeypatch.setattr(Loop, "step", breaks)
     with pytest.raises(TrainingError) as caught:
         fit(spec, corpus)
     assert all(corpus.uid[row] in str(caught.value) for row in calls[-1])
@@ -168,3 +171,103 @@ def test_other_settings_or_rows_in_the_same_folder_name_the_field(make_spec, cor
     (run.folder / "spec.json").write_text(json.dumps({**stored, "learning_rate": 0.5}))
     with pytest.raises(StoreError, match="learning_rate"):
         fit(spec, corpus)
+
+
+def validation_of(corpus):
+    return replace(corpus, split="validation")
+
+
+def test_early_stopping_keeps_the_best_epoch_and_ends_after_patience(make_spec, corpus, runs):
+    """Trained on labels that a rate of nearly zero cannot learn, the first epoch stays the best one."""
+    spec = make_spec(epochs=9, learning_rate=1e-12, patience=2, subset="patient", validation="validation")
+    held_out = validation_of(make_corpus(40, seed=5))
+    run = fit(spec, corpus, validation=held_out)
+    assert run.logits.shape == (3, 50, 3) and run.store.done.all()
+    assert {"validation_loss", "validation_accuracy"} <= set(run.log.columns)
+    assert run.log["validation_accuracy"].nunique() == 1
+
+
+@pytest.mark.parametrize("watch", ["accuracy", "loss"])
+def test_the_model_of_a_patient_run_is_the_best_epochs_and_survives_a_kill(make_spec, corpus, monkeypatch, runs, watch):
+    held_out = validation_of(make_corpus(40, seed=5))
+    spec = make_spec(epochs=6, learning_rate=2e-2, patience=5, watch=watch)
+    run = fit(spec, corpus, validation=held_out)
+    seen = run.log[f"validation_{watch}"]
+    best = int(seen.argmax() if watch == "accuracy" else seen.argmin())
+    logits = predict(run, held_out)
+    assert (logits.argmax(1) == held_out.labels).mean() == pytest.approx(run.log["validation_accuracy"][best])
+    weights = (run.model / "model.safetensors").read_bytes()
+    run.folder.rename(runs / "aside")
+    step, calls = Loop.step, []
+
+    def stops(loop, rows):
+        calls.append(rows)
+        if len(calls) == 40:  # in the sixth epoch of seven batches
+            raise KeyboardInterrupt
+        return step(loop, rows)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Loop, "step", stops)
+        fit(spec, corpus, validation=held_out)
+    again = fit(spec, corpus, validation=held_out)
+    assert (again.model / "model.safetensors").read_bytes() == weights
+
+
+def test_arguments_that_do_not_fit_the_spec_are_refused(make_spec, corpus):
+    with pytest.raises(ValueError, match="needs both"):
+        fit(make_spec(patience=2), corpus)
+    with pytest.raises(ValueError, match="needs both"):
+        fit(make_spec(), corpus, validation=validation_of(corpus))
+    with pytest.raises(ValueError, match="watches the split 'validation', and 'train' is given"):
+        fit(make_spec(patience=2), corpus, validation=corpus)
+    with pytest.raises(ValueError, match="the spec asks for the objective 'other', and 'classify' is given"):
+        fit(make_spec(objective="other"), corpus)
+
+
+def test_a_damaged_checkpoint_is_named_without_torchs_advice(make_spec, corpus, monkeypatch):
+    spec = make_spec()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunFolder, "mark", lambda folder, epochs: (_ for _ in ()).throw(KeyboardInterrupt))
+        fit(spec, corpus)
+    checkpoint = RunFolder(spec.folder).checkpoint
+    for content in (b"", checkpoint.read_bytes()[:-2000], b"no zip at all"):
+        checkpoint.write_bytes(content)
+        with pytest.raises(
+            StoreError, match=f"checkpoint.pt cannot be read .*: delete the folder {spec.folder}"
+        ) as told:
+            fit(spec, corpus)
+        assert "weights_only" not in str(told.value) and told.value.__suppress_context__
+
+
+def test_a_checkpoint_of_another_time_is_refused(make_spec, corpus):
+    spec = make_spec()
+    fit(spec, corpus)
+    folder = RunFolder(spec.folder)
+    torch.save({"epoch": 2, **Loop(spec, corpus).state_dict()}, folder.checkpoint)
+    np.save(folder.path / "done.npy", np.zeros(3, bool))
+    with pytest.raises(StoreError, match="does not belong to the epochs that are done"):
+        fit(spec, corpus)
+
+
+def test_labels_that_are_not_the_corpuss_are_refused(make_spec, corpus):
+    run = fit(make_spec(epochs=1), corpus)
+    (run.folder / "checksums.json").unlink()  # as a run of before
+    np.save(run.folder / "labels.npy", np.roll(run.labels, 1))
+    with pytest.raises(StoreError, match="labels.npy is not what the corpus says; delete this folder"):
+        fit(make_spec(epochs=1), corpus)
+
+
+def test_damaged_weights_and_predictions_are_named(make_spec, corpus):
+    run = fit(make_spec(epochs=1), corpus)
+    predict(run, corpus)
+    (kept,) = (run.folder / "predictions").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-8])
+    with pytest.raises(StoreError, match=f"{kept} cannot be read .*: delete this file to compute it again"):
+        predict(run, corpus)
+    kept.unlink()
+    weights = run.model / "model.safetensors"
+    damaged = bytearray(weights.read_bytes())
+    damaged[-5] ^= 1
+    weights.write_bytes(damaged)
+    with pytest.raises(StoreError, match="model.safetensors does not hold what was written"):
+        predict(run, corpus)

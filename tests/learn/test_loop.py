@@ -8,11 +8,11 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig
 
-from nli_lib.learn import loop as module
-from nli_lib.learn.fast import layers
+from nli_lib.learn import objectives
+from nli_lib.learn.fast import layers, vocabulary
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import load_classifier, load_tokenizer
-from nli_lib.learn.optimizer import decayed, linear_schedule
+from nli_lib.learn.optimizer import decayed, rate_factor
 
 
 def without_dropout(monkeypatch):
@@ -23,7 +23,7 @@ def without_dropout(monkeypatch):
                 each.p = 0.0
         return model, new
 
-    monkeypatch.setattr(module, "load_classifier", load)
+    monkeypatch.setattr(objectives, "load_classifier", load)
 
 
 def slow_twin(spec, corpus, batches, precision="fp32"):
@@ -46,7 +46,7 @@ def slow_twin(spec, corpus, batches, precision="fp32"):
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), spec.clip)
         for group in adamw.param_groups:
-            group["lr"] = spec.learning_rate * linear_schedule(step, spec.epochs * len(batches), spec.warmup)
+            group["lr"] = spec.learning_rate * rate_factor(spec, step, spec.epochs * len(batches))
         adamw.step()
         adamw.zero_grad()
         losses.append(float(loss.detach()))
@@ -74,12 +74,12 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
     trained = []
     for cut in (True, False):
         if not cut:
-            monkeypatch.setattr(module.vocabulary, "compact", lambda model, ids: (None, "whole"))
+            monkeypatch.setattr(vocabulary, "compact", lambda model, ids: (None, "whole"))
         loop = Loop(spec, corpus, torch.device("cpu"))
         for rows in loop.start_epoch(0):
             loop.step(rows)
         trained.append(loop.finish().get_input_embeddings().weight.detach().clone())
-    seen = loop.tokens.vocabulary
+    seen = loop.arrays["tokens"].vocabulary
     unseen = torch.ones(len(trained[0]), dtype=torch.bool).index_fill_(0, seen, False)
     assert unseen.sum() == 22  # twenty unused words, [UNK] and [MASK]
     torch.testing.assert_close(trained[0][seen], trained[1][seen], rtol=1e-6, atol=1e-7)
@@ -90,8 +90,8 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
 
 def test_padding_and_no_mask_give_the_same_logits(make_spec, corpus):
     loop = Loop(make_spec(), corpus, torch.device("cpu"))
-    together = loop.evaluate(batch_size=50)
-    alone = loop.evaluate(batch_size=1)
+    together = loop.evaluate(batch_size=50)[1]
+    alone = loop.evaluate(batch_size=1)[1]
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
 
 
@@ -106,7 +106,7 @@ def test_one_seed_repeats_and_another_differs(make_spec, corpus):
 
 def test_logits_of_the_output_layer_are_fp32(make_spec, corpus):
     loop = Loop(make_spec(precision="bf16"), corpus, torch.device("cpu"))
-    logits = loop.evaluate()
+    _, logits = loop.evaluate()
     assert not torch.equal(logits, logits.bfloat16().float())
 
 
@@ -130,7 +130,7 @@ def test_the_loop_learns_on_a_gpu(make_spec):
     for epoch in range(8):
         losses = [loop.step(rows)[0] for rows in loop.start_epoch(epoch)]
     assert torch.stack(losses).mean() < 0.9
-    assert np.mean(loop.evaluate().numpy().argmax(1) == corpus.labels) > 0.6
+    assert np.mean(loop.evaluate()[1].numpy().argmax(1) == corpus.labels) > 0.6
     assert loop.finish().dtype == torch.float32
 
 
@@ -140,10 +140,10 @@ def test_the_last_layer_is_computed_for_the_first_token_where_only_that_is_read(
     loop.model.eval()
     rows = np.arange(len(corpus))
     with torch.inference_mode():
-        fast = loop._logits(rows)
+        _, fast = loop._forward(loop.arrays, rows)
     own = loop.finish()
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=loop.bf16):
-        plain = own(**loop.tokens.batch(rows)).logits.float()
+        plain = own(**loop.arrays["tokens"].batch(rows)).logits.float()
     torch.testing.assert_close(fast, plain, rtol=2e-2, atol=2e-2)
 
 
@@ -155,5 +155,6 @@ def test_a_head_that_reads_all_tokens_keeps_the_whole_last_layer(make_spec, corp
             return states.mean(dim=1)
 
     model.bert.pooler = Mean()
-    last = model.bert.encoder.layer[-1]
-    assert not layers._reads_first_token_only(model.eval(), last)
+    inputs = {"input_ids": torch.tensor([[2, 7, 8, 3]])}
+    last = model.eval().bert.encoder.layer[-1]
+    assert not layers._only_first_token_counts(last, lambda: model(**inputs).logits)

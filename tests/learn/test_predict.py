@@ -25,7 +25,7 @@ def test_batches_do_not_change_a_prediction_and_it_is_kept(run, monkeypatch):
     first = predict(run, other, batch_size=7)
     assert first.shape == (20, 3)
     assert first.dtype == np.float32
-    monkeypatch.setattr(module, "_logits", None)
+    monkeypatch.setattr(module, "_pass", None)
     assert np.array_equal(predict(run, other), first)
 
 

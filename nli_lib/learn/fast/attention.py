@@ -13,7 +13,6 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from nli_lib.learn.fast.dropout import LARGEST_RATE, Mask, RandomBits
-from nli_lib.learn.fast.products import product
 
 NAME = "short_sequences"  # under which `attention` stands in transformers' registry
 EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask for; theirs is transformers' function
@@ -25,25 +24,24 @@ def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None)
     There may be fewer queries than keys. attention_mask (B, 1, Q, L) is True where a key may be looked at. Products are
     taken in the type of the inputs, the softmax in fp32.
     """
-    scores = product(query, key.transpose(1, 2)).float().mul_(scaling)  # (BH, Q, L)
+    scores = (query @ key.transpose(1, 2)).float().mul_(scaling)  # (BH, Q, L)
     if attention_mask is not None:
         hidden = torch.where(attention_mask, 0.0, torch.finfo(torch.float32).min)
         scores.view(len(hidden), -1, *scores.shape[1:]).add_(hidden)
     weights = torch.softmax(scores, dim=-1)
     kept = weights.to(value.dtype)
     kept = kept if mask is None else mask(kept)
-    return product(kept, value), (query, key, value, weights, kept)
+    return kept @ value, (query, key, value, weights, kept)
 
 
 def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> list[torch.Tensor]:
     """Gradients for query, key and value, each of its shape, from the one for the context."""
     query, key, value, weights, kept = saved
-    for_kept = product(gradient, value.transpose(1, 2))
+    for_kept = gradient @ value.transpose(1, 2)
     for_kept = for_kept if mask is None else mask(for_kept)
     for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
     for_scores = for_scores.mul_(scaling).to(query.dtype)
-    transposed = for_scores.transpose(1, 2), kept.transpose(1, 2)
-    return [product(for_scores, key), product(transposed[0], query), product(transposed[1], gradient)]
+    return [for_scores @ key, for_scores.transpose(1, 2) @ query, kept.transpose(1, 2) @ gradient]
 
 
 class _Attention(torch.autograd.Function):

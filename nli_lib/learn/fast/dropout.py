@@ -85,9 +85,7 @@ class _Drop(torch.autograd.Function):
 class FastDropout(nn.Dropout):
     """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
 
-    def __init__(self, rate: float, source: RandomBits):
-        super().__init__(rate)
-        self.source = source
+    source: RandomBits
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         if not self.training or self.p == 0 or values.numel() == 0:
@@ -98,12 +96,11 @@ class FastDropout(nn.Dropout):
 
 
 def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
-    """Replace every `nn.Dropout` of `model` by `FastDropout`; returns in words what else drops and stays as it is."""
+    """Turn every `nn.Dropout` of `model` into a `FastDropout`; returns in words what else drops and stays as it is."""
     kept = set()
-    for parent in list(model.modules()):
-        for name, child in parent.named_children():
-            if type(child) is nn.Dropout:
-                setattr(parent, name, FastDropout(child.p, source).train(child.training))
-            elif "dropout" in type(child).__name__.lower() and not isinstance(child, FastDropout):
-                kept.add(f"{type(child).__name__} stays as it is")
+    for module in model.modules():
+        if type(module) is nn.Dropout:
+            module.__class__, module.source = FastDropout, source
+        elif "dropout" in type(module).__name__.lower() and not isinstance(module, FastDropout):
+            kept.add(f"{type(module).__name__} stays as it is")
     return sorted(kept)

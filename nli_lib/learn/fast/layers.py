@@ -4,25 +4,35 @@ Written out, a layer needs half of the tensor operations that autograd needs for
 value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is summed in
 place. Types are those of bf16 autocast: products in bf16, residual stream and layer norms in fp32.
 
-The last layer is computed for the first token alone where the model's head reads nothing else: the other tokens enter
-it as keys and values only, their own results and the gradients of those are never used.
+The layer, for a batch of B examples of L tokens, W wide, with H heads of D = W / H, where drop is dropout:
 
-A layer is only replaced after it has given the same output as the original on random input (`install`).
+    q, k, v = x Wqkv' + b                        (BL, 3W), cut into (BH, L, D) each
+    c = drop(softmax(q k' / sqrt(D))) v          (BH, L, D), back together as (BL, W)
+    r1 = x + drop(c Wout' + b)                   x1 = layer_norm1(r1)
+    u  = x1 Wup' + b                             a  = gelu(u)                         (BL, 4W) in most models
+    r2 = x1 + drop(a Wdown' + b)                 y  = layer_norm2(r2)
+
+The last layer is computed for the first token alone where nothing else of it is read: the other tokens enter it as keys
+and values only, their own results and the gradients of those are never used.
+
+A layer is only replaced after it has given the same output as the original on made-up input (`install`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
-from torch.nn import functional
+from torch.nn.functional import gelu, linear
 from transformers import PreTrainedModel
 
 from nli_lib.learn.fast.attention import NAME, attend, attend_backward
 from nli_lib.learn.fast.dropout import LARGEST_RATE, Mask, RandomBits
-from nli_lib.learn.fast.products import linear, product
 
 PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
+ALL_THREE = [True, True, True]  # gradients of a layer norm: for its input, its weight and its bias
 
 
 class _Layer(torch.autograd.Function):
@@ -37,22 +47,27 @@ class _Layer(torch.autograd.Function):
         batch, length, width = stream.shape
         heads, dtype = layer.heads, qkv_w.dtype
         masks = layer.masks(batch, length, dtype)
-        stream = stream.reshape(-1, width)  # (BL, W)
+        stream = stream.reshape(-1, width)  # x, (BL, W)
         low = stream.to(dtype)
+        # q, k, v
         if layer.first:
             query = linear(low[::length], qkv_w[:width], qkv_b[:width]).view(batch * heads, 1, -1)  # (BH, 1, D)
             qkv = query, *_by_head(linear(low, qkv_w[width:], qkv_b[width:]), batch, heads, width)
-            stream = stream[::length]  # (B, W), as all that follows
+            stream = stream[::length]  # (B, W): from here on every token is a first one
             attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
         else:
             qkv = _by_head(linear(low, qkv_w, qkv_b), batch, heads, width)
+        # c
         context, attended = attend(*qkv, attention_mask, layer.scaling, masks[0])
         context = context.view(batch, heads, -1, width // heads).transpose(1, 2).reshape(-1, width)
+        # r1, x1
         inner = _residual(stream, linear(context, out_w, out_b), masks[1], layer.first)
         middle, mean1, rstd1 = torch.native_layer_norm(inner, [width], norm1_w, norm1_b, layer.epsilons[0])
+        # u, a
         low_middle = middle.to(dtype)
         up = linear(low_middle, up_w, up_b)
-        active = functional.gelu(up)
+        active = gelu(up)
+        # r2, y
         outer = _residual(middle, linear(active, down_w, down_b), masks[2], layer.first)
         result, mean2, rstd2 = torch.native_layer_norm(outer, [width], norm2_w, norm2_b, layer.epsilons[1])
         saved = (low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2)
@@ -62,43 +77,54 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
+        """The forward pass from its end to its start; d_z is the gradient of the loss for z.
+
+        For a product z = s W' + b:  d_s = d_z W,  d_W = d_z' s,  d_b = the sum of d_z over tokens. A residual sum hands
+        its gradient to both sides, so `stream` carries the one for the residual stream down through the layer.
+        """
         low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2, *rest = ctx.saved_tensors
         attended, weights = rest[:5], rest[5:]
         qkv_w, _, out_w, _, norm1_w, norm1_b, up_w, _, down_w, _, norm2_w, norm2_b = weights
         (batch, length, width), layer = ctx.shape, ctx.layer
-        dtype, every = low.dtype, [True, True, True]
+        dtype, heads = low.dtype, layer.heads
 
-        gradient = gradient.reshape(-1, width)
+        # y = layer_norm2(r2): stream = d_r2
         stream, g_norm2_w, g_norm2_b = torch.ops.aten.native_layer_norm_backward(
-            gradient, outer, [width], mean2, rstd2, norm2_w, norm2_b, every
+            gradient.reshape(-1, width), outer, [width], mean2, rstd2, norm2_w, norm2_b, ALL_THREE
         )
+        # r2 = x1 + drop(a Wdown' + b): the mask is its own derivative
         down = _drop(stream.to(dtype), ctx.masks[2])
-        g_down_w, g_down_b = _products(down, active)  # before `stream`, which `down` may share memory with, changes
-        g_up = torch.ops.aten.gelu_backward(product(down, down_w), up)
-        stream += product(g_up, up_w).float()  # cast first: adding bf16 to fp32 in one call is twice as slow
+        g_down_w, g_down_b = _weights(down, active)  # at once: `down` may share memory with `stream`, which changes
+        # a = gelu(u), u = x1 Wup' + b: d_x1 = d_r2 + d_u Wup
+        g_up = torch.ops.aten.gelu_backward(down @ down_w, up)
+        stream += (g_up @ up_w).float()  # cast first: adding bf16 to fp32 in one call is twice as slow
+        # x1 = layer_norm1(r1): stream = d_r1
         stream, g_norm1_w, g_norm1_b = torch.ops.aten.native_layer_norm_backward(
-            stream, inner, [width], mean1, rstd1, norm1_w, norm1_b, every
+            stream, inner, [width], mean1, rstd1, norm1_w, norm1_b, ALL_THREE
         )
+        # r1 = x + drop(c Wout' + b)
         out = _drop(stream.to(dtype), ctx.masks[1])
-        g_out_w, g_out_b = _products(out, context)  # as above
-        g_context = product(out, out_w).view(batch, -1, layer.heads, width // layer.heads).transpose(1, 2)
-        g_context = g_context.reshape(batch * layer.heads, -1, width // layer.heads)  # (BH, L, D)
+        g_out_w, g_out_b = _weights(out, context)  # as above
+        # c: d_q, d_k and d_v, each (BH, L, D)
+        g_context = (out @ out_w).view(batch, -1, heads, width // heads).transpose(1, 2)
+        g_context = g_context.reshape(batch * heads, -1, width // heads)
         query, *others = attend_backward(g_context, attended, layer.scaling, ctx.masks[0])
-        if layer.first:
+        # q, k, v = x Wqkv' + b: d_x = d_r1 + d_qkv Wqkv
+        if layer.first:  # the residual sum and q know the first token alone; k and v know all of them
             query, others = query.view(batch, width), _by_token(others, batch)
-            entered = product(others, qkv_w[width:])
-            entered[::length] += product(query, qkv_w[:width])
+            entered = others @ qkv_w[width:]
+            entered[::length] += query @ qkv_w[:width]
             entered = entered.float()
             entered[::length] += stream
-            parts = zip(_products(query, low[::length]), _products(others, low), strict=True)
+            parts = zip(_weights(query, low[::length]), _weights(others, low), strict=True)
             g_qkv_w, g_qkv_b = (torch.cat(part) for part in parts)
         else:
             qkv = _by_token([query, *others], batch)
-            entered = stream.add_(product(qkv, qkv_w).float())
-            g_qkv_w, g_qkv_b = _products(qkv, low)
+            entered = stream.add_((qkv @ qkv_w).float())
+            g_qkv_w, g_qkv_b = _weights(qkv, low)
 
         attention = (g_qkv_w, g_qkv_b, g_out_w, g_out_b, g_norm1_w, g_norm1_b)
-        feed_forward = (*_products(g_up, low_middle), g_down_w, g_down_b, g_norm2_w, g_norm2_b)
+        feed_forward = (*_weights(g_up, low_middle), g_down_w, g_down_b, g_norm2_w, g_norm2_b)
         return entered.view(batch, length, width), None, None, *attention, *feed_forward
 
 
@@ -116,9 +142,9 @@ def _by_token(values: list[torch.Tensor], batch: int) -> torch.Tensor:
     return together.view(len(values), batch, -1, length, depth).permute(1, 3, 0, 2, 4).reshape(batch * length, -1)
 
 
-def _products(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gradients of a linear layer's weight and bias from that of its `output` and from what `entered` it."""
-    return product(output.t(), entered), output.sum(0)
+def _weights(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of a product's weight and bias from that of its `output` (T, K) and from what `entered` it (T, W)."""
+    return output.t() @ entered, output.sum(0)
 
 
 def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None, rounded: bool) -> torch.Tensor:
@@ -138,7 +164,7 @@ class FusedLayer(nn.Module):
     With `first` it gives the result of the first token alone: (B, L, W) in, (B, 1, W) out.
     """
 
-    def __init__(self, original: nn.Module, model: PreTrainedModel, source: RandomBits):
+    def __init__(self, original: nn.Module, source: RandomBits):
         super().__init__()
         query, key, value, self.out, self.norm1, self.up, self.down, self.norm2 = map(original.get_submodule, PARTS)
         self.qkv = nn.Linear(query.in_features, 3 * query.out_features)
@@ -177,26 +203,24 @@ class FusedLayer(nn.Module):
         return original
 
 
-def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
+def install(model: PreTrainedModel, source: RandomBits, probe: Callable[[], torch.Tensor]) -> list[str]:
     """Replace `model`'s layers by `FusedLayer` where that gives the same output; returns in words what is special.
 
-    `model` must be in evaluation mode on the CPU in fp32, its attention installed.
+    `model` must be in evaluation mode on the CPU in fp32, its attention installed; `probe` as in `fast.speed_up`.
     """
     stacks = [each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) and _fits(each[0])]
     if len(stacks) != 1 or model.config._attn_implementation != NAME:
         return ["layers stay transformers' own: not built like BERT's"]
-    fused = [FusedLayer(layer, model, source).eval() for layer in stacks[0]]
+    (stack,) = stacks
+    fused = [FusedLayer(layer, source).eval() for layer in stack]
     if any(max(layer.rates) > LARGEST_RATE for layer in fused):
         return ["layers stay transformers' own: a dropout rate is too large for the fast masks"]
-    if not all(_agree(layer, original) for layer, original in zip(fused, stacks[0], strict=True)):
+    if not all(_agree(layer, original) for layer, original in zip(fused, stack, strict=True)):
         return ["layers stay transformers' own: written out as BERT's they give another output"]
-    last = stacks[0][-1]
-    only_first = _reads_first_token_only(model, last)
-    if only_first:
-        fused[-1].first = True
+    fused[-1].first = _only_first_token_counts(stack[-1], probe)
     for at, layer in enumerate(fused):
-        stacks[0][at] = layer
-    return ["the last layer is computed for the first token, which alone the head reads"] if only_first else []
+        stack[at] = layer
+    return ["the last layer is computed for the first token, which alone the head reads"] if fused[-1].first else []
 
 
 def release(model: nn.Module) -> None:
@@ -229,19 +253,14 @@ def _agree(fused: FusedLayer, original: nn.Module) -> bool:
 
 
 @torch.no_grad()
-def _reads_first_token_only(model: PreTrainedModel, last: nn.Module) -> bool:
-    """Whether the logits stay the same, to the bit, when the other tokens' results of the last layer are spoilt."""
-    width = model.get_input_embeddings().weight.shape[1]
-    inputs = {
-        "inputs_embeds": torch.linspace(-2, 2, 2 * 5 * width).sin().view(2, 5, width),
-        "attention_mask": (torch.arange(5) < torch.tensor([[5], [3]])).long(),
-    }
+def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor]) -> bool:
+    """Whether the probe stays the same, to the bit, when the other tokens' results of the last layer are perturbed."""
 
-    def spoil(_module: nn.Module, _inputs: tuple, output: torch.Tensor) -> torch.Tensor:
+    def perturb(_module: nn.Module, _inputs: tuple, output: torch.Tensor) -> torch.Tensor:
         return torch.cat([output[:, :1], output[:, 1:] * -7 + 3], dim=1)
 
-    whole = model(**inputs).logits
-    hook = last.register_forward_hook(spoil)
-    spoilt = model(**inputs).logits
+    whole = probe()
+    hook = last.register_forward_hook(perturb)
+    perturbed = probe()
     hook.remove()
-    return torch.equal(whole, spoilt)
+    return torch.equal(whole, perturbed)

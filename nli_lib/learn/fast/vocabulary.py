@@ -17,13 +17,13 @@ from transformers import PreTrainedModel
 class CompactEmbedding(nn.Module):
     """Stands in for an embedding of which only the rows `ids` occur; takes and gives what the whole one does.
 
-    An id outside `ids` is an error of the index kind, never a wrong row.
+    An id outside `ids` raises `IndexError`; it never gives a wrong row.
     """
 
     def __init__(self, whole: nn.Embedding, ids: torch.Tensor):
         super().__init__()
-        lookup = torch.full((whole.num_embeddings,), -1)
-        lookup[ids] = torch.arange(len(ids))
+        lookup = torch.full((whole.num_embeddings,), -1, device=ids.device)
+        lookup[ids] = torch.arange(len(ids), device=ids.device)
         self.register_buffer("lookup", lookup, persistent=False)
         self.register_buffer("ids", ids, persistent=False)
         self.weight = nn.Parameter(whole.weight.detach()[ids].clone())
