@@ -31,8 +31,11 @@ NAMED = 8  # modules that a stamp names; more are counted
 
 
 def _parse(source: str) -> ast.Module:
-    """The syntax tree without docstrings and without imports for the type checker alone."""
-    tree = ast.parse(source)
+    """The syntax tree without docstrings and imports for the type checker alone; of what is no Python, its text."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ast.Module([ast.Expr(ast.Constant(source)), ast.Pass()], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
