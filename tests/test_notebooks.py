@@ -67,6 +67,26 @@ def test_tables_are_shown_as_text(path):
         assert not methods & {"style", "to_html"} and not names & {"Styler", "HTML"}, source
 
 
+def bound(tree):
+    """Names that a cell gives a value."""
+    nodes = list(ast.walk(tree))
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return names | {node.asname or node.name.split(".")[0] for node in nodes if isinstance(node, ast.alias)}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_drawing_cells_use_nothing_that_measuring_cells_compute(path):
+    """The book leaves the measuring cells out."""
+    halves = {True: [], False: []}
+    for cell in cells(path):
+        tags = cell["metadata"].get("tags", [])
+        if not {"parameters", "begin"} & set(tags):
+            halves["measure" in tags].append(ast.parse("".join(cell["source"])))
+    measured, drawn = ({name for tree in halves[side] for name in bound(tree)} for side in (True, False))
+    used = {node.id for tree in halves[False] for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert not used & measured - drawn
+
+
 @pytest.mark.notebooks
 @pytest.mark.slow
 def test_all_finish_at_scale_smoke():

@@ -122,7 +122,7 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
         if state == records.FINISHED:
             reasons = standing.why_stale(record)
             reasons += records.other_environment(record)
-            state, reason = ("stale", "; ".join(reasons)) if reasons else (state, f"{record['seconds']:,.0f} s")
+            state, reason = ("stale", "; ".join(reasons)) if reasons else (state, f"{record.get('seconds', 0):,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())
 
 

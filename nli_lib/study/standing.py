@@ -1,9 +1,9 @@
 """What stands: whether a chapter's record still holds for the code at hand, derived from what the numbers depend on.
 
-A record keeps the digest of the cells tagged `measure` and of every module of the library that they, and the methods of
-`Study` they call, import, directly or through others. Comments, docstrings and formatting do not count. What is kept by
-value does not count as code: the keys of the dial and the recipes that were read, and the defaults of `RunSpec`; so a
-new key or field makes nothing stale.
+A record keeps the digest of the cells tagged `measure`, with the cells whose names they use, and of every module of the
+library that they, and the methods of `Study` they call, import, directly or through others. Comments, docstrings and
+formatting do not count. What is kept by value does not count as code: the keys of the dial and the recipes that were
+read, and the defaults of `RunSpec`; so a new key or field makes nothing stale.
 """
 
 from __future__ import annotations
@@ -121,17 +121,37 @@ def _code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
     ]
 
 
+def _names(tree: ast.AST, context: type) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context)}
+
+
+def _measuring(cells: list[tuple[set[str], ast.Module]]) -> list[ast.Module]:
+    """The cells tagged `measure`, and of the others those that last bound a name which a measuring cell uses."""
+    # parameters count by their values, and how the study begins decides no number
+    bound = [set() if "parameters" in tags else _names(tree, ast.Store) - {"study"} for tags, tree in cells]
+    chosen = {place for place, (tags, _) in enumerate(cells) if "measure" in tags}
+    waiting = list(chosen)
+    while waiting:
+        place = waiting.pop()
+        for name in _names(cells[place][1], ast.Load) - bound[place]:
+            last = max((other for other in range(place) if name in bound[other]), default=place)
+            if last not in chosen:
+                chosen.add(last)
+                waiting.append(last)
+    return [cells[place][1] for place in sorted(chosen)]
+
+
 def code_of(notebook: Path) -> dict[str, object]:
     """The part of a record that says which code decides a notebook's numbers.
 
-    cells     digest of the cells tagged `measure`; the others draw
+    cells     digest of the measuring cells; the others draw
     roots     modules that those cells import, or use where another cell has imported them
     modules   digests of the roots and of what they import
     defaults  the defaults of `RunSpec`
     """
     cells = _code_cells(notebook) if notebook.is_file() else []
-    measuring = [tree for tags, tree in cells if "measure" in tags]
-    used = {node.id for tree in measuring for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    measuring = _measuring(cells)
+    used = set().union(*(_names(tree, ast.Load) for tree in measuring))
     roots = {module for tree in measuring for _, module in _imports(tree)}
     roots |= {module for _, tree in cells for name, module in _imports(tree) if name in used}
     code = {"cells": digest_code(*measuring), "roots": sorted(roots), "modules": dependences(roots)}

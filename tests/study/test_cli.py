@@ -162,6 +162,8 @@ def test_values_of_other_parameters_are_read_as_yaml():
     }
     with pytest.raises(ValueError, match="write NAME=VALUE"):
         _others(["A"])
+    with pytest.raises(ValueError, match="cannot be read as a value"):
+        _others(["A=[1"])
 
 
 def test_status_tells_each_state(home):

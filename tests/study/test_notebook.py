@@ -262,10 +262,21 @@ def test_a_running_record_whose_process_is_gone_was_interrupted(home):
     started()
 
 
-def test_a_damaged_record_says_so(home):
-    records.record_path("10_try", "smoke").parent.mkdir(parents=True)
-    records.record_path("10_try", "smoke").write_text("{half")
-    assert records.end_state(records.read("10_try", "smoke"))[0] == "unreadable"
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{half", "Expecting property name"),
+        ("[1]", "not a mapping"),
+        ('{"state": "finished", "seconds": "abc"}', "seconds"),
+    ],
+)
+def test_a_damaged_record_says_so(home, text, said):
+    path = records.record_path("10_try", "smoke")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    state, reason = records.end_state(records.read("10_try", "smoke"))
+    assert state == "unreadable"
+    assert str(path) in reason and said in reason and "delete it and run the notebook again" in reason
 
 
 def test_other_versions_are_another_environment(home):

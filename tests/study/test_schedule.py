@@ -1,5 +1,6 @@
 """How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/test_runner.py"""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import execute, schedule
+from nli_lib.study import execute, schedule, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
 from nli_lib.study.schedule import Request
@@ -140,6 +141,9 @@ def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
         schedule.run([], Request(others={"SEDS": 2}))
     with pytest.raises(ParameterError, match='did you mean "small"'):
         schedule.run([], Request(scale="smal"))
+    for name, option in schedule.OPTIONS.items():
+        with pytest.raises(ParameterError, match=f"-p {name}: use {option}"):
+            schedule.run([], Request(others={name: "small"}))
     with pytest.raises(schedule.RunnerError, match="no notebook '9'.*there are: 1_fine"):
         schedule.run(["9"], Request())
     assert records.read("1_fine", "smoke")["state"] == "never run"
@@ -173,6 +177,57 @@ def test_order_is_declared_once(home):
     (folder / "order.yaml").write_text("a: [nowhere]\n")
     with pytest.raises(schedule.RunnerError, match="nowhere"):
         schedule.order()
+    for broken in ("a: [", "- a", "a: 3"):
+        (folder / "order.yaml").write_text(broken)
+        with pytest.raises(schedule.RunnerError, match="order.yaml is not an order of notebooks"):
+            schedule.order()
+
+
+def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(home):
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    path = Path(schedule.write_reasons("1_fine", Request()))
+    assert json.loads(path.read_text()) == [None, "never run"]
+    before = path.stat().st_mtime_ns
+    schedule.write_reasons("1_fine", Request())
+    assert path.stat().st_mtime_ns == before
+    record = {"notebook": "1_fine", "study": "smoke", "state": "failed", "token": "t", "parameters": {"SCALE": "smoke"}}
+    records.write(record)
+    schedule.write_reasons("1_fine", Request())
+    assert json.loads(path.read_text()) == ["t", "failed"]
+    before = path.stat().st_mtime_ns
+    records.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
+    schedule.write_reasons("1_fine", Request())
+    assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
+
+
+def test_progress_names_the_section(capsys):
+    def cell(kind, source):
+        return {"cell_type": kind, "source": source, "metadata": {}}
+
+    cells = [cell("markdown", "# Title\n\n## Measure, then draw"), cell("code", "import numpy"), cell("code", "x = 1")]
+    progress = execute._Progress(cells)
+    for number, each in enumerate(cells):
+        progress(each, number)
+    told = [json.loads(line)["at"] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["Measure, then draw (cell 1 of 2, 0% done)", "Measure, then draw (cell 2 of 2, 50% done)"]
+    assert [schedule.clock(seconds) for seconds in (45.9, 200, 7500)] == ["45 s", "3:20 min", "2:05 h"]
+
+
+def test_socket_folders_of_killed_workers_are_removed(temporary, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    left, used, foreign = (temporary / name for name in (f"nli-{2**22 - 1}-a", f"nli-{os.getpid()}-b", "nli-other-c"))
+    for folder in (left, used, foreign):
+        folder.mkdir()
+    made = execute._socket_folder()
+    assert set(temporary.iterdir()) == {used, foreign, made}
+
+
+def test_a_drawn_notebook_has_no_measuring_cells(home):
+    path = write_notebook(home / "notebooks", "1_fine", SAVE, SHOW)
+    job = execute.Job("1_fine", str(path), "smoke", str(home / "out.ipynb"), "", "", show=True)
+    whole = json.loads(path.read_text())["cells"]
+    copy = json.loads(Path(execute._without_measuring(job, whole)).read_text())["cells"]
+    assert [cell["id"] for cell in whole if cell not in copy] == [whole[3]["id"]]
 
 
 def wait_until(true, seconds=40):

@@ -190,6 +190,16 @@ def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses
     assert standing.code_of(path)["roots"] == ["nli_lib.measure.dynamics"]
 
 
+def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_computed(chapters):
+    cells = ("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate")
+    digests = []
+    for changed in (None, 0, 1, 2, 4, 5):
+        sources = [cell + " + 1" if place == changed else cell for place, cell in enumerate(cells)]
+        path = write_notebook(chapters / "notebooks", "1_try", *sources)
+        digests.append(standing.code_of(path)["cells"])
+    assert [digest == digests[0] for digest in digests] == [True, False, False, True, True, True]
+
+
 # ---------------------------------------------------------------- confirming
 
 
