@@ -84,7 +84,8 @@ def test_drawing_cells_use_nothing_that_measuring_cells_compute(path):
             halves["measure" in tags].append(ast.parse("".join(cell["source"])))
     measured, drawn = ({name for tree in halves[side] for name in bound(tree)} for side in (True, False))
     used = {node.id for tree in halves[False] for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    assert not used & measured - drawn
+    lacking = sorted(used & (measured - drawn))
+    assert not lacking, f"drawing cells use what only measuring cells give: {', '.join(lacking)}"
 
 
 @pytest.mark.notebooks
