@@ -2,17 +2,25 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 from nli_lib.learn.fast.attention import _Attention
-from nli_lib.learn.fast.dropout import FastDropout, Mask, RandomBits, cut
+from nli_lib.learn.fast.dropout import FastDropout, Mask, RandomBits, cut, install
+
+
+def fast(rate, source):
+    model = nn.Sequential(nn.Dropout(rate))
+    assert install(model, source) == []
+    assert type(model[0]) is FastDropout
+    return model[0]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.45])
 def test_rate_and_scale(dtype, rate):
     values = torch.ones(1000, 1000, dtype=dtype)
-    layer = FastDropout(rate, RandomBits(3)).train()
+    layer = fast(rate, RandomBits(3)).train()
     dropped = layer(values)
     assert float((dropped == 0).float().mean()) == pytest.approx(rate, abs=0.003)  # six standard errors
     assert cut(rate, dtype)[1] == pytest.approx(rate, abs=2**-16)
@@ -30,14 +38,14 @@ def test_exactly_the_patterns_below_the_cut_are_dropped():
 
 def test_backward_uses_the_same_mask():
     values = torch.ones(64, 64, requires_grad=True)
-    out = FastDropout(0.3, RandomBits(1)).train()(values)
+    out = fast(0.3, RandomBits(1)).train()(values)
     out.backward(torch.full_like(out, 2.0))
     assert torch.equal(values.grad, 2 * out.detach())
 
 
 def test_a_seed_repeats_and_evaluation_drops_nothing():
     source = RandomBits()
-    layer, values = FastDropout(0.2, source).train(), torch.ones(40, 40)
+    layer, values = fast(0.2, source).train(), torch.ones(40, 40)
     source.reseed(5, 0)
     first = layer(values)
     layer(values)

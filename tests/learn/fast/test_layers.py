@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from nli_lib.learn.fast import attention, dropout, layers
+from nli_lib.learn.encode import encode
+from nli_lib.learn.fast import attention, layers, restore, speed_up
 from nli_lib.learn.fast.dropout import RandomBits
-from nli_lib.learn.model import load_classifier
+from nli_lib.learn.model import load_classifier, load_tokenizer
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -22,11 +23,15 @@ def model(encoder):
     return model.eval()
 
 
+def probe():
+    return torch.zeros(1)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("first_only", [False, True])
 def test_output_and_every_gradient_are_the_original_layers(model, masked, first_only):
     original = model.bert.encoder.layer[0]
-    fused = layers.FusedLayer(original, model, RandomBits()).eval()
+    fused = layers.FusedLayer(original, RandomBits()).eval()
     fused.first = first_only
     values, fast = (torch.randn(3, 6, 32, generator=torch.manual_seed(0)).requires_grad_() for _ in range(2))
     look = (torch.arange(6) < torch.tensor([[6], [4], [1]]))[:, None, None, :].expand(3, 1, 6, 6) if masked else None
@@ -52,7 +57,7 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked, first_
 def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model, first_only):
     """With the bits drawn again the layer repeats, so differences of its output give its gradient with dropout on."""
     source = RandomBits()
-    fused = layers.FusedLayer(model.bert.encoder.layer[0], model, source).train()
+    fused = layers.FusedLayer(model.bert.encoder.layer[0], source).train()
     fused.rates, fused.first = (0.3, 0.3, 0.3), first_only
     values, direction = torch.randn(2, 5, 32), torch.randn(2, 5, 32)
 
@@ -68,16 +73,14 @@ def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model, first_
     assert not torch.equal(out(0.0), fused.eval()(values, None))
 
 
-def test_release_gives_back_the_trained_weights(model):
-    source = RandomBits()
-    for part in (dropout, attention, layers):
-        part.install(model, source)
+def test_restore_gives_back_the_trained_weights(model, encoder):
+    speed_up(model, [encode(["a dog"], None, load_tokenizer(encoder), 32)], probe)
     fused = model.bert.encoder.layer[0]
     assert isinstance(fused, layers.FusedLayer)
     with torch.no_grad():
         fused.qkv.weight.fill_(0.25)
         fused.up.weight.fill_(0.5)
-    layers.release(model)
+    restore(model, 1.0)
     layer = model.bert.encoder.layer[0]
     assert float(layer.attention.self.key.weight[0, 0]) == 0.25
     assert float(layer.intermediate.dense.weight[0, 0]) == 0.5
@@ -88,7 +91,7 @@ def test_a_layer_that_computes_something_else_is_left_alone(model):
     for layer in model.bert.encoder.layer:
         layer.intermediate.intermediate_act_fn = nn.ReLU()
     attention.install(model, source)
-    assert layers.install(model, source) == [
+    assert layers.install(model, source, probe) == [
         "layers stay transformers' own: written out as BERT's they give another output"
     ]
     assert not any(isinstance(each, layers.FusedLayer) for each in model.modules())
@@ -97,4 +100,4 @@ def test_a_layer_that_computes_something_else_is_left_alone(model):
 def test_a_model_of_other_parts_is_left_alone(model):
     model.bert.encoder.layer[0].output.dense = nn.Identity()
     attention.install(model, RandomBits())
-    assert layers.install(model, RandomBits()) == ["layers stay transformers' own: not built like BERT's"]
+    assert layers.install(model, RandomBits(), probe) == ["layers stay transformers' own: not built like BERT's"]
