@@ -32,18 +32,6 @@ def correct_predictions(
     return np.asarray(collapse(logits, tuple(classes), rule)) == labels
 
 
-def accuracy(
-    logits: np.ndarray,
-    labels: np.ndarray,
-    classes: Sequence[str] = LABELS,
-    rule: str = "argmax",
-    *,
-    level: float = 0.95,
-) -> Estimate:
-    """Share of right predictions in [0, 1] with its Wilson interval. Arguments as `correct_predictions`."""
-    return share(correct_predictions(logits, labels, classes, rule), level=level)
-
-
 def accuracy_row(correct: np.ndarray) -> dict[str, float]:
     """The columns n, correct, accuracy, low, high of a table's row, from which predictions are correct (N,) bool."""
     if len(correct) == 0:
@@ -135,7 +123,7 @@ def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def across_seeds(table: pd.DataFrame, *, value: str = "accuracy", level: float = 0.95) -> pd.DataFrame:
+def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFrame:
     """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, low, high, seeds, spread.
 
     Settings are the columns that are no measured number: title, rule, and whatever else the table carries (model,
@@ -152,7 +140,7 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy", level: float =
     rows = []
     for setting, part in table.groupby(keys, sort=False, dropna=False):
         values = part[value].to_numpy(dtype=float)
-        interval = t_interval(values, level=level)
+        interval = t_interval(values)
         rows.append(
             dict(zip(keys, setting, strict=True))
             | {"mean": interval.value, "std": values.std(ddof=1) if len(values) > 1 else np.nan}

@@ -15,6 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from nli_lib.report.estimate import Estimate
 
+LEVEL = 0.95  # of every interval
 CELLS = 4_000_000  # resampled values held in memory at once
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
@@ -35,33 +36,31 @@ class MannWhitney(NamedTuple):
         return stars(self.p_bonferroni)
 
 
-def wilson(correct: int, n: int, *, level: float = 0.95, seeds: int = 1) -> Estimate:
+def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
     """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
     if not 0 <= correct <= n or n == 0:
         raise ValueError(f"correct={correct}, n={n}: a share needs 0 <= correct <= n and n > 0")
-    low, high = proportion_confint(int(correct), int(n), alpha=1 - level, method="wilson")
+    low, high = proportion_confint(int(correct), int(n), alpha=1 - LEVEL, method="wilson")
     return Estimate(correct / n, float(low), float(high), int(n), seeds)
 
 
-def share(flags: np.ndarray, *, level: float = 0.95, seeds: int = 1) -> Estimate:
+def share(flags: np.ndarray, *, seeds: int = 1) -> Estimate:
     """The share of True among ``flags`` (N,) with its Wilson interval."""
     flags = np.asarray(flags, dtype=bool)
-    return wilson(int(flags.sum()), len(flags), level=level, seeds=seeds)
+    return wilson(int(flags.sum()), len(flags), seeds=seeds)
 
 
-def with_wilson(
-    table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy", *, level: float = 0.95
-) -> pd.DataFrame:
+def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy") -> pd.DataFrame:
     """The table with three more columns: ``value``, the share of the counts ``correct`` in ``n``, and its Wilson
     interval, ``low`` and ``high``. A mean of counts over seeds is rounded for the interval; rows of n = 0 get NaN."""
     counts, sizes = table[correct].round(), table[n].where(table[n] > 0)
     if not counts[sizes.notna()].between(0, sizes[sizes.notna()]).all():
         raise ValueError(f"a share needs 0 <= {correct} <= {n}, and a row of the table has not")
-    low, high = proportion_confint(counts, sizes, alpha=1 - level, method="wilson")
+    low, high = proportion_confint(counts, sizes, alpha=1 - LEVEL, method="wilson")
     return table.assign(**{value: table[correct] / sizes, "low": low, "high": high})
 
 
-def t_interval(values: np.ndarray, *, n: int | None = None, level: float = 0.95, over: str = "trainings") -> Estimate:
+def t_interval(values: np.ndarray, *, n: int | None = None, over: str = "trainings") -> Estimate:
     """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
 
     values (S,); ``n`` the examples that each of them rests on (the number of values by default). With one value there
@@ -70,41 +69,28 @@ def t_interval(values: np.ndarray, *, n: int | None = None, level: float = 0.95,
     values = _sample(values, "values")
     mean, half = float(values.mean()), float("nan")
     if len(values) > 1:
-        half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+        half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), over)
 
 
 def bootstrap_interval(
-    values: np.ndarray,
-    statistic: Callable = np.mean,
-    *,
-    other: np.ndarray | None = None,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    values: np.ndarray, *, other: np.ndarray | None = None, resamples: int = 2000, seed: int = 0
 ) -> Estimate:
-    """``statistic(values)`` with its percentile bootstrap interval, or the difference from ``statistic(other)``.
+    """The mean of ``values`` with its percentile bootstrap interval, or how far it lies above the mean of ``other``.
 
-    values (N,), other (M,), resampled on their own; n is N + M. ``statistic`` takes an array and ``axis`` and reduces
-    that axis, as the numpy reductions do. For a paired difference give the differences as ``values``.
+    values (N,), other (M,), resampled on their own; n is N + M. For a paired difference give the differences as
+    ``values``.
     """
     generator = np.random.default_rng(seed)
-    values = _sample(values, "values")
-    value, draws, n = statistic(values, axis=0), _resampled(generator, statistic, resamples, values), len(values)
-    if other is not None:
-        other = _sample(other, "other")
-        value, n = value - statistic(other, axis=0), n + len(other)
-        draws = draws - _resampled(generator, statistic, resamples, other)
-    return percentile_interval(value, draws, n=n, level=level)
+    samples = [_sample(values, "values")] + ([] if other is None else [_sample(other, "other")])
+    first, *second = [(each.mean(), _resampled(generator, np.mean, resamples, each)) for each in samples]
+    value, draws = (one - other for one, other in zip(first, second[0], strict=True)) if second else first
+    return percentile_interval(value, draws, n=sum(map(len, samples)))
 
 
-def percentile_interval(
-    value: float, draws: np.ndarray, *, n: int, level: float = 0.95, seeds: int = 1, over: str = "pairs"
-) -> Estimate:
-    """``value`` with the middle ``level`` of its resampled twins ``draws`` (R,) as the interval."""
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}, it must lie between 0 and 1")
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+def percentile_interval(value: float, draws: np.ndarray, *, n: int, seeds: int = 1, over: str = "pairs") -> Estimate:
+    """``value`` with the middle 95 % of the resampled values ``draws`` (R,) as its interval."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Estimate(float(value), float(low), float(high), int(n), seeds, over)
 
 
@@ -149,22 +135,12 @@ def stars(p: float) -> str:
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
-def correlation(
-    x: np.ndarray,
-    y: np.ndarray,
-    *,
-    kind: str = "spearman",
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Estimate:
-    """Pearson or Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
+def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> Estimate:
+    """Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
 
-    x, y (N,). Spearman is Pearson of the average ranks, which are taken anew in every resample. A constant x or y has
+    x, y (N,). It is the correlation of the average ranks, which are taken anew in every resample. A constant x or y has
     no correlation: an error.
     """
-    if kind not in ("pearson", "spearman"):
-        raise ValueError(f"kind is {kind!r}: use 'pearson' or 'spearman'")
     x, y = _sample(x, "x"), _sample(y, "y")
     if len(x) != len(y):
         raise ValueError(f"x has {len(x)} values, y {len(y)}")
@@ -172,15 +148,14 @@ def correlation(
         raise ValueError("a constant has no correlation with anything")
 
     def statistic(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-        """Correlation along the last axis; NaN where a resample came out constant."""
-        if kind == "spearman":
-            a, b = stats.rankdata(a, axis=axis), stats.rankdata(b, axis=axis)
+        """NaN where a resample came out constant."""
+        a, b = stats.rankdata(a, axis=axis), stats.rankdata(b, axis=axis)
         a, b = a - a.mean(axis=axis, keepdims=True), b - b.mean(axis=axis, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             return (a * b).sum(axis=axis) / np.sqrt((a**2).sum(axis=axis) * (b**2).sum(axis=axis))
 
     draws = _resampled(np.random.default_rng(seed), statistic, resamples, x, y)
-    return percentile_interval(statistic(x[None], y[None], axis=1)[0], draws[np.isfinite(draws)], n=len(x), level=level)
+    return percentile_interval(statistic(x[None], y[None], axis=1)[0], draws[np.isfinite(draws)], n=len(x))
 
 
 def correlations(scores: pd.DataFrame, target: np.ndarray | pd.DataFrame, **options: object) -> pd.DataFrame:

@@ -77,9 +77,9 @@ def test_bootstrap_agrees_with_a_loop():
 
 def test_bootstrap_does_not_depend_on_the_block_size(monkeypatch):
     values = np.random.default_rng(1).normal(size=41)
-    whole = bootstrap_interval(values, np.median, resamples=301)
+    whole = bootstrap_interval(values, resamples=301)
     monkeypatch.setattr(inference, "CELLS", 41 * 7)
-    assert bootstrap_interval(values, np.median, resamples=301) == whole
+    assert bootstrap_interval(values, resamples=301) == whole
 
 
 def test_bootstrap_of_a_difference():
@@ -97,8 +97,6 @@ def test_bootstrap_edges():
     assert bootstrap_interval([3.0]) == (3.0, 3.0, 3.0, 1, 1, "pairs")
     with pytest.raises(ValueError, match="N > 0"):
         bootstrap_interval([])
-    with pytest.raises(ValueError, match="level"):
-        bootstrap_interval([1.0, 2.0], level=95)
 
 
 def test_bootstrap_covers_about_as_often_as_it_says():
@@ -165,16 +163,13 @@ def test_correlation_agrees_with_scipy_and_ignores_order():
     generator = np.random.default_rng(4)
     x = generator.integers(0, 8, 120).astype(float)
     y = x + generator.normal(scale=3, size=120)
-    spearman, pearson = correlation(x, y, resamples=300), correlation(x, y, kind="pearson", resamples=300)
+    spearman = correlation(x, y, resamples=300)
     assert spearman.value == pytest.approx(inference.stats.spearmanr(x, y).statistic)
-    assert pearson.value == pytest.approx(inference.stats.pearsonr(x, y).statistic)
     assert -1 <= spearman.low < spearman.value < spearman.high <= 1
     order = generator.permutation(120)
     assert correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
     with pytest.raises(ValueError, match="constant"):
         correlation(np.ones(5), np.arange(5))
-    with pytest.raises(ValueError, match="kendall"):
-        correlation(x, y, kind="kendall")
 
 
 def test_correlations_column_by_column_leave_constants_out():
