@@ -49,7 +49,9 @@ def main(pairs: int = 549_367) -> None:
     weights = resample_counts(pairs, groups=premise)
     drawn = table_12(resampled_statistics(table.matrix, labels, weights), table.names, NAMED, line=line)
     say(f"{len(drawn)} resamples of premises")
-    print(f"{'within' if peak_gb() <= AIM else 'ABOVE'} {AIM} GB; with shuffled labels {above.mean():.2%} above the line")
+    print(
+        f"{'within' if peak_gb() <= AIM else 'ABOVE'} {AIM} GB; with shuffled labels {above.mean():.2%} above the line"
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -32,7 +31,7 @@ from nli_lib.corpora.load.sources import load
 from nli_lib.corpora.suites import load_each
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import Words, tokenize
-from nli_lib.report.style import STYLE
+from nli_lib.report.style import drawing
 from nli_lib.select.zfilter import z_filter
 
 MEMORY_AIM = 12  # GB for five million pairs
@@ -89,15 +88,15 @@ def real_growth(premises: Words, hypotheses: Words) -> Callable[[int], float]:
 
 
 def plain(instances: list[list[str]], labels: list[int], order: list[int], k: int, batch_size: int) -> list[bool]:
-    """Algorithm 1 with dictionaries: z anew for every feature of Z before every batch."""
-    counts, keep, p0 = defaultdict(lambda: [0, 0, 0]), [False] * len(labels), 1 / 3
+    """Algorithm 1 with dictionaries: z anew for every feature of Z before every batch, ties exact."""
+    counts, keep = defaultdict(lambda: [0, 0, 0]), [False] * len(labels)
     for start in range(0, len(order), batch_size):
         ranked = [[], [], []]
         for feature, by_label in counts.items():
             n = sum(by_label)
-            error = math.sqrt(p0 * (1 - p0) / n)
             for label in range(3):
-                ranked[label].append((-(by_label[label] / n - p0) / error, -n, feature))
+                d = 3 * by_label[label] - n
+                ranked[label].append((-d * abs(d) / n, -n, feature))
         biased = [{feature for *_, feature in heapq.nsmallest(k, ranked[label])} for label in range(3)]
         accepted = [at for at in order[start : start + batch_size] if biased[labels[at]].isdisjoint(instances[at])]
         for at in accepted:
@@ -114,8 +113,7 @@ def peak_gb() -> float:
 def draw(costs: np.ndarray, path: str) -> None:
     """costs (sizes, 4): pairs, seconds for the features, seconds for the filter, peak memory in GB."""
     pairs, memory = costs[:, 0], costs[:, 3]
-    with plt.rc_context(STYLE):
-        figure, (time_axes, memory_axes) = plt.subplots(1, 2)
+    with drawing(1, 2) as (figure, (time_axes, memory_axes)):
         for column, name in ((1, "features"), (2, "filter")):
             time_axes.loglog(pairs, costs[:, column], "o-", label=name)
         time_axes.loglog(pairs, costs[0, 1] * pairs / pairs[0], ":", color="grey", label="in proportion to the pairs")
