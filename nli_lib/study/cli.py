@@ -205,7 +205,8 @@ def _look_at(request: Request, rows_a_class: int, what: str) -> None:
     if is_own_file(request.corpus):
         corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
         print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
-        print(*filter(None, [*corpus.warnings(), corpus.left_out]), sep="\n")
+        for sentence in corpus.warnings():
+            print(sentence)
         check_enough(corpus, rows_a_class, what)
 
 
