@@ -1,0 +1,43 @@
+"""The whole chapter that CONTRIBUTING.md shows runs as it stands there. Run alone: pytest tests/test_contributing.py"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from nli_lib.study.schedule import Request, run
+
+CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+
+
+def chapter():
+    """The notebook that the page shows in the percent format."""
+    text = re.search(r"```python\n(# %%.*?)```", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL)[1]
+    cells = []
+    for head, body in re.findall(r"^# %%(.*)\n((?:(?!# %%).*\n)*)", text, re.MULTILINE):
+        if "[markdown]" in head:
+            cells.append(new_markdown_cell(re.sub(r"^# ?", "", body, flags=re.MULTILINE)))
+        else:
+            tags = re.findall(r'"(\w+)"', head)
+            cells.append(new_code_cell(body, metadata={"tags": tags}))
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def test_it_is_ten_lines_of_code():
+    code = [cell.source.splitlines() for cell in chapter().cells if cell.cell_type == "code"]
+    lines = [line for cell in code for line in cell if line.strip()]
+    assert len(lines) == 10, lines
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.slow
+def test_it_runs_and_leaves_its_table(home):
+    nbformat.write(chapter(), home / "notebooks" / "03_length.ipynb")
+    (outcome,) = run([], Request())
+    assert (outcome.notebook, outcome.state) == ("03_length", "finished"), outcome.reason
+    lengths = pd.read_csv(home / "data" / "results" / "smoke" / "03_length.lengths.csv")
+    assert lengths["count"].sum() == 1200
