@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_jsonable_python
 
 from nli_lib.errors import UserError
 
@@ -105,5 +106,5 @@ class Dial:
         value = getattr(self._part, name)
         if isinstance(value, Part):
             return Dial(value, self._note, f"{self._section}{name}.")
-        self._note(f"{self._section}{name}", self._part.model_dump(mode="json")[name])
+        self._note(f"{self._section}{name}", to_jsonable_python(value))
         return value

@@ -77,23 +77,13 @@ class WatchedKernel(AsyncKernelManager):
 
 def oom_kills() -> int | None:
     """How many processes of our memory group the kernel has killed for memory; None where nothing counts them."""
-    try:
-        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    files = []
-    for line in groups:
-        _, controllers, path = line.split(":", 2)
-        inside = path.lstrip("/")
-        if controllers == "":
-            files += [Path("/sys/fs/cgroup", inside, "memory.events"), Path("/sys/fs/cgroup/memory.events")]
-        elif "memory" in controllers.split(","):
-            root = Path("/sys/fs/cgroup/memory")
-            files += [root / inside / "memory.oom_control", root / "memory.oom_control"]
-    for file in files:
-        with contextlib.suppress(OSError):
-            if match := re.search(r"^oom_kill (\d+)$", file.read_text(encoding="utf-8"), re.MULTILINE):
-                return int(match[1])
+    with contextlib.suppress(OSError):
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()]
+        groups = [path.lstrip("/") for _, controllers, path in lines if controllers in ("", "memory")]
+        folders = [Path(root, group) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory") for group in (*groups, "")]
+        files = [folder / name for folder in folders for name in ("memory.events", "memory.oom_control")]
+        counts = [re.search(r"(?m)^oom_kill (\d+)$", file.read_text()) for file in files if file.is_file()]
+        return next((int(count[1]) for count in counts if count), None)
     return None
 
 
@@ -103,11 +93,9 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
         return "killed", "the kernel died; its exit code is not known"
     if code >= 0:
         return "killed", f"the kernel ended by itself with exit code {code}"
-    if code == -signal.SIGKILL and before is not None and after is not None and after > before:
+    if code == -signal.SIGKILL and None not in (before, after) and after > before:
         return "out of memory", "the kernel was killed because the machine's memory was full"
-    with contextlib.suppress(ValueError):
-        return "killed", f"the kernel was killed by signal {-code} ({signal.Signals(-code).name})"
-    return "killed", f"the kernel was killed by signal {-code}"
+    return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 def uncounted(path: Path) -> list[int]:

@@ -1,8 +1,18 @@
 """The record of a notebook's run: what ran, with what, how it ended, and whether it still stands for the code at hand.
 
 One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. Only two hands write it: the
-notebook itself (`nli_lib.study`) and the runner that watches it (`nli_lib.study.schedule`). "finished" is never
+notebook itself (`nli_lib.study.notebook`) and the runner that watches it (`nli_lib.study.execute`). "finished" is never
 taken from papermill, which marks a notebook whose kernel died as completed.
+
+    notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
+    cells, roots, modules, defaults   the code that decides the numbers, see `standing.code_of`
+    dial, recipes                     keys of the dial and recipes that were read, with their values
+    corpora                           every corpus and suite that was read: digest, rows, rows left out, source
+    corpus_file                       digest of a user's own file
+    inputs, outputs                   digests of the tables of other notebooks that were read, of those written
+    gathered                          part -> the notebooks whose tables were gathered
+    declared                          digests of the files of the book that were read
+    confirmed                         see `standing.confirm`
 """
 
 from __future__ import annotations
@@ -15,7 +25,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from nli_lib import paths
@@ -32,40 +42,19 @@ DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", 
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
 
-class Manifest(TypedDict, total=False):
-    """What one file holds; a run that was cut short lacks the last of it."""
-
-    __pydantic_config__ = ConfigDict(extra="allow")
-
-    notebook: str
-    study: str
-    state: str
-    reason: str
-    pid: int | None
-    token: str | None
-    started: str
-    ended: str
-    seconds: float
-    device: str
-    seeds: list[int]
-    parameters: dict[str, object]
-    environment: dict[str, str]
-    cells: str | None  # digest of the measuring cells; for this and the next three see `standing.code_of`
-    roots: list[str]
-    modules: dict[str, str]
-    defaults: dict[str, object]
-    dial: dict[str, object]  # keys of the dial that were read, with their values
-    recipes: dict[str, dict[str, object]]  # recipes that were used
-    corpora: dict[str, dict[str, object]]  # every corpus and suite that was read: digest, rows, source
-    corpus_file: str | None  # digest of a user's own file
-    inputs: dict[str, str]  # digests of the tables of other notebooks that were read
-    gathered: dict[str, list[str]]  # part -> notebooks whose tables were gathered
-    declared: dict[str, str]  # digests of the files of the book that were read
-    outputs: dict[str, str]  # digests of the tables that were written
-    confirmed: list[dict[str, object]]  # see `standing.confirm`
-
-
-_MANIFEST = TypeAdapter(Manifest)
+# The types of a record's fields as far as others compute with them; a run that was cut short lacks the last of them.
+_MANIFEST = TypeAdapter(
+    with_config(ConfigDict(extra="allow"))(
+        TypedDict(
+            "Manifest",
+            {"notebook": str, "study": str, "state": str, "reason": str, "ended": str, "seconds": float, "seeds": list}
+            | dict.fromkeys(("roots", "confirmed"), list)
+            | dict.fromkeys(("parameters", "environment", "modules", "defaults", "dial", "recipes", "corpora"), dict)
+            | dict.fromkeys(("inputs", "gathered", "declared", "outputs"), dict),
+            total=False,
+        )
+    )
+)
 
 
 def study_name(scale: str, corpus: str | None) -> str:
@@ -85,7 +74,7 @@ def record_path(notebook: str, study: str) -> Path:
     return paths.RESULTS / study / f"{notebook}.json"
 
 
-def read(notebook: str, study: str) -> Manifest:
+def read(notebook: str, study: str) -> dict:
     """The stored record, or {"state": "never run"}; one that cannot be read says so in its state's reason."""
     path = record_path(notebook, study)
     unread = {"notebook": notebook, "study": study}
@@ -111,10 +100,10 @@ def alive(pid: int | None) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
     except PermissionError:
         return True
+    except ProcessLookupError:
+        return False
     return True
 
 

@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -36,13 +37,6 @@ from nli_lib.study.parameters import STANDARD, ParameterError, check, close
 
 HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
-OPTIONS = {
-    "SCALE": "--scale",
-    "CORPUS": "--corpus",
-    "SEEDS": "--seeds",
-    "DATA_DIR": "--data-dir",
-    "COLUMNS": "--columns",
-}
 
 _ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
 
@@ -98,7 +92,7 @@ def order() -> dict[str, list[str]]:
     except (yaml.YAMLError, ValidationError) as error:
         raise RunnerError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
-    names = [*(name for name in declared if name in present), *(name for name in present if name not in declared)]
+    names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
     waits = {}
     for name in names:
         after = declared.get(name) or []
@@ -127,14 +121,8 @@ def declared_parameters(notebook: Path) -> dict[str, object]:
     """Names and default values in the notebook's cell tagged `parameters`."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if "parameters" in cell.get("metadata", {}).get("tags", []):
-            tree = ast.parse("".join(cell["source"]))
-            found = {}
-            for node in tree.body:
-                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                    found[node.targets[0].id] = ast.literal_eval(node.value)
-                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-                    found[node.target.id] = ast.literal_eval(node.value)
-            return found
+            set_here = [node for node in ast.parse("".join(cell["source"])).body if isinstance(node, ast.Assign)]
+            return {node.targets[0].id: ast.literal_eval(node.value) for node in set_here}
     raise RunnerError(f"{notebook.name} has no cell tagged `parameters`")
 
 
@@ -142,8 +130,9 @@ def resolve(notebook: Path, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
     for name in request.others:
-        if name in OPTIONS:
-            raise ParameterError(f"-p {name}: use {OPTIONS[name]}, which also decides where the results go")
+        if name in STANDARD:
+            option = name.lower().replace("_", "-")
+            raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in declared:
             own = [name for name in declared if name not in STANDARD]
             has = f"it has {', '.join(own)}" if own else "it has none of its own"
@@ -196,8 +185,8 @@ class Running:
             parameters={key: value for key, value in given.items() if value is not None},
             limit=request.limit,
         )
-        self.study, self.token, self.clock, self.at = request.study, job.token, time.monotonic(), "starting"
-        self.errors = folder / f"{name}.worker.log"
+        self.study, self.token, self.clock, self.place = request.study, job.token, time.monotonic(), "starting"
+        self.log, self.errors = Path(job.log), folder / f"{name}.worker.log"
         limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         with self.errors.open("w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(
@@ -208,7 +197,14 @@ class Running:
     def _listen(self) -> None:
         for line in self.process.stdout:
             with contextlib.suppress(ValueError, KeyError):
-                self.at = json.loads(line)["at"]
+                self.place = json.loads(line)["at"]
+
+    @property
+    def at(self) -> str:
+        """The section that runs, and the last line that it printed: an epoch, a fold."""
+        printed = self.log.read_text(encoding="utf-8", errors="replace").split("\n") if self.log.is_file() else []
+        last = next((line for line in reversed(printed) if line.strip()), "")
+        return f"{self.place} {' '.join(last.split())}".strip()
 
     @property
     def seconds(self) -> float:
@@ -240,9 +236,6 @@ def _stopping(active: dict[str, Running]) -> Iterator[None]:
         print(f"\nstopped by {signal.Signals(number).name}; the same command continues", flush=True)
         sys.exit(128 + number)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -263,7 +256,7 @@ class Screen:
 
     def show(self, active: dict[str, Running]) -> None:
         """What runs now."""
-        lines = [f"{each.name} {clock(each.seconds)}: {each.at}" for each in active.values()]
+        lines = [f"{each.name} {timedelta(seconds=int(each.seconds))}: {each.at}" for each in active.values()]
         if self.rewrites:
             width = os.get_terminal_size().columns
             print("\r\033[K" + " | ".join(lines)[: width - 1], end="", flush=True)
@@ -271,14 +264,6 @@ class Screen:
             self.last = time.monotonic()
             for line in lines:
                 print(f"  ... {line}", flush=True)
-
-
-def clock(seconds: float) -> str:
-    """Time elapsed as a person reads it: 45 s, 3:20 min, 2:05 h."""
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60}:{minutes % 60:02d} h"
-    return f"{minutes}:{rest:02d} min" if minutes else f"{rest} s"
 
 
 def _start_or_skip(name: str, request: Request, threads: int, screen: Screen) -> Running | Outcome:

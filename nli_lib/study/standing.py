@@ -9,11 +9,15 @@ read, and the defaults of `RunSpec`; so a new key or field makes nothing stale.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
+
+from pydantic_core import to_jsonable_python
 
 from nli_lib import paths
 from nli_lib.spec import DEFAULTS
@@ -172,12 +176,11 @@ def _changes(what: str, then: Mapping, now: Mapping) -> list[str]:
 
 def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     """The values that keys of the dial ("limit", "wanli.compared") have at a scale; unknown keys are left out."""
-    values = read_scale(scale).model_dump(mode="json")
-    flat = {
-        **values,
-        **{f"{part}.{key}": v for part, each in values.items() if isinstance(each, dict) for key, v in each.items()},
-    }
-    return {key: flat[key] for key in keys if key in flat}
+    found = {}
+    for key in keys:
+        with contextlib.suppress(AttributeError):
+            found[key] = to_jsonable_python(attrgetter(key)(read_scale(scale)))
+    return found
 
 
 def _changed_code(record: Mapping) -> list[str]:
