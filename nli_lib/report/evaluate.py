@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, collapse, rules
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import share, t_interval, wilson
@@ -113,8 +113,10 @@ def slices(
 def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
     """The majority baseline: the accuracy of always giving a test set's own most frequent label.
 
-    Columns title, label, n, correct, accuracy, low, high.
+    Columns title, label, n, correct, accuracy, low, high. An empty suite is a `CorpusError` that says what to do.
     """
+    if not suite:
+        raise CorpusError("no evaluation set is at hand: name a folder that holds one in DATA_DIR (see data/README.md)")
     rows = []
     for title, corpus in suite.items():
         counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
@@ -147,4 +149,5 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
             | {"min": values.min(), "max": values.max(), "low": interval.low, "high": interval.high}
             | {"seeds": len(values), "spread": "t interval" if len(values) > 1 else "one seed"}
         )
-    return pd.DataFrame(rows)
+    columns = [*keys, "mean", "std", "min", "max", "low", "high", "seeds", "spread"]
+    return pd.DataFrame(rows, columns=columns)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.report.evaluate import (
     accuracy_row,
     across_seeds,
@@ -111,3 +111,14 @@ def test_models_that_have_not_learnt_say_so():
     assert not chance.learnt
     assert "35.0% [32.1%, 38.0%] of 1,000 labels" in chance.words and "34.0%" in chance.words
     assert "have not learnt the task" in chance.words
+
+
+def test_a_suite_of_which_nothing_is_at_hand_says_what_to_do():
+    with pytest.raises(CorpusError, match="name a folder that holds one in DATA_DIR"):
+        majority_table({})
+
+
+def test_no_row_over_seeds_is_an_empty_table_with_its_columns():
+    empty = across_seeds(pd.DataFrame(columns=["title", "seed", "accuracy"]))
+    assert len(empty) == 0
+    assert {"title", "mean", "low", "high"} <= set(empty)
