@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -10,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from nli_lib.report.style import COLOURS, INK, SERIES, WIDTH, styled
+from nli_lib.report.style import COLOURS, INK, SERIES, WIDTH, headline, styled
 
 MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4}
 
@@ -59,5 +58,5 @@ def boxes(
         handles, names = panels.flat[0].get_legend_handles_labels()
         panels.flat[0].get_legend().remove()
         figure.legend(handles, names, loc="outside lower center", ncols=max(1, len(names)))
-    figure.suptitle(textwrap.fill(title, 84), x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
+    headline(figure, title)
     return figure

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nli_lib.report.style import HALO, INK, TWIN, WIDTH, palette, styled
+from nli_lib.report.style import HALO, INK, SMALL, TWIN, WIDTH, palette, styled
 
 MARKERS = ("o", "s", "^", "v", "P", "X")
 TWIN_MARKERS = ("d", "*")
@@ -71,7 +71,7 @@ def interval_plot(
         draw("errorbar", at, values, fmt=marker, color=colours[name], label=name, **whiskers)
         for x, of in zip(at, values, strict=True) if upright else ():
             axes.annotate(f"{of:.3f}", (x, of), xytext=(9, 0), textcoords="offset points", va="center",
-                          fontsize=9, path_effects=HALO)  # fmt: skip
+                          fontsize=SMALL, path_effects=HALO)  # fmt: skip
         diamonds += [(x, paper[key, name]) for x, key in zip(at, part[y], strict=True) if (key, name) in (paper or {})]
     diamonds += [(place[key], of) for key, of in (paper or {}).items() if key in place]
     if isinstance(reference, Mapping):
@@ -88,7 +88,7 @@ def interval_plot(
     long, short = ("x", "y") if upright else ("y", "x")
     axes.set(**{f"{long}ticks": range(len(titles)), f"{long}ticklabels": titles, f"{short}label": xlabel or value})
     axes.set(xlim=(-0.5, len(titles) - 0.5)) if upright else axes.set(ylim=(len(titles) - 0.5, -0.5))
-    axes.set_title(textwrap.fill(title, 58))  # a longer line would widen the figure and make its text small
+    axes.set_title(textwrap.fill(title, 52))  # a longer line would widen the figure and make its text small
     axes.grid(axis=short)
     axes.tick_params(axis=long, length=0)
     handles, labels = axes.get_legend_handles_labels()
@@ -101,5 +101,5 @@ def _nothing(title: str) -> Figure:
     figure, axes = plt.subplots(figsize=(WIDTH, 1.2))
     axes.text(0.5, 0.5, "Nothing to show for this corpus.", ha="center", va="center")
     axes.set_axis_off()
-    axes.set_title(textwrap.fill(title, 58))
+    axes.set_title(textwrap.fill(title, 52))
     return figure

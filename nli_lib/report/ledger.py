@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from nli_lib.report.claims import VERDICTS
-from nli_lib.report.ledger_page import PAPERS, interval, quantity, region
-from nli_lib.report.style import COLOURS, INK, PALE, WIDTH, drawing, styled
+from nli_lib.report.ledger_page import PAPERS, interval, region
+from nli_lib.report.style import COLOURS, INK, PALE, SMALL, WIDTH, drawing, styled
 
 MARKERS = dict(zip(VERDICTS, "os^", strict=False))
 CONFIRMS = "#e4ecf2"
@@ -26,8 +26,8 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     are not testable are left out: they stand in the table.
     """
     tested = ledger[ledger["verdict"] != VERDICTS[3]].reset_index(drop=True)
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.3 + 0.64 * len(tested)))
-    axes.set(xticks=[], xlim=(-0.02, 2.32), ylim=(len(tested) - 0.4, -0.6), title=title)
+    figure, axes = plt.subplots(figsize=(WIDTH, 1.3 + 0.8 * len(tested)))
+    axes.set(xticks=[], xlim=(-0.02, 2.75), ylim=(len(tested) - 0.4, -0.6), title=title)
     axes.spines[["left", "bottom"]].set_visible(False)
     if tested.empty:
         axes.set(yticks=[], ylim=(1, -1))
@@ -44,15 +44,14 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
         axes.plot([low, high], [row, row], color=COLOURS[claim["verdict"]], lw=2.4, zorder=3)
         axes.plot(value, row, marker=MARKERS[claim["verdict"]], color=COLOURS[claim["verdict"]], ms=7.5, zorder=4)
         axes.plot(paper, row, marker="D", mfc="white", mec=INK, ms=6.5, zorder=5)
-        numbers = f"{claim['verdict']}: {' '.join(interval(claim))}\nwould confirm: {region(claim)}"
-        printed = "" if np.isnan(paper) else f"\nthe paper: {quantity(claim['paper_value'], claim['unit'])}"
-        axes.text(1.06, row, numbers + printed, va="center", fontsize=9)
-    axes.set_yticks(range(len(tested)), [textwrap.fill(claim, 38) for claim in tested["claim"]])
+        numbers = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"
+        axes.text(1.06, row, numbers, va="center", fontsize=SMALL)
+    axes.set_yticks(range(len(tested)), [textwrap.fill(claim, 30) for claim in tested["claim"]])
     axes.tick_params(axis="y", length=0)
     for verdict in VERDICTS[:3]:
         axes.plot([], [], marker=MARKERS[verdict], color=COLOURS[verdict], ms=7, lw=2.4, label=verdict)
     axes.plot([], [], marker="D", mfc="white", mec=INK, ls="", ms=6.5, label="the paper")
-    axes.fill_between([], [], color=CONFIRMS, label="would confirm")
+    axes.fill_between([], [], color=CONFIRMS, label="confirms")
     legend = {"loc": "outside lower center", "ncols": 5, "columnspacing": 1.1, "handlelength": 1.4}
     figure.legend(*axes.get_legend_handles_labels(), **legend)
     return figure
@@ -68,7 +67,7 @@ def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:
             colour = COLOURS.get(verdict, PALE)
             bars = axes.barh([PAPERS[key] for key in counts.index], number, left=start, color=colour, label=verdict)
             ink = "white" if verdict in COLOURS else INK
-            axes.bar_label(bars, [str(n) if n else "" for n in number], label_type="center", color=ink, fontsize=9)
+            axes.bar_label(bars, [str(n) if n else "" for n in number], label_type="center", color=ink, fontsize=SMALL)
             start += number.to_numpy()
         axes.invert_yaxis()
         axes.set(xlabel="claims", title=title)

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nli_lib.measure.artifacts import share_at_z, z_threshold
-from nli_lib.report.style import GREY, INK, PALE, SERIES, WIDTH, drawing, label_points, palette, styled
+from nli_lib.report.style import GREY, INK, PALE, SERIES, SMALL, WIDTH, drawing, headline, label_points, palette, styled
 
 
 @styled
@@ -66,7 +66,7 @@ def data_map(
     for x, y, name in ((0.93, 0.5, "ambiguous"), (0.45, 0.95, "easy to learn"), (0.3, 0.14, "hard to learn")):
         axes.text(x, y, name, transform=axes.transAxes, ha="right" if x > 0.5 else "center", va="center", bbox=box)
     bar = figure.colorbar(points, ax=axes, location="top", shrink=0.75, pad=0.01, aspect=34)
-    bar.set_label(f"correctness: share of {epochs} epochs", fontsize=9)
+    bar.set_label(f"correctness: share of {epochs} epochs", fontsize=SMALL)
     sides = {
         "variability": (v, np.linspace(0, 0.5, 26)),
         "confidence": (c, np.linspace(0, 1, 26)),
@@ -78,7 +78,7 @@ def data_map(
         side.set(xlabel=name, ylabel="pairs")
         side.yaxis.set_major_locator(mpl.ticker.MaxNLocator(3, integer=True))
         side.yaxis.set_major_formatter(mpl.ticker.EngFormatter(sep=""))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
+    headline(figure, title)
     return figure
 
 
@@ -136,7 +136,7 @@ def _curves(
         axes.plot(across[p <= 1], p[p <= 1], color="#666666", ls=":", lw=1)
         start = int(np.argmax(p <= 1))
         if p[start] <= 1 and across[start] < reach[1] / 1.5:
-            axes.text(across[start], 1.03, f"z = {z:g}", fontsize=9, color="#444444", ha="center", va="bottom")
+            axes.text(across[start], 1.03, f"z = {z:g}", fontsize=SMALL, color="#444444", ha="center", va="bottom")
     lines = []
     for number, dash, name in ((1, "--", f"α = {alpha:g}"), (max(1, tests), "-", f"α = {alpha:g}, Bonferroni")):
         p = share_at_z(across, z_threshold(alpha, number), p0)

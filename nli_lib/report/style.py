@@ -8,6 +8,7 @@ differ in lightness as well as in hue, so they can be told apart in greyscale an
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -18,7 +19,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-WIDTH = 7.0  # inches; with no text under 9 points a figure is still legible on a phone
+WIDTH, SMALL = 7.0, 11  # inches, and the smallest text in points: a figure is still legible on a phone
 INK, GREY, PALE = "#222222", "#8c8c8c", "#d9d9d9"
 # One colour for one thing in the whole book. Labels differ in hue, levels are greens, views violets.
 LABEL_COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48"}
@@ -42,11 +43,13 @@ STYLE = {
     "figure.constrained_layout.use": True,
     "savefig.dpi": 160,
     "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.titlesize": 11,
+    "font.size": 12,
+    "figure.titlesize": 12.5,
+    "figure.titleweight": "bold",
+    "axes.titlesize": 12.5,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
-    "axes.labelsize": 10,
+    "axes.labelsize": 12,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
@@ -54,11 +57,11 @@ STYLE = {
     "axes.spines.right": False,
     "axes.prop_cycle": mpl.cycler(color=SERIES),
     "axes.axisbelow": True,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
     "xtick.color": INK,
     "ytick.color": INK,
-    "legend.fontsize": 9,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
     "text.color": INK,
     "grid.color": "#e6e6e6",
@@ -80,6 +83,12 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
         return figure
 
     return inner
+
+
+def headline(figure: Figure, title: str) -> None:
+    """A title over all panels, in lines that do not widen the figure; none where it is ""."""
+    if title:
+        figure.suptitle(textwrap.fill(title, 66), x=0.01, ha="left")
 
 
 @contextmanager
@@ -105,7 +114,7 @@ def palette(names: Sequence[str]) -> dict[str, str]:
     return known | {name: SERIES[place % len(SERIES)] for place, name in enumerate(others)}
 
 
-def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str], *, size: float = 9) -> list:
+def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> list:
     """Write names beside points, first come first served; a name without room is left out.
 
     Returns the annotations that found room. The axes must have their limits and size already. (adjustText would place
@@ -114,7 +123,7 @@ def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequ
     renderer = axes.figure.canvas.get_renderer()
     frame, placed = axes.get_window_extent(renderer), []
     taken = [text.get_window_extent(renderer) for text in axes.texts]
-    look = {"textcoords": "offset points", "va": "center", "fontsize": size, "path_effects": HALO}
+    look = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "path_effects": HALO}
     heights = (10, 10, -10, -10, 20, 20, -20, -20)
     offsets = [(7, 0), (-7, 0), *zip((5, -5) * 4, heights, strict=True)]
     for px, py, name in zip(x, y, names, strict=True):
