@@ -125,6 +125,25 @@ def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def overall_accuracy(table: pd.DataFrame, keys: Sequence[str], weights: Mapping[str, float]) -> pd.DataFrame:
+    """One accuracy over the kinds of a stress test, summed up in three ways, for each setting of ``keys``.
+
+    table    one row a setting and kind: ``keys``, kind, n, correct; what stands after a colon in a kind is its variant
+    weights  kind, with dashes for blanks -> its share in the released test; kinds that the table lacks are left out
+
+    Columns: ``keys``, "by rows" (each row of the test counts the same), "plain mean" (each kind and variant does), "by
+    released shares" (each kind by its weight, as the difficulty paper's "overall" does).
+    """
+    table = table.assign(accuracy=table["correct"] / table["n"])
+    table["kind"] = table["kind"].str.split(":").str[0].str.replace(" ", "-")
+    settings = table.groupby(list(keys), sort=False)
+    kinds = table.groupby([*keys, "kind"], sort=False)[["correct", "n"]].sum().eval("correct / n").unstack()
+    known = pd.Series(weights).reindex(kinds.columns)
+    found = settings[["correct", "n"]].sum().eval("correct / n").to_frame("by rows")
+    found["plain mean"], found["by released shares"] = settings["accuracy"].mean(), kinds @ known / known.sum()
+    return found.reset_index()
+
+
 def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFrame:
     """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, low, high, seeds, spread.
 

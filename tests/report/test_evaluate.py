@@ -10,6 +10,7 @@ from nli_lib.report.evaluate import (
     across_seeds,
     correct_predictions,
     majority_table,
+    overall_accuracy,
     skill,
     slices,
     suite_table,
@@ -122,3 +123,18 @@ def test_no_row_over_seeds_is_an_empty_table_with_its_columns():
     empty = across_seeds(pd.DataFrame(columns=["title", "seed", "accuracy"]))
     assert len(empty) == 0
     assert {"title", "mean", "low", "high"} <= set(empty)
+
+
+def test_three_ways_to_sum_up_a_stress_test():
+    table = pd.DataFrame(
+        {
+            "subset": ["all"] * 3,
+            "kind": ["negation", "spelling: swap", "spelling: keyboard"],
+            "n": [10, 20, 70],
+            "correct": [10, 10, 0],
+        }
+    )
+    (row,) = overall_accuracy(table, ["subset"], {"negation": 0.1, "spelling": 0.3, "antonym": 0.6}).to_dict("records")
+    assert row["by rows"] == pytest.approx(20 / 100)
+    assert row["plain mean"] == pytest.approx((1 + 0.5 + 0) / 3)
+    assert row["by released shares"] == pytest.approx((0.1 * 1 + 0.3 * 10 / 90) / 0.4)
