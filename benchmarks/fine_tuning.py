@@ -2,6 +2,8 @@
 
     python benchmarks/fine_tuning.py                        # SNLI validation from NLI_DATA, or the planted corpus
     python benchmarks/fine_tuning.py --accuracy             # three seeds of both: does the speed cost accuracy?
+    python benchmarks/fine_tuning.py --parts                # what each part of `learn.fast` and the optimizer is worth
+    python benchmarks/fine_tuning.py --against FOLDER       # this checkout beside another one of the project
 
 All train the same model on the same rows with the same batch size, recipe and precision; a useful token is a word piece
 of an example, padding counts nothing. The Trainers, both with dynamic padding and fused AdamW:
@@ -13,17 +15,25 @@ One round runs each for `--steps` steps, a third of an epoch of SNLI's developme
 in its first forty or so a process still grows its memory, which costs as much as a fifth of a step. Ratios are taken
 within a round, so that what else the machine does strikes both sides. The share of the matrix rate compares the
 operations of useful tokens, each 6 * (weights of the layers that every token passes) + 12 * layers * width * length,
-with the fastest product we know of two matrices of 2048 x 2048 in the same precision (`learn.products`), timed in the
-same round.
+with the product of two matrices of 2048 x 2048 in the same precision, timed in the same round.
+
+`--parts` trains the whole loop and the loop without one part in turn, on the same batches, and gives the time without
+over the time with the part. `--against` hands the same rows to a process of each checkout, in turn. Where other
+processes want the cores too, `--clock cpu` with OMP_NUM_THREADS=1 counts this process's time alone, and many short
+rounds (`--rounds 9 --steps 10`) give a median that a busy minute does not move.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -33,10 +43,11 @@ from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, Trai
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load.sources import load
-from nli_lib.learn.fast.products import product
+from nli_lib.learn import encode, loop, optimizer
+from nli_lib.learn.fast import attention, dropout, layers, vocabulary
 from nli_lib.learn.fit import fit, train_epoch
-from nli_lib.learn.loop import Loop, pick_device
-from nli_lib.learn.model import load_classifier, load_tokenizer
+from nli_lib.learn.loop import Loop
+from nli_lib.learn.model import load_classifier, load_tokenizer, pick_device
 from nli_lib.learn.predict import predict
 from nli_lib.spec import RunSpec
 
@@ -143,7 +154,7 @@ def matrix_rate(precision: str, size: int = 2048, repeats: int = 12) -> float:
     for _ in range(repeats):
         _settle()
         started = time.perf_counter()
-        product(left, right.T)
+        left @ right.T
         _settle()
         seconds.append(time.perf_counter() - started)
     return 2 * size**3 / float(np.median(seconds[2:]))
@@ -212,18 +223,162 @@ def compare_speed(spec: RunSpec, corpus: Corpus, rounds: int, steps: int, worker
         print(f"{name:32}{''.join(shown)}")
 
 
+class PlainMask(dropout.Mask):
+    """A mask from PyTorch's own random numbers."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, rate: float, source: object):
+        self.bits = torch.empty(shape, dtype=dtype).bernoulli_(1 - rate)
+        self.threshold, self.scale = 0.5, 1 / (1 - rate)
+
+
+class PlainAdamW:
+    """PyTorch's fused AdamW on the model's own fp32 parameters, each clipped and stepped through by itself."""
+
+    def __init__(self, model: nn.Module, spec: RunSpec, steps: int, bf16: bool):
+        self.spec, self.steps, self.number = spec, steps, 0
+        decayed, trained = (
+            optimizer.decayed(model),
+            [each for each in model.named_parameters() if each[1].requires_grad],
+        )
+        groups = [
+            {"params": [each for name, each in trained if (name in decayed) == decay], "weight_decay": weight_decay}
+            for decay, weight_decay in ((True, spec.weight_decay), (False, 0.0))
+        ]
+        self.parameters = [each for _, each in trained]
+        self.adamw = torch.optim.AdamW(groups, lr=spec.learning_rate, fused=True)
+
+    def step(self) -> None:
+        for each in self.parameters:
+            each.grad = each.grad.to_dense() if each.grad.is_sparse else each.grad
+        nn.utils.clip_grad_norm_(self.parameters, self.spec.clip)
+        for group in self.adamw.param_groups:
+            group["lr"] = self.spec.learning_rate * optimizer.rate_factor(self.spec, self.number, self.steps)
+        self.adamw.step()
+        self.adamw.zero_grad()
+        self.number += 1
+
+
+def casting_forward(layer: layers.FusedLayer, hidden_states: torch.Tensor, attention_mask=None, *_, **__):
+    """A written-out layer whose weights are fp32 parameters, cast in every step as autocast would."""
+    modules = (layer.qkv, layer.out, layer.norm1, layer.up, layer.down, layer.norm2)
+    dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
+    kinds = (torch.float32 if isinstance(each, nn.LayerNorm) else dtype for each in modules)
+    weights = (part.to(kind) for each, kind in zip(modules, kinds, strict=True) for part in (each.weight, each.bias))
+    return layers._Layer.apply(hidden_states.float(), attention_mask, layer, *weights)
+
+
+def without(*changes: tuple[object, str, object]) -> contextlib.ExitStack:
+    """A context in which each (module, name) is replaced by something plain."""
+    stack = contextlib.ExitStack()
+    for where, name, plain in changes:
+        stack.enter_context(mock.patch.object(where, name, plain))
+    return stack
+
+
+NO_LAYERS = (layers, "install", lambda *_: [])
+CASTING = (layers.FusedLayer, "forward", casting_forward)
+PARTS = {
+    "vocabulary": [(vocabulary, "compact", lambda *_: (None, "whole"))],
+    "dropout": [(dropout, "Mask", PlainMask), (layers, "Mask", PlainMask), (attention, "Mask", PlainMask)],
+    "layers": [NO_LAYERS],
+    "layers: first token of the last": [(layers, "_only_first_token_counts", lambda *_: False)],
+    "layers and attention": [NO_LAYERS, (attention, "install", lambda *_: [])],
+    "optimizer: flat masters, bf16 copies": [(loop, "FlatAdamW", PlainAdamW), CASTING],
+    "optimizer: bf16 copies alone": [(optimizer, "only_in_linear_layers", lambda _: set()), CASTING],
+    "batches of nearly equal length": [(encode, "MEGABATCH", 1)],
+}
+
+
+def compare_parts(spec: RunSpec, corpus: Corpus, rounds: int, steps: int, clock: str) -> None:
+    """Time of a training step without one part over that of the whole loop, on the same batches, in turn."""
+    now = {"cpu": time.process_time, "wall": time.perf_counter}[clock]
+    ways = {"": [], **PARTS}
+    loops, seconds = {}, []
+    for name, changes in ways.items():
+        with without(*changes):
+            loops[name] = Loop(spec, corpus)
+    for number in range(rounds + 1):
+        took = {}
+        for name in np.roll(list(ways), number):
+            with without(*ways[name]):
+                batches = loops[name].start_epoch(number)[:steps]
+                tokens = sum(loops[name].lengths[rows].sum() for rows in batches)
+                started = now()
+                for rows in batches:
+                    loops[name].step(rows)
+                _settle()
+                took[name] = (now() - started) / tokens
+        seconds.append(took)
+    table = pd.DataFrame(seconds[1:])  # the first round makes room in memory
+    print(f"all parts: {1 / table[''].median():,.0f} useful tokens a second; {rounds} rounds of {steps} steps")
+    print(f"time without a part / with all\n{'':40}{'min':>8}{'median':>8}{'max':>8}")
+    for name in PARTS:
+        ratios = (table[name] / table[""]).quantile([0, 0.5, 1])
+        print(f"{name:40}" + "".join(f"{each:8.3f}" for each in ratios))
+
+
+WORKER = """
+import sys, time
+import pandas as pd
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.loop import Loop
+from nli_lib.spec import RunSpec
+table = pd.read_csv(sys.argv[1], keep_default_na=False)
+loop = Loop(RunSpec.model_validate_json(sys.argv[2]), Corpus(table, "rows", "train"))
+now = {"cpu": time.process_time, "wall": time.perf_counter}[sys.argv[4]]
+for line in sys.stdin:
+    batches = loop.start_epoch(int(line))[: int(sys.argv[3])]
+    started = now()
+    for rows in batches:
+        loss, _ = loop.step(rows)
+    float(loss)
+    print(sum(loop.lengths[rows].sum() for rows in batches) / (now() - started), flush=True)
+"""
+
+
+def compare_checkouts(spec: RunSpec, corpus: Corpus, rounds: int, steps: int, clock: str, other: Path) -> None:
+    """Useful tokens a second of this checkout's loop over those of another's, in turn, on the same rows."""
+    fields = {"model": spec.model, "precision": spec.precision, "learning_rate": spec.learning_rate, "corpus": "rows"}
+    settings = RunSpec(**fields).model_dump_json(include=set(fields))  # what both know
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        columns = ["uid", "premise", "hypothesis", "label", "corpus", "split"]
+        corpus.table[columns].to_csv(Path(folder) / "rows.csv", index=False)
+        command = [sys.executable, "-c", WORKER, str(Path(folder) / "rows.csv"), settings, str(steps), clock]
+        workers = {}
+        for name, checkout in (("this", Path(__file__).parents[1]), ("other", other)):
+            there = {**os.environ, "PYTHONPATH": str(checkout.resolve()), "NLI_HOME": folder}
+            workers[name] = stack.enter_context(
+                subprocess.Popen(
+                    command, env=there, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+                )
+            )
+        speeds = []
+        for number in range(rounds + 1):
+            row = {}
+            for name in ("this", "other") if number % 2 else ("other", "this"):
+                print(number, file=workers[name].stdin, flush=True)
+                row[name] = float(workers[name].stdout.readline())
+            speeds.append(row)
+        for worker in workers.values():
+            worker.stdin.close()
+    table = pd.DataFrame(speeds[1:])
+    low, middle, high = (table["this"] / table["other"]).quantile([0, 0.5, 1])
+    print(f"useful tokens a second: this {table['this'].median():,.0f}, {other} {table['other'].median():,.0f}")
+    print(f"this / other: median {middle:.3f} ({low:.3f} to {high:.3f}), {rounds} rounds of {steps} steps")
+
+
 def compare_accuracy(spec: RunSpec, corpus: Corpus, test: Corpus, seeds: int) -> None:
     """Train both with every seed, each from the same start, and score the same held-out rows."""
     rows, scores = Rows(corpus, spec), []
     for seed in range(seeds):
-        mine = spec.model_copy(update={"seed": seed})
+        seeded = spec.model_copy(update={"seed": seed})
         with tempfile.TemporaryDirectory() as folder:
-            run = trainer(mine, corpus, rows, folder, grouped=True, workers=0)
+            run = trainer(seeded, corpus, rows, folder, grouped=True, workers=0)
             run.train()
             run.save_model(folder)
             load_tokenizer(spec.model).save_pretrained(folder)
             theirs = predict(folder, test, precision=spec.precision)
-        ours = predict(fit(mine, corpus), test)
+        ours = predict(fit(seeded, corpus), test)
         scores.append([float((each.argmax(1) == test.labels).mean()) for each in (theirs, ours)])
         print(f"seed {seed}: Trainer {scores[-1][0]:.4f}, fit {scores[-1][1]:.4f}")
     mean, spread = np.mean(scores, 0), np.std(scores, 0, ddof=1) if seeds > 1 else np.full(2, np.nan)
@@ -248,6 +403,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout of this project")
+    parser.add_argument("--clock", default="wall", choices=("wall", "cpu"))
     given = parser.parse_args()
     name = "snli" if os.environ.get("NLI_DATA") else "planted"
     split = "validation" if name == "snli" else "train"
@@ -257,6 +415,10 @@ def main() -> None:
     print(f"{corpus}, {given.model}, {given.precision}, {pick_device()}, {torch.get_num_threads()} threads")
     if given.accuracy:
         compare_accuracy(spec, corpus, load(name, "test"), given.seeds)
+    elif given.parts:
+        compare_parts(spec, corpus, given.rounds, given.steps, given.clock)
+    elif given.against:
+        compare_checkouts(spec, corpus, given.rounds, given.steps, given.clock, given.against)
     else:
         compare_speed(spec, corpus, given.rounds, given.steps, given.workers)
 

@@ -11,6 +11,7 @@ import math
 
 import torch
 from torch import nn
+from torch.nn.utils import get_total_norm, parameters_to_vector, vector_to_parameters
 
 from nli_lib.spec import RunSpec
 
@@ -51,23 +52,17 @@ def decayed(model: nn.Module) -> set[str]:
 class _Group:
     """Parameters that share a decay, laid end to end in one fp32 master; those with a bf16 copy come first."""
 
-    def __init__(self, parameters: list[nn.Parameter], shadowed: set[nn.Parameter]):
-        self.parameters = sorted(parameters, key=lambda each: each not in shadowed)
-        device = self.parameters[0].device
+    def __init__(self, parameters: list[nn.Parameter], copied: set[nn.Parameter]):
+        self.parameters = sorted(parameters, key=lambda each: each not in copied)
+        copied = [each for each in self.parameters if each in copied]
         sizes = [each.numel() for each in self.parameters]
-        self.master = torch.cat([each.detach().float().flatten() for each in self.parameters])
+        self.master = parameters_to_vector(self.parameters).detach()
         self.master.grad = torch.zeros_like(self.master)
-        copied = sum(size for each, size in zip(self.parameters, sizes, strict=True) if each in shadowed)
-        self.shadow = torch.empty(copied, dtype=torch.bfloat16, device=device)
-        self.gradients = []
-        views = zip(self.parameters, self.master.split(sizes), self.master.grad.split(sizes), strict=True)
-        start = 0
-        for parameter, weight, gradient in views:
-            size = parameter.numel()
-            weight = self.shadow[start : start + size] if parameter in shadowed else weight
-            parameter.data = weight.view(parameter.shape)
-            self.gradients.append(gradient.view(parameter.shape))
-            start += size
+        self.copies = self.master.new_empty(sum(sizes[: len(copied)]), dtype=torch.bfloat16)
+        views = zip(self.master.grad.split(sizes), self.parameters, strict=True)
+        self.gradients = [gradient.view_as(parameter) for gradient, parameter in views]
+        self.release()
+        vector_to_parameters(self.copies, copied)
         self.refresh()
 
     def gather(self) -> None:
@@ -80,13 +75,11 @@ class _Group:
             parameter.grad = None
 
     def refresh(self) -> None:
-        self.shadow.copy_(self.master[: len(self.shadow)])
+        self.copies.copy_(self.master[: len(self.copies)])
 
     def release(self) -> None:
         """Give every parameter its fp32 master."""
-        sizes = [each.numel() for each in self.parameters]
-        for parameter, weight in zip(self.parameters, self.master.split(sizes), strict=True):
-            parameter.data = weight.view(parameter.shape)
+        vector_to_parameters(self.master, self.parameters)
 
 
 class FlatAdamW:
@@ -98,23 +91,19 @@ class FlatAdamW:
 
     def __init__(self, model: nn.Module, spec: RunSpec, steps: int, bf16: bool = False):
         self.spec, self.steps, self.step_number = spec, steps, 0
-        shadowed = only_in_linear_layers(model) if bf16 else set()
         self.decay_product = 1.0  # what a decayed weight that never had a gradient has been multiplied by
-        with_decay = decayed(model)
-        split = {True: [], False: []}
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                split[name in with_decay].append(parameter)
-        self.groups = {decay: _Group(each, shadowed) for decay, each in split.items() if each}
-        settings = [
-            {"params": [group.master], "weight_decay": spec.weight_decay if decay else 0.0}
-            for decay, group in self.groups.items()
-        ]
+        self.groups, settings = [], []
+        copied, names = only_in_linear_layers(model) if bf16 else set(), decayed(model)
+        trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
+        for decay, group in ((spec.weight_decay, trained.keys() & names), (0.0, trained.keys() - names)):
+            if group:
+                self.groups.append(_Group([each for name, each in trained.items() if name in group], copied))
+                settings.append({"params": [self.groups[-1].master], "weight_decay": decay})
         self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, betas=BETAS, eps=spec.epsilon, fused=True)
 
     def step(self) -> None:
         """One update from the gradients in the model's parameters, which are used up."""
-        for group in self.groups.values():
+        for group in self.groups:
             group.gather()
         self._clip()
         rate = self.spec.learning_rate * rate_factor(self.spec, self.step_number, self.steps)
@@ -123,15 +112,15 @@ class FlatAdamW:
         self.adamw.step()
         self.decay_product *= 1 - rate * self.spec.weight_decay
         self.step_number += 1
-        for group in self.groups.values():
+        for group in self.groups:
             group.refresh()
 
     def _clip(self) -> None:
         """Scale the whole gradient to norm `spec.clip` where it is longer."""
         if self.spec.clip is None:
             return
-        gradients = [group.master.grad for group in self.groups.values()]
-        norm = nn.utils.get_total_norm(gradients)
+        gradients = [group.master.grad for group in self.groups]
+        norm = get_total_norm(gradients)
         factor = self.spec.clip / (norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
         if norm.device.type == "cpu" and factor >= 1:
             return  # on a GPU the comparison would wait for the device; there the factor 1 is multiplied
@@ -140,15 +129,15 @@ class FlatAdamW:
 
     def release(self) -> None:
         """End the training: the model's parameters are the fp32 masters again."""
-        for group in self.groups.values():
+        for group in self.groups:
             group.release()
 
     def weights(self) -> dict:
         """All that the trained weights are, by reference."""
-        return {"masters": [group.master for group in self.groups.values()], "decay_product": self.decay_product}
+        return {"masters": [group.master for group in self.groups], "decay_product": self.decay_product}
 
     def load_weights(self, weights: dict) -> None:
-        for group, master in zip(self.groups.values(), weights["masters"], strict=True):
+        for group, master in zip(self.groups, weights["masters"], strict=True):
             group.master.copy_(master)
             group.refresh()
         self.decay_product = weights["decay_product"]

@@ -77,7 +77,7 @@ def test_bf16_copies_follow_fp32_masters(make_spec):
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.randn(5, 6)).float().square().sum().backward()
     flat.step()
-    assert flat.groups[True].master.dtype == torch.float32
-    torch.testing.assert_close(layer.weight.flatten(), flat.groups[True].master.bfloat16())
+    assert flat.groups[0].master.dtype == torch.float32
+    torch.testing.assert_close(layer.weight.flatten(), flat.groups[0].master.bfloat16())
     flat.release()
     assert layer.weight.dtype == torch.float32
