@@ -62,6 +62,10 @@ class Selection:
         keep = np.asarray(keep)
         return cls(keep, np.where(keep, kept, dropped).astype(object))
 
+    def overlap(self, other: Selection) -> float:
+        """Jaccard index of the kept examples, 0 to 1: those that both keep among those that either keeps."""
+        return float((self.keep & other.keep).sum() / (self.keep | other.keep).sum())
+
     def counts(self) -> pd.DataFrame:
         """Rows reason, kept, n: the kept first, then by falling count, ties by reason."""
         table = pd.DataFrame({"reason": self.reason.astype(str), "kept": self.keep})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,23 @@ class Filtered(Selection):
 
     hits: sparse.csr_array
     statistics: ZStatistics
+
+    def by_feature(self, names: ArrayLike, *, most: int = 20) -> pd.DataFrame:
+        """The features that rejected most pairs, those of most first: at most `most` rows.
+
+        Columns: feature (from ``names`` (V,)), pairs (how many it helped to reject), alone (those that no other feature
+        rejected), first (position of the first such pair, an example).
+        """
+        pairs = np.bincount(self.hits.indices, minlength=self.hits.shape[1])
+        single = self.hits.indptr[:-1][np.diff(self.hits.indptr) == 1]
+        alone = np.bincount(self.hits.indices[single], minlength=len(pairs))
+        best = np.argsort(-pairs, kind="stable")[:most]
+        best = best[pairs[best] > 0]
+        first = [self.hits[:, [at]].nonzero()[0][0] for at in best]
+        names = np.asarray(names, dtype=object)[best]
+        return pd.DataFrame(
+            {"feature": names, "pairs": pairs[best], "alone": alone[best], "first": np.array(first, int)}
+        )
 
 
 def z_filter(

@@ -107,3 +107,9 @@ def test_shapes_and_types_are_checked():
     with pytest.raises(ValueError, match="labels have shape"):
         Selection.all(3).random_twin(np.zeros(2))
     assert Selection.all(0).size == 0
+
+
+def test_overlap_is_the_share_of_what_both_keep():
+    first, second = (Selection.where(np.array(keep, bool), dropped="no") for keep in ([1, 1, 1, 0], [0, 1, 1, 1]))
+    assert first.overlap(second) == second.overlap(first) == 0.5
+    assert first.overlap(first) == 1

@@ -249,3 +249,18 @@ def test_the_planted_words_stand_out_before_and_not_after():
     twin = found.random_twin(corpus.labels)
     assert above(np.ones(len(corpus), bool)) == len(words) == 15
     assert above(found.keep) == 0 < above(twin.keep)  # the fall is not that of the size alone
+
+
+def test_rejections_are_counted_by_feature(planted):
+    matrix, labels = planted
+    names = [f"word {at}" for at in range(matrix.shape[1])]
+    found = z_filter(matrix, labels, names=names, k=5)
+    rows = found.by_feature(names, most=1000)
+    held = {at: set(reason.split("; ")) for at, reason in enumerate(found.reason) if not found.keep[at]}
+    for row in rows.itertuples():
+        owners = [at for at, named in held.items() if row.feature in named]
+        assert (row.pairs, row.first) == (len(owners), owners[0])
+        assert row.alone == sum(len(held[at]) == 1 for at in owners)
+    assert len(rows) == len(set().union(*held.values()))
+    assert list(rows["pairs"]) == sorted(rows["pairs"], reverse=True)
+    assert found.by_feature(names, most=2)["feature"].tolist() == rows["feature"].tolist()[:2]
