@@ -170,3 +170,18 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
         )
     columns = [*keys, "mean", "std", "min", "max", "low", "high", "seeds", "spread"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def seed_gains(table: pd.DataFrame, one: str, others: Sequence[str], *, value: str = "accuracy") -> pd.DataFrame:
+    """``value`` under the condition ``one`` minus that under each of ``others``, within every seed.
+
+    table: title, condition, seed, ``value``. Columns: title, other, and the fields of `t_interval` over the seeds that
+    both have; no row where either condition is missing.
+    """
+    wide = table.pivot(index=["title", "seed"], columns="condition", values=value)
+    rows = []
+    for other in others if one in wide else ():
+        for title in table["title"].unique() if other in wide else ():
+            gain = (wide.loc[title, one] - wide.loc[title, other]).dropna()
+            rows += [{"title": title, "other": other, **t_interval(gain)._asdict()}] if len(gain) else []
+    return pd.DataFrame(rows, columns=["title", "other", *Estimate._fields])

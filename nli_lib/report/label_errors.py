@@ -17,6 +17,7 @@ from nli_lib.report.inference import percentile_interval, t_interval, with_wilso
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
 TWIN = "random twin: any entailment"
+MODEL_ONE = {"pruned P1G0 above the threshold": "Model 1", "random twin of P1G0 above the threshold": "random twin"}
 NONE = 6.0  # stands for "no threshold" where a number is needed
 
 

@@ -67,6 +67,12 @@ class Difficulty(Part):
     released_stress: bool = Field(description="whether the released files of the stress test are used too")
 
 
+class Planted(Part):
+    pairs: int = Field(description="pairs of each planted corpus whose truth the scores are asked for")
+    folds: int
+    cleaned: int | None = Field(description="planted corpora that are cross-scored; None takes all")
+
+
 class Scale(Part):
     """One setting of the dial: which corpus, how much of it, which encoder, how many seeds; then a section a part."""
 
@@ -83,6 +89,7 @@ class Scale(Part):
     zfilter: Zfilter
     consensus: Consensus
     difficulty: Difficulty
+    planted: Planted
 
 
 @functools.lru_cache

@@ -11,6 +11,7 @@ from nli_lib.report.evaluate import (
     correct_predictions,
     majority_table,
     overall_accuracy,
+    seed_gains,
     skill,
     slices,
     suite_table,
@@ -138,3 +139,13 @@ def test_three_ways_to_sum_up_a_stress_test():
     assert row["by rows"] == pytest.approx(20 / 100)
     assert row["plain mean"] == pytest.approx((1 + 0.5 + 0) / 3)
     assert row["by released shares"] == pytest.approx((0.1 * 1 + 0.3 * 10 / 90) / 0.4)
+
+
+def test_gains_are_taken_within_a_seed():
+    rows = [("gold", "one", 0, 0.8), ("gold", "one", 1, 0.7), ("gold", "two", 0, 0.7), ("gold", "two", 1, 0.62)]
+    table = pd.DataFrame(rows, columns=["title", "condition", "seed", "accuracy"])
+    gains = seed_gains(table, "one", ["two", "three"])
+    assert gains["other"].tolist() == ["two"]
+    assert gains["value"].item() == pytest.approx(0.09) and gains["seeds"].item() == 2
+    assert gains["low"].item() < 0.09 < gains["high"].item()
+    assert seed_gains(table, "none", ["two"]).empty

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
@@ -95,6 +95,31 @@ def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) ->
     """
     clean = {"flips": 0.0, "ambiguous": 0.0} if split in ("test", "challenge") else {}
     return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
+
+
+def planted_truths(corpus: Corpus) -> dict[str, Mask]:
+    """What was planted in the pairs of a planted corpus, by name, each (N,)."""
+    columns = corpus.table
+    return {
+        "flipped label": columns["flipped"].to_numpy(dtype=bool),
+        "ambiguous pair": columns["ambiguous"].to_numpy(dtype=bool),
+        "giveaway word or phrase": columns["planted"].str.contains("word|giveaway").to_numpy(dtype=bool),
+        "copied words": columns["planted"].str.contains("overlap").to_numpy(dtype=bool) & (corpus.labels == E),
+    }
+
+
+def planted_ngrams(label: int) -> set[str]:
+    """Names of the features (`measure.artifacts.features`) that the planted words and the phrase of a label make."""
+    phrases = [phrase.split() for phrase in (*ARTIFACT_WORDS[label], GIVEAWAYS[label])]
+    grams = [" ".join(words[at : at + n]) for words in phrases for n in (1, 2) for at in range(len(words) - n + 1)]
+    return {f"{gram}@hypothesis" for gram in grams}
+
+
+def planted_words(names: ArrayLike) -> pd.DataFrame:
+    """Where the planted words stand among feature names: label and column, one row for each word that occurs."""
+    place = {name: at for at, name in enumerate(np.asarray(names))}
+    rows = [(label, place.get(f"{word}@hypothesis")) for label, words in ARTIFACT_WORDS.items() for word in words]
+    return pd.DataFrame(rows, columns=["label", "column"]).dropna().astype(int)
 
 
 def _check(n: int, split: str, shares: dict[str, float]) -> None:
