@@ -58,8 +58,9 @@ def interactive_map(
     shown.update_traces(marker={"size": 6, "opacity": 0.7}, hovertemplate="%{customdata[0]}<extra></extra>")
     return shown.update_layout(
         hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
+        coloraxis_colorbar={"orientation": "h", "y": 1, "yanchor": "bottom", "thickness": 10, "title": {"side": "top"}},
         legend={"orientation": "h", "y": -0.2, "title": ""},
-        margin={"l": 50, "r": 10, "t": 50 if title else 20, "b": 40},
+        margin={"l": 50, "r": 10, "t": 80 if title else 60, "b": 40},
     )
 
 
@@ -69,7 +70,7 @@ def data_map(points: pd.DataFrame, *, epochs: int, title: str = "") -> Figure:
     points: position, variability, confidence, correctness, label, premise, hypothesis; texts may be missing.
     """
     scores = ("confidence", "variability", "correctness")
-    names = {"correctness": f"correctness,<br>share of<br>{epochs} epochs"}
+    names = {"correctness": f"correctness: share of {epochs} epochs"}
     ranges = {"range_x": (-0.01, 0.51), "range_y": (-0.02, 1.04)}
     hover = (*SAMPLE, *scores, "position")
     return interactive_map(

@@ -24,7 +24,7 @@ PAPERS = {
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
 COUNTED = dict(
-    zip(VERDICTS, ("held", "did not hold", "are inconclusive", "could not be tested at this scale"), strict=True)
+    zip(VERDICTS, ("held", "did not hold", "inconclusive", "could not be tested at this scale"), strict=True)
 )
 SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
 COLUMNS = ("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter")
@@ -78,7 +78,7 @@ def verdict_sentence(row: pd.Series) -> str:
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 are inconclusive"."""
+    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
     counts = table["verdict"].value_counts()
     return ", ".join(f"{counts[verdict]} {words}" for verdict, words in COUNTED.items() if verdict in counts)
 

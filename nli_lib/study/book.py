@@ -287,7 +287,7 @@ def build(request: Request, book: Site | None = None) -> Path:
     problems = [problem for _, _, problem in done if problem]
     _plotly(book)
     _write(folder / "status.md", status_page(names, request))
-    _write(folder / "words.json", json.dumps(words.words(names, folder, request.study), indent=1, ensure_ascii=False))
+    _write(folder / "words.json", json.dumps(words.words(folder, request.study), indent=1, ensure_ascii=False))
     announcement = folder / "announcement.html"
     if request.scale == "smoke":
         _write(announcement, SMOKE_LABEL.capitalize())

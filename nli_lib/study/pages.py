@@ -57,6 +57,11 @@ def answer(notebook: NotebookNode) -> str:
     return "\n\n".join("".join(text).strip() for text in texts)
 
 
+def _says(cell: NotebookNode) -> bool:
+    """Whether a cell of a page shows a sentence of the answer."""
+    return "answer" in tagged(cell) and "text/markdown" in cell.outputs[0].get("data", {})
+
+
 def _interactive(figure: dict) -> str:
     """A plotly figure as HTML that draws itself with the shared script. No text in it can end the script element."""
     parts = [figure.get(part, {}) for part in ("data", "layout", "config")]
@@ -79,7 +84,8 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
             output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
         elif any(kind.startswith("image/") for kind in data):
             about = caption(cell) or f"Figure in the section {heading!r}"
-            settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about}}
+            # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
+            settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about, "width": "100%"}}
         tags = sorted({"remove-input"} | tagged(cell) & {"answer"})
         # the code is taken out of the page; a cell without any would be left out with its output
         cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))
@@ -126,6 +132,7 @@ def page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), f
             answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
             section.shown = []
     title, _, question = first.source.partition("\n")
+    answers.sort(key=lambda cell: not _says(cell))  # sentences first, then figures
     cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
     home = next((s for s in sections if HOW.match(s.heading)), None)
     home = home or next((s for s in sections if s.measures), sections[-1])

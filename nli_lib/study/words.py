@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,12 +54,13 @@ def _claims(study: str) -> dict[str, str]:
     return found
 
 
-def words(names: Iterable[str], chapters: Path, study: str) -> dict[str, str]:
+def words(chapters: Path, study: str) -> dict[str, str]:
     """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
-    found = {f"answer {path.stem}": "" for path in paths.NOTEBOOKS.glob("*.ipynb")} | _claims(study)
-    for name in names:
+    found = _claims(study)
+    for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
-        found[f"answer {name}"] = pages.answer(nbformat.read(path, as_version=4)) if path.is_file() else ""
+        answer = pages.answer(nbformat.read(path, as_version=4)) if path.is_file() else ""
+        found |= {f"answer {name}": answer, f"headline {name}": answer.partition("\n")[0].removeprefix("- ")}
     for name, picture in figures(chapters).items():
         file = chapters / "figures" / f"{name}.png"
         if not file.is_file() or file.read_bytes() != picture.image:

@@ -37,6 +37,9 @@ def lab(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    tracker = tmp_path / "settings" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text('{"windowingMode": "none"}')  # every cell is in the page, seen or not
     token, home = secrets.token_hex(16), str(tmp_path)
     words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     words += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home}", *QUIET]
