@@ -176,3 +176,13 @@ def test_the_label_order_is_the_librarys():
     assert set(said_so.label) == {E, N}
     hoped = both[both.premise.str.contains("hoped to")]
     assert (hoped.label == N).all()
+
+
+def test_what_was_planted_can_be_asked_for_by_name():
+    corpus = planted.make_split("train", 300, seed=2)
+    truths = planted.planted_truths(corpus)
+    assert {len(mask) for mask in truths.values()} == {300}
+    assert truths["flipped label"].sum() == corpus.table["flipped"].sum() > 0
+    assert {"indeed@hypothesis", "it is@hypothesis"} <= planted.planted_ngrams(0)
+    words = planted.planted_words(["x@premise", "indeed@hypothesis", "however@hypothesis"])
+    assert words.to_numpy().tolist() == [[0, 1], [2, 2]]
