@@ -1,6 +1,6 @@
 """An encoder of another family for machines without a hub: the lower layers of a language model that a package ships.
 
-SmolLM2-135M reads from left to right, was trained to foretell the next word, and has byte-level word pieces, rotary
+SmolLM2-135M reads from left to right, was trained to predict the next word, and has byte-level word pieces, rotary
 positions and gated layers; the MiniLM beside it is a BERT, distilled and then tuned on sentence pairs. They share
 neither text, nor tokenizer, nor objective, nor a single weight.
 """
