@@ -138,9 +138,7 @@ class Study:
             training = name == self.corpus_name and split == self.train_split
             limit = self.dial.limit if training else self.dial.suite_limit
         columns = self.params["COLUMNS"] if name == self.corpus_name else None
-        corpus = sources.load(name, split, data_dir=self.data_dir, limit=limit, columns=columns)
-        self.log_corpus(corpus)
-        return corpus
+        return sources.load(name, split, data_dir=self.data_dir, limit=limit, columns=columns)
 
     def test(self) -> Corpus:
         """The study's test set. A user's file has none, so what needs one raises `StudyError`."""
@@ -159,8 +157,6 @@ class Study:
         self._rests_on("nli_lib.corpora.suites")
         load = suites.load_suite if isinstance(sets, str) else suites.load_each
         loaded, missing = load(sets, self.data_dir, limit)
-        for corpus in loaded.values():
-            self.log_corpus(corpus)
         self._missing |= missing
         self.save(_frame(self._missing.items(), columns=["corpus", "reason"]), "missing")
         return loaded
@@ -170,7 +166,7 @@ class Study:
         return self.table("missing")["corpus"].tolist()
 
     def log_corpus(self, corpus: Corpus) -> None:
-        """Write a corpus that was loaded by other means into the record: digest, rows, rows left out, source."""
+        """Write a corpus into the record: digest, rows, rows left out, source. What is loaded is written by itself."""
         entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
         entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
         title = f"{corpus.name} {corpus.split}"
@@ -357,6 +353,9 @@ class Study:
             **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
         }
         records.write(self._record)
+        from nli_lib.corpora.load import sources
+
+        sources.OBSERVERS[:] = [self.log_corpus]
 
     def finish(self) -> None:
         """The last line of a notebook: write what was done into the record and say it."""

@@ -298,7 +298,13 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
 
 
 def _equal(one: Path | None, other: Path | None) -> bool:
-    return None not in (one, other) and one.read_bytes() == other.read_bytes()
+    """Whether two tables are equal byte by byte, but for the column `over` that claims have now and had not once."""
+    if None in (one, other) or one.read_bytes() == other.read_bytes():
+        return None not in (one, other)
+    from nli_lib.study.tables import read_table
+
+    tables = [read_table(path) for path in (one, other)]
+    return tables[0].equals(tables[1].drop(columns="over", errors="ignore"))
 
 
 def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:

@@ -212,6 +212,15 @@ def test_a_users_file_is_no_evidence_whatever_its_name(home):
     assert study.table("claims")["corpora"].tolist() == ["own file", "own file;wanli", "own file"]
 
 
+def test_every_corpus_that_is_read_stands_in_the_record(home):
+    from nli_lib.corpora.suites import load_suite
+
+    study = started()
+    load_suite("planted", limit=20)  # not by a method of the study
+    study.finish()
+    assert set(records.read("10_try", "smoke")["corpora"]) == {"planted test", "planted challenge"}
+
+
 def test_what_is_not_at_hand_stands_in_a_table(home):
     study = started()
     loaded = study.load_each({"Planted": ("planted", "test"), "Lost": ("snli", "nowhere")}, limit=20)

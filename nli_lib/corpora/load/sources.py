@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +19,8 @@ from nli_lib.corpora.load.rows import Rows, build
 PLANTED, PLANTED_SIZE = "planted", 2_000
 # File names that say nothing about the corpus count only in a folder that bears its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
+# Called with every corpus that `load` returns: a study writes them into its record.
+OBSERVERS: list[Callable[[Corpus], None]] = []
 
 
 def load(
@@ -55,7 +57,7 @@ def load(
     if known == PLANTED:
         from nli_lib.corpora import planted
 
-        return planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
+        return _told(planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed))
     folder = data_folder(data_dir)
     if known not in SOURCES:
         corpus = _own_file(str(name), split, folder, columns)
@@ -65,7 +67,13 @@ def load(
         source = SOURCES[known]
         options = {"orientation": orientation} if known == "fever" else {}
         corpus = _official(known, source, _split_name(known, source, split), folder, options)
-    return corpus if limit is None else sample(corpus, int(limit), seed)
+    return _told(corpus if limit is None else sample(corpus, int(limit), seed))
+
+
+def _told(corpus: Corpus) -> Corpus:
+    for observe in OBSERVERS:
+        observe(corpus)
+    return corpus
 
 
 def in_memory(
