@@ -50,7 +50,7 @@ check: .venv/.base
 	@$(STUDY) check $(DIAL)
 
 clean:
-	rm -rf .venv data/runs data/results/smoke book/chapters book/_build .pytest_cache .ruff_cache .hypothesis .snakemake
+	rm -rf .venv data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
 	find nli_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stages of .venv, each with a stamp: base (the book), study (torch and models), test, lab.

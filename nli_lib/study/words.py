@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
         answer = pages.answer(nbformat.read(path, as_version=4)) if path.is_file() else ""
-        found |= {f"answer {name}": answer, f"headline {name}": answer.partition("\n")[0].removeprefix("- ")}
+        found |= {f"answer {name}": answer, f"headline {name}": re.split(r"\n\n|\n- ", answer.removeprefix("- "))[0]}
     for name, picture in figures(chapters).items():
         file = chapters / "figures" / f"{name}.png"
         if not file.is_file() or file.read_bytes() != picture.image:

@@ -1,0 +1,75 @@
+"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger_page.py"""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from nli_lib.report.claims import VERDICTS
+from nli_lib.report.ledger_page import ledger_table, quantity, region, verdict_counts, verdict_sentence
+
+
+def claims(**changes):
+    """A ledger of two claims: one held, one not testable."""
+    held = {
+        "id": "wanli-one", "paper": "wanli", "where": "Table 1", "claim": "Half is more.", "notebook": "10_data_map",
+        "statistic": "A share of pairs.", "unit": "share", "reference": "SNLI's five annotators", "region_low": 0.5,
+        "region_high": math.inf, "paper_value": "0.58", "value": 0.62, "low": 0.55, "high": 0.7, "n": 1514, "seeds": 3,
+        "verdict": VERDICTS[0], "reason": "the interval lies inside",
+    }  # fmt: skip
+    empty = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0}
+    other = {**held, **empty, "id": "zfilter-two", "paper": "zfilter", "verdict": VERDICTS[3], "reason": "not recorded"}
+    return pd.DataFrame([held | changes, other])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.2878, "share", "28.8%"),
+        (0.5436, "accuracy", "54.4%"),
+        (-0.0667, "difference of accuracy", "-6.7 points"),
+        (0.0192, "accuracy a fold", "+1.9 points"),
+        (0.19458, "Spearman correlation", "0.195"),
+        ("several (picture)", "share", "several (picture)"),
+        (math.nan, "share", "–"),
+    ],
+)
+def test_numbers_are_said_in_their_unit(value, unit, said):
+    assert quantity(value, unit) == said
+
+
+def test_a_region_is_said_in_the_unit_of_its_numbers():
+    assert region(claims().iloc[0]) == "above 50%"
+    both = pd.Series({"region_low": -0.1, "region_high": 0.1, "unit": "difference of accuracy"})
+    assert region(both) == "between -10 points and 10 points"
+    below = pd.Series({"region_low": -math.inf, "region_high": 2, "unit": "ratio"})
+    assert region(below) == "below 2"
+
+
+def test_a_claim_never_stands_without_its_verdict():
+    held, untested = (verdict_sentence(row) for _, row in claims().iterrows())
+    assert held == (
+        "✓ **Held:** Half is more. (share: 62.0% [55.0%, 70.0%]; would confirm: above 50%; the paper: 58.0%)"
+    )
+    assert untested == "– **Not testable at this scale** (not recorded): Half is more."
+    assert verdict_counts(claims()) == "1 held, 1 could not be tested at this scale"
+
+
+def test_the_table_groups_by_paper_and_says_who_judged():
+    html = ledger_table(claims()).data
+    assert re.findall(r'<tbody data-paper="([^"]+)">', html) == ["WANLI", "Debiased generation"]
+    assert html.count("<tr data-verdict=") == 2
+    assert "SNLI&#x27;s five annotators" in html
+    assert 'href="10_data_map.html"' in html
+    assert "1,514 examples" in html
+    assert "http" not in html, "no network"
+
+
+def test_text_of_a_claim_is_text():
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    texts = dict.fromkeys(("claim", "where", "statistic", "reference", "paper_value", "notebook", "id"), hostile)
+    html = ledger_table(claims(**texts)).data
+    assert "<img" not in html
+    assert html.count("<script>") == 1
+    assert "alert(1)" in html
