@@ -45,7 +45,8 @@ def main():
     name, split = ("snli", "validation") if os.environ.get("NLI_DATA") else ("planted", "train")
     corpus = load(name, split, limit=asked.pairs)
     fold = folds(corpus.labels, groups=corpus.premise, count=asked.folds)
-    recipe = {**recipes()["consensus"], "epochs": asked.epochs, "corpus": name, "split": split, "model": "minilm", "learning_rate": 1e-4}
+    place = {"corpus": name, "split": split, "model": "minilm", "learning_rate": 1e-4}
+    recipe = {**recipes()["consensus"], "epochs": asked.epochs, **place}
     seconds = {"one training": []} | {f"{asked.folds} folds, {jobs} at a time": [] for jobs in asked.jobs}
     for seed in range(asked.rounds):
         spec = RunSpec(**recipe, seed=seed)
