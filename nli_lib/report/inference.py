@@ -73,6 +73,15 @@ def t_interval(values: np.ndarray, *, n: int | None = None, over: str = "trainin
     return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), over)
 
 
+def mean_and_range(values: np.ndarray, *, n: int, over: str) -> Estimate:
+    """Mean of a few values with the smallest and the largest as low and high: of orders of a filter, or of labels.
+
+    values (S,); ``n`` the examples that each rests on. A range, not a confidence interval.
+    """
+    values = _sample(values, "values")
+    return Estimate(float(values.mean()), float(values.min()), float(values.max()), int(n), over=over)
+
+
 def bootstrap_interval(
     values: np.ndarray, *, other: np.ndarray | None = None, resamples: int = 2000, seed: int = 0
 ) -> Estimate:

@@ -144,6 +144,29 @@ def _curves(
     return lines
 
 
+@styled
+def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
+    """The highest z of each label by rank, one panel a label: all pairs, a random twin, and what a filter keeps.
+
+    ``tops``: label, rank, z, pairs ("before", "random twin" or "after") and line, the z of significance (dotted), as
+    `report.filtered.strongest` makes it.
+    """
+    labels, names = tops["label"].unique(), {"before": "all pairs", "random twin": "random twin", "after": "kept"}
+    figure, panels = plt.subplots(1, len(labels), figsize=(WIDTH, 3.1), sharey=True, squeeze=False)
+    for axes, label in zip(panels[0], labels, strict=True):
+        colours = {**palette(["random twin"]), "before": INK, "after": palette(labels)[label]}
+        for name, told in names.items():
+            part = tops[(tops["label"] == label) & (tops["pairs"] == name)]
+            look = {"color": colours[name], "lw": 2.2 if name == "after" else 1.2}
+            axes.plot(part["rank"], part["z"], "--" if name == "random twin" else "-", label=told, **look)
+        axes.axhline(tops["line"].max(), ls=":", color=INK, lw=0.9)
+        axes.set(title=str(label), xlabel="rank", ylim=(0, None))
+    panels[0, 0].set_ylabel("z")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold") if title else None
+    return figure
+
+
 def similarity_densities(table: pd.DataFrame) -> Figure:
     """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (WANLI, Figure 4).
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.measure.artifacts import features, highest_z, z_statistics
 from nli_lib.measure.check import class_count
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.select.zfilter import z_filter
 
 Way = Literal["z-aug", "par-z", "seq-z"]
+WAYS = get_args(Way)
 
 
 def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
@@ -51,3 +55,22 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     for rows, part in zip((origin, made), parts, strict=True):
         keep[rows], reason[rows] = part.keep, part.reason
     return Selection(keep, reason)
+
+
+def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.DataFrame:
+    """The three ways of `z_mix` on two corpora, by the features of their texts: one row a way; `options` go to it.
+
+    Columns: way, of D0 and of G (shares kept of `corpus` and of `generated`), kept (pairs), highest z among the kept
+    pairs, of features that 20 pairs or more have.
+    """
+    premise, hypothesis, labels = (
+        np.concatenate([getattr(part, side) for part in (corpus, generated)])
+        for side in ("premise", "hypothesis", "labels")
+    )
+    table, base, rows = features(premise, hypothesis), np.arange(len(labels)) < len(corpus), []
+    for way in WAYS:
+        mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
+        stats = z_statistics(table.matrix[mixed.positions], labels[mixed.keep], len(corpus.classes))
+        shares = {"of D0": mixed.keep[base].mean(), "of G": mixed.keep[~base].mean()}
+        rows.append({"way": way, **shares, "kept": mixed.size, "highest z": highest_z(stats, min_count=20)})
+    return pd.DataFrame(rows)

@@ -39,11 +39,8 @@ class Wanli(Part):
 
 class Zfilter(Part):
     trainings: int | None = Field(description="trainings on each filtered corpus; None takes one for each seed")
-    tested: list[str] = Field(description="sets of the suite, by title, that these are tested on")
-    growth: dict[str, str] = Field(
-        description="corpus -> split whose growing parts are filtered, else what was filtered"
-    )
-    given: dict[str, tuple[str, str]] = Field(description="title -> corpus and split that is filtered given the first")
+    growth: dict[str, str] = Field(description="corpus -> a larger split, whose growing parts are filtered")
+    given: dict[str, tuple[str, str]] = Field(description="title -> corpus and split, filtered given the study's")
 
 
 class Consensus(Part):

@@ -189,3 +189,8 @@ def test_the_gain_of_one_correlation_over_another():
     assert gain.value == pytest.approx(1 - correlation(noise, target, resamples=10).value)
     assert 0 < gain.low < gain.value < gain.high
     assert correlation_gain(target, target, noise, resamples=20)[:4] == (0, 0, 0, 80)
+
+
+def test_mean_and_range():
+    found = inference.mean_and_range(np.array([0.2, 0.3, 0.7]), n=50, over="orders")
+    assert found[:4] == pytest.approx((0.4, 0.2, 0.7, 50)) and found.over == "orders"

@@ -254,3 +254,14 @@ def test_a_table_without_values_says_so():
     empty = pd.DataFrame({"title": ["a"], "condition": ["b"], "accuracy": [np.nan]})
     assert "Nothing to show" in written(intervals.interval_plot(empty, title="Wrong labels"))
     assert "Nothing to show" in written(intervals.interval_plot(empty[:0]))
+
+
+def test_z_by_rank_draws_three_curves_a_label():
+    sets, ranks = {"before": 9.0, "after": 2.0, "random twin": 5.0}, range(1, 4)
+    rows = [{"label": label, "rank": rank, "z": z - rank, "pairs": name, "line": 4.2}
+            for label in LABELS[:2] for name, z in sets.items() for rank in ranks]  # fmt: skip
+    figure = plot.z_by_rank(pd.DataFrame(rows), title="flat")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(LABELS[:2])
+    for axes in figure.axes:
+        lines = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+        assert lines["all pairs"] == [8, 7, 6] and lines["kept"] == [1, 0, -1] and [4.2, 4.2] in lines.values()

@@ -1,10 +1,12 @@
 """Alone: pytest tests/select/test_mix.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from nli_lib.select.mix import z_mix
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.select.mix import compare_ways, z_mix
 from nli_lib.select.zfilter import z_filter
 
 
@@ -46,3 +48,14 @@ def test_nothing_generated_and_nothing_else(corpora):
         z_mix("z-augment", *corpora)
     with pytest.raises(ValueError, match="base has shape"):
         z_mix("z-aug", matrix, labels, np.ones(3, bool))
+
+
+def test_the_three_ways_compared_on_two_corpora():
+    texts = [f"{word} {n % 9}" for n, word in enumerate(["yes", "perhaps", "no"] * 40)]
+    labels = ["entailment", "neutral", "contradiction"] * 40
+    frame = pd.DataFrame({"premise": [f"scene {n}" for n in range(120)], "hypothesis": texts, "label": labels})
+    own, other = (Corpus.from_frame(frame[at::2], name, "train") for at, name in enumerate(("own", "other")))
+    table = compare_ways(own, other, k=2, batch_size=5).set_index("way")
+    assert table.index.tolist() == ["z-aug", "par-z", "seq-z"]
+    assert table.loc["z-aug", "of D0"] == 1 > table.loc["z-aug", "of G"]
+    assert (table["kept"] == (60 * table["of D0"] + 60 * table["of G"]).round()).all()

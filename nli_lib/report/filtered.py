@@ -1,0 +1,69 @@
+"""What a filter did to a corpus: which features still stand out, what is left, what a model learns.
+
+Sets of pairs are masks (N,) by name, such as {"before": ..., "after": ..., "random twin": ...}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.measure.artifacts import Features, top_features, z_statistics, z_threshold
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import t_interval
+
+
+def strongest(
+    table: Features, labels: ArrayLike, sets: Mapping[str, np.ndarray], classes: Sequence[str], *, k: int = 20
+) -> pd.DataFrame:
+    """The k features of highest z for each label in each set of pairs: `top_features` with label names.
+
+    Further columns: pairs (name of the set) and line, the z of significance at .01 with Bonferroni's correction over
+    all features and labels.
+    """
+    labels, tables = np.asarray(labels), []
+    line = z_threshold(0.01, tests=len(table.names) * len(classes))
+    for name, rows in sets.items():
+        stats = z_statistics(table.matrix[np.flatnonzero(rows)], labels[rows], len(classes))
+        best = top_features(stats, table.names, k=k).drop(columns="column")
+        tables.append(best.assign(label=np.asarray(classes, dtype=object)[best["label"]], pairs=name, line=line))
+    return pd.concat(tables, ignore_index=True)
+
+
+def composition(corpus: Corpus, sets: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Who is in each set of pairs: n, the share of each label, mean words of the hypothesis, number of premises."""
+    words = np.char.count(corpus.hypothesis.astype(str), " ") + 1
+    rows = []
+    for name, kept in sets.items():
+        shares = np.bincount(corpus.labels[kept], minlength=len(corpus.classes)) / kept.sum()
+        facts = {f"share of {label}": share for label, share in zip(corpus.classes, shares, strict=True)}
+        premises = len(set(corpus.premise[kept]))
+        mean = {"words of the hypothesis": words[kept].mean(), "premises": premises}
+        rows.append({"pairs": name, "n": int(kept.sum()), **facts, **mean})
+    return pd.DataFrame(rows)
+
+
+def with_all_pairs(accuracy: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies after training on parts of a corpus, and before them those of a model of all pairs, as "all pairs".
+
+    accuracy   as `suite_table` makes it, with a column condition; baselines: chapter 02's, of which the pair encoder's
+    rows are taken, for the same test sets and seeds. Both by the rule argmax.
+    """
+    whole = baselines[baselines["model"] == "encoder, pair"].assign(condition="all pairs")
+    same = whole["title"].isin(accuracy["title"]) & whole["seed"].isin(accuracy["seed"])
+    both = pd.concat([whole[same], accuracy], ignore_index=True)
+    return both[both["rule"] == "argmax"].dropna(axis="columns")
+
+
+def seed_gains(accuracy: pd.DataFrame, condition: str) -> dict[tuple[str, str], Estimate]:
+    """(title, other condition) -> accuracy after `condition` minus that after the other, seed by seed, t interval."""
+    seeds = accuracy.pivot(index=["title", "seed"], columns="condition", values="accuracy")
+    sizes, gains = accuracy.groupby("title")["n"].first(), {}
+    for other in seeds.columns.drop(condition):
+        gap = (seeds[condition] - seeds[other]).dropna()
+        gains |= {(title, other): t_interval(part, n=sizes[title]) for title, part in gap.groupby("title", sort=False)}
+    return gains

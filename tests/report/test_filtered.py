@@ -1,0 +1,60 @@
+"""Alone: pytest tests/report/test_filtered.py"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.measure.artifacts import features, z_statistics, z_threshold
+from nli_lib.report import filtered
+from nli_lib.select.zfilter import z_filter
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """120 pairs of two labels; "not" stands in every contradiction but few entailments."""
+    labels = np.arange(120) % 2
+    texts = [f"thing {n % 7} is {'not ' * bool(label or n % 10 == 0)}here" for n, label in enumerate(labels)]
+    names = np.array(["entailment", "contradiction"])[labels]
+    return Corpus.from_frame(pd.DataFrame({"premise": "a scene", "hypothesis": texts, "label": names}), "tiny", "train")
+
+
+@pytest.fixture(scope="module")
+def cut(corpus):
+    table = features(corpus.premise, corpus.hypothesis)
+    return table, z_filter(table.matrix, corpus.labels, names=table.names, k=2, batch_size=10)
+
+
+def test_strongest_features_of_each_set(corpus, cut):
+    table, kept = cut
+    sets = {"before": np.ones(120, bool), "after": kept.keep}
+    tops = filtered.strongest(table, corpus.labels, sets, corpus.classes, k=3)
+    assert tops.groupby(["pairs", "label"]).size().eq(3).all() and len(tops) == 12
+    stats = z_statistics(table.matrix, corpus.labels, 2)
+    first = tops.query("pairs == 'before' and rank == 1").set_index("label")["z"]
+    assert first[list(corpus.classes)].to_numpy() == pytest.approx(np.nanmax(stats.z, axis=0))
+    assert set(tops["line"]) == {z_threshold(0.01, tests=stats.z.size)}
+
+
+def test_composition_counts_what_is_there(corpus):
+    rows = filtered.composition(corpus, {"all": np.ones(120, bool), "contradictions": corpus.labels == 1})
+    assert rows["n"].tolist() == [120, 60] and rows["premises"].tolist() == [1, 1]
+    assert rows["share of contradiction"].tolist() == [0.5, 1]
+    assert rows["words of the hypothesis"][1] == 5
+
+
+def test_gains_seed_by_seed():
+    row = {"title": "test", "n": 100, "rule": "argmax"}
+    scores = {"z-filter": (0.8, 0.7), "random twin": (0.7, 0.65)}
+    ours = [{**row, "condition": name, "seed": seed, "accuracy": right}
+            for name, each in scores.items() for seed, right in enumerate(each)]  # fmt: skip
+    ours.append({**ours[0], "rule": "sum", "accuracy": 0.1})
+    models = ("encoder, pair", "n-grams")
+    base = [{**row, "model": model, "seed": seed, "accuracy": 0.9} for model in models for seed in range(3)]
+    base.append({**base[0], "title": "another"})
+    both = filtered.with_all_pairs(pd.DataFrame(ours), pd.DataFrame(base))
+    assert both["condition"].tolist() == ["all pairs"] * 2 + ["z-filter"] * 2 + ["random twin"] * 2
+    gains = filtered.seed_gains(both, "z-filter")
+    assert set(gains) == {("test", "all pairs"), ("test", "random twin")}
+    twin = gains["test", "random twin"]
+    assert twin.value == pytest.approx(0.075) and (twin.n, twin.seeds) == (100, 2) and twin.low < 0.075 < twin.high
