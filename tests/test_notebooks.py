@@ -13,12 +13,8 @@ from nli_lib.study.schedule import Request
 
 LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 6, 600
 ONCE = ("parameters", "begin", "finish")
-OLD_FORM = {"62_planted_truth"}  # not yet in the form of the others; this list only shrinks
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-
-
-NEW_FORM = [path for path in NOTEBOOKS if path.stem not in OLD_FORM]
 
 
 def cells(path, kind="code"):
@@ -55,7 +51,7 @@ def test_begins_and_finishes(path):
     assert title.startswith("# ")
 
 
-@pytest.mark.parametrize("path", NEW_FORM, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_chapter_asks_and_answers(path):
     tags = [tag for cell in cells(path) for tag in cell["metadata"].get("tags", [])]
     assert set(tags) <= {*ONCE, "measure", "answer"}
@@ -65,7 +61,7 @@ def test_a_chapter_asks_and_answers(path):
     assert any("study.say(" in "".join(cell["source"]) for cell in answer), "the answer has a computed sentence"
 
 
-@pytest.mark.parametrize("path", NEW_FORM, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_cells_can_be_read_and_hold_no_functions(path):
     for cell in cells(path):
         source = "".join(cell["source"])
@@ -75,9 +71,9 @@ def test_cells_can_be_read_and_hold_no_functions(path):
 
 
 def test_cells_are_short_and_prose_is_long_enough():
-    lengths = [len("".join(cell["source"]).splitlines()) for path in NEW_FORM for cell in cells(path)]
+    lengths = [len("".join(cell["source"]).splitlines()) for path in NOTEBOOKS for cell in cells(path)]
     assert statistics.median(lengths) <= TYPICAL_CELL
-    words = [sum(len("".join(cell["source"]).split()) for cell in cells(path, "markdown")) for path in NEW_FORM]
+    words = [sum(len("".join(cell["source"]).split()) for cell in cells(path, "markdown")) for path in NOTEBOOKS]
     assert statistics.mean(words) >= PROSE
 
 
@@ -90,7 +86,7 @@ def test_a_figure_made_by_hand_is_shown(path):
             assert source.rstrip().splitlines()[-1] == "figure", source
 
 
-@pytest.mark.parametrize("path", NEW_FORM, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_tables_are_shown_as_text(path):
     """`study.show` escapes what stands in a corpus; a Styler, `to_html` or `HTML` would let it run in the book."""
     for cell in cells(path):
