@@ -102,30 +102,26 @@ def _title(name: str) -> str:
 
 def gather_pages(site: Site) -> None:
     """Put together the sources of a book in its own folder: its chapters, and a first page that names the corpus."""
-    request = site.request
+    request, corpus = site.request, Path(site.request.corpus).name
+    own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
+    shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
     states = {name: records.read(name, request.study).get("state", records.NEVER) for name in order()}
-    chapters = [f"chapters/{name}" for name, state in states.items() if state != records.NEVER]
-    for name in ("_ext", "_static"):
-        if (paths.BOOK / name).is_dir():
-            shutil.copytree(paths.BOOK / name, site.source / name, dirs_exist_ok=True)
-    tracked = [paths.BOOK / name for name in ("notation.md", "references.md", "references.bib")]
-    for path in filter(Path.is_file, tracked):
-        _write(site.source / path.name, path.read_text(encoding="utf-8"))
-    corpus = Path(request.corpus).name
+    names = [name for name, state in states.items() if state != records.NEVER]
+    reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
+    parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
+    entries = {title: [{"file": file} for file in files] for title, files in parts.items() if files}
+    listed = [{"caption": title, "chapters": files} for title, files in entries.items()]
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
     # pages link to chapters that were not run on this corpus
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     _write(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
-    reference = ["chapters/status", *(path.stem for path in tracked[:2] if path.is_file())]
-    parts = [{"caption": "Chapters", "chapters": [{"file": file} for file in chapters]}] if chapters else []
-    parts += [{"caption": "Reference", "chapters": [{"file": file} for file in reference]}]
-    _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": parts}))
-    answers = [f"## [{_title(Path(file).name)}]({file})\n\n{{{{ answer {Path(file).name} }}}}" for file in chapters]
+    _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
     opening = (
         f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. These are results "
         "about this corpus. They are no evidence for or against the claims of the papers."
     )
+    answers = [f"## [{_title(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
     _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
 
 
