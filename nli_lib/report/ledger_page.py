@@ -124,7 +124,7 @@ def _row(row: pd.Series) -> str:
         f'<b style="color:{colour}">{MARKS[verdict]} {verdict}</b>{reason}',
         f"{escape(row['claim'])}{how}",
         escape(quantity(row["paper_value"], row["unit"])),
-        f"{ours}<br><small>{bounds}</small>",
+        f"{ours} <br><small>{bounds}</small>",
         escape(str(row.get("reference", "") or "")),
         chapter,
     )
