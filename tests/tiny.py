@@ -5,6 +5,8 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from nli_lib import paths
+
 PARAMETERS = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None'
 
 
@@ -27,3 +29,22 @@ SAVE = """#| measure
 import pandas as pd
 study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
 SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'
+
+
+FOLDERS = {
+    "RUNS": "data/runs",
+    "EXPORTS": "data/exports",
+    "RESULTS": "data/results",
+    "NOTEBOOKS": "notebooks",
+    "BOOK": "book",
+}
+
+
+def place_home(folder, monkeypatch):
+    """Make `folder` an empty project and the project's home, for child processes too."""
+    monkeypatch.setattr(paths, "HOME", folder)
+    for name, place in FOLDERS.items():
+        (folder / place).mkdir(parents=True)
+        monkeypatch.setattr(paths, name, folder / place)
+    monkeypatch.setenv("NLI_HOME", str(folder))
+    monkeypatch.delenv("NLI_DATA", raising=False)

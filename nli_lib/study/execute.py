@@ -245,7 +245,12 @@ def main() -> None:
         records.write(first)
     clock = time.monotonic()
     _on_signals(job.limit)
-    state, reason = run(job)
+    try:
+        state, reason = run(job)
+    except Stopped:  # the signal came while papermill was still being imported
+        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
+    except TimeLimit:
+        state, reason = "time limit", f"stopped after {job.limit:g} seconds, before its first cell"
     if not job.show:
         stored = records.read(job.notebook, job.study)
         mine = stored if stored.get("token") == job.token else first

@@ -7,9 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
-from conftest import place_home
 from pydantic import create_model
-from tiny import SAVE, SHOW, write_notebook
+from tiny import SAVE, SHOW, place_home, write_notebook
 
 from nli_lib import paths
 from nli_lib.spec import DEFAULTS
