@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -163,22 +162,8 @@ def _key(name: str, request: Request, notes: list[str]) -> str:
     return records.digest_bytes(json.dumps(parts).encode())
 
 
-def _left_by_run(name: str, request: Request) -> Path | None:
-    """The executed copy that the recorded run left, unless something that shows has changed since that run began."""
-    record, copy = records.read(name, request.study), paths.RUNS / "notebooks" / request.study / f"{name}.ipynb"
-    if not copy.is_file() or "started" not in record:
-        return None
-    began, ended = (datetime.fromisoformat(record[time]).timestamp() for time in ("started", "ended"))
-    shows = [paths.NOTEBOOKS / f"{name}.ipynb", *paths.BOOK.glob("*.yaml"), *standing.LIBRARY.rglob("*.*")]
-    shows += [paths.RESULTS / table for table in record["inputs"]]
-    wrote = [copy, *(paths.RESULTS / table for table in record["outputs"])]
-    before = all(path.stat().st_mtime < began for path in shows if path.suffix != ".pyc")
-    own = all(began <= path.stat().st_mtime < ended + 1 for path in wrote)  # times of a record are whole seconds
-    return copy if before and own else None
-
-
 def _draw(name: str, request: Request) -> tuple[str, str, Path]:
-    """Execute what shows, from the tables: (state, reason, the executed copy)."""
+    """Execute what shows: (state, reason, the executed copy)."""
     folder = paths.RUNS / "book" / request.study
     folder.mkdir(parents=True, exist_ok=True)
     source = paths.NOTEBOOKS / f"{name}.ipynb"
@@ -209,9 +194,7 @@ def chapter(name: str, site: Site, known: dict[str, str]) -> tuple[str, str, str
         key = _key(name, request, notes)
         if known.get(name) == key and page.is_file():
             return name, key, ""
-        drawn = _left_by_run(name, request)
-        if drawn is None:
-            state, reason, drawn = _draw(name, request)
+        state, reason, drawn = _draw(name, request)
         if state == records.FINISHED:
             boxes = [_box("warning", "Run it again", f"{note} Run `{_run_command(name, request)}`.") for note in notes]
             notebook, executed = (nbformat.read(path, as_version=4) for path in (source, drawn))

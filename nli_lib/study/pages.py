@@ -80,8 +80,6 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
     cells = []
     for output in outputs:
         data, settings = output.get("data", {}), {}
-        if output.get("name") == "stderr":
-            continue
         if PLOTLY in data:
             output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
         elif any(kind.startswith("image/") for kind in data):

@@ -1,6 +1,5 @@
 """The book reads from disk, answers first, hides nothing. Run alone: pytest tests/study/test_book.py"""
 
-import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -13,7 +12,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book, pages, schedule, standing, status, words
+from nli_lib.study import book, pages, standing, status, words
 from nli_lib.study import manifest as records
 from nli_lib.study.schedule import Request
 
@@ -318,22 +317,6 @@ def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
     assert "too few" in (site.chapters / "1_fine.md").read_text()
     assert sorted(small_book.joinpath("book").rglob("*")) == before
     assert book.site(Request()).source == small_book / "book"
-
-
-def test_what_a_run_has_just_shown_is_not_drawn_again(home, monkeypatch):
-    path = write_notebook(home / "notebooks", "1_fine", SAVE, SHOW)
-    (outcome,) = schedule.run([], Request())
-    assert outcome.state == "finished", outcome
-    site, drawn = book.site(Request()), []
-    monkeypatch.setattr(book, "_draw", lambda name, request: (drawn.append(name), ("failed", "", path))[1])
-    assert book.chapter("1_fine", site, {})[2] == ""
-    assert "There are 2 rows." in (site.chapters / "1_fine.ipynb").read_text()
-    assert drawn == []
-    (home / "data" / "results" / "smoke" / "1_fine.scores.csv").write_text("x\n1\n")
-    book.chapter("1_fine", site, {})
-    os.utime(path)
-    book.chapter("1_fine", site, {})
-    assert drawn == ["1_fine"] * 2, "a changed table, and a changed notebook"
 
 
 def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
