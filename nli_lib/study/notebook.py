@@ -111,11 +111,15 @@ class Study:
 
     @property
     def corpus_title(self) -> str:
-        """The corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
+        """The study's corpus as prose calls it, see `title_of`."""
+        return self.title_of(self.corpus_name)
+
+    def title_of(self, corpus: str) -> str:
+        """A corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
         from nli_lib.corpora.load.catalogue import SOURCES
 
         known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
-        return known.get(self.corpus_name, Path(self.corpus_name).name)
+        return known.get(corpus, Path(corpus).name)
 
     @property
     def seeds(self) -> tuple[int, ...]:

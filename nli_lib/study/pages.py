@@ -50,11 +50,11 @@ def tagged(cell: NotebookNode) -> set[str]:
     return set(cell.metadata.get("tags", ()))
 
 
-def answer(notebook: NotebookNode) -> str:
-    """The sentences of the `answer` cells of a page or a drawn notebook, as Markdown; "" when it has none."""
-    outputs = [o for cell in notebook.cells if "answer" in tagged(cell) for o in cell.get("outputs", ())]
+def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
+    """The sentences that the tagged cells of a page or a drawn notebook show, as Markdown, one text an output."""
+    outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
     texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
-    return "\n\n".join("".join(text).strip() for text in texts)
+    return ["".join(text).strip() for text in texts]
 
 
 def _says(cell: NotebookNode) -> bool:
@@ -86,7 +86,7 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
             about = caption(cell) or f"Figure in the section {heading!r}"
             # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
             settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about, "width": "100%"}}
-        tags = sorted({"remove-input"} | tagged(cell) & {"answer"})
+        tags = sorted({"remove-input"} | tagged(cell) & {"answer", "headline"})
         # the code is taken out of the page; a cell without any would be left out with its output
         cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))
     return cells

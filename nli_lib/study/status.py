@@ -10,8 +10,9 @@ from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.prose import as_text
 from nli_lib.study.schedule import Request
 
+MACHINE = ("python", "torch")  # of a record's environment
 NAMED = 3  # reasons of a stale record that its page names
-HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Device", "Revision", "Python / torch")
+HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Revision")
 
 
 def stamps(name: str, request: Request) -> list[str]:
@@ -33,16 +34,13 @@ def _row(name: str, request: Request) -> str:
     finished = state == records.FINISHED
     if finished and stamps(name, request):
         state += ", stale"
-    environment = record.get("environment", {})
     cells = [
         f"[{name}]({name})",
         state,
         str(record.get("ended", ""))[:10],
         f"{record['seconds']:,.0f}" if "seconds" in record else "",
         ", ".join(map(str, record.get("seeds", []))),
-        as_text(record.get("device", "")),
-        environment.get("revision", ""),
-        " / ".join(filter(None, (environment.get("python"), environment.get("torch")))),
+        record.get("environment", {}).get("revision", ""),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -55,9 +53,13 @@ def used(record: Mapping) -> list[str]:
     """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
     corpora = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
     given = {name: value for name, value in record.get("parameters", {}).items() if name != "SCALE"}
-    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora}
+    machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
+    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
-    return [*lines, *filter(None, [as_text(standing.note(record))])]
+    if changed := sorted({module for entry in record.get("confirmed", []) for module in entry["modules"]}):
+        names = f"<details><summary>Modules that changed since</summary>{', '.join(changed)}</details>"
+        lines += [as_text(standing.note(record)), names]
+    return lines
 
 
 def status_page(names: Iterable[str], request: Request) -> str:

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,8 +59,9 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     found = _claims(study)
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
-        answer = pages.answer(nbformat.read(path, as_version=4)) if path.is_file() else ""
-        found |= {f"answer {name}": answer, f"headline {name}": re.split(r"\n\n|\n- ", answer.removeprefix("- "))[0]}
+        page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
+        found[f"answer {name}"] = "\n\n".join(pages.answer(page))
+        found[f"headline {name}"] = " ".join(text.removeprefix("- ") for text in pages.answer(page, "headline"))
     for name, picture in figures(chapters).items():
         file = chapters / "figures" / f"{name}.png"
         if not file.is_file() or file.read_bytes() != picture.image:

@@ -141,8 +141,9 @@ def test_a_caption_stands_with_its_image_alone_and_is_its_alternative_text(noteb
 
 
 def test_the_answer_is_read_from_the_page(notebook):
-    assert pages.answer(pages.page(*notebook)) == "Before."
-    assert pages.answer(new_notebook()) == ""
+    assert pages.answer(pages.page(*notebook)) == ["Before."]
+    assert pages.answer(pages.page(*notebook), "headline") == []
+    assert pages.answer(new_notebook()) == []
 
 
 def test_a_section_called_the_answer_moves_up_whole(notebook):
@@ -214,7 +215,8 @@ def small_book(home):
     for name in ("_config.yml", "references.bib", "_ext", "_static"):
         copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
         copy(ROOT / "book" / name, source / name)
-    (source / "index.md").write_text("# A small book\n\n{{ answer 1_fine }}\n\n{{ answer 4_new }}\n\n{{ verdict x }}\n")
+    asked = ("answer 1_fine", "answer 4_new", "headline 1_fine", "verdict x")
+    (source / "index.md").write_text("\n\n".join(["# A small book", *(f"{{{{ {each} }}}}" for each in asked)]))
     chapters = ["1_fine", "2_stale", "3_failed", "4_new"]
     pages = [{"file": f"chapters/{name}"} for name in [*chapters, "status"]]
     toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
@@ -225,7 +227,7 @@ def small_book(home):
     results = home / "data" / "results" / "smoke"
     results.mkdir()
     texts.to_csv(results / "1_fine.texts.csv", index=False)
-    tag(answered, ANSWER_TEXT, "answer")
+    tag(answered, ANSWER_TEXT, "answer", "headline")
     tag(answered, SHOW, "answer")
     fine, failed = recorded(answered), write_notebook(notebooks, "3_failed")
     stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
@@ -262,6 +264,7 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert "no such placeholder: {{ verdict x }}" in warnings[0]
     assert "There are 2 rows." in text["1_fine"]
     assert "There are 2 rows." in text["index"]
+    assert text["index"].count("Its premise is") == 2
     assert text["index"].count("not recorded at this scale") == 2  # nothing in a premise is taken for a placeholder
     assert "Run it again" not in html["1_fine"]
     assert "measuring cells changed" in text["2_stale"]
