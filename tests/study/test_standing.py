@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 import yaml
 from pydantic import create_model
@@ -232,6 +233,22 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     assert "nli_lib.measure.dynamics" in entry["modules"]
     assert standing.note(record).startswith("Recorded at revision abc; the modules nli_lib.")
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
+
+
+def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
+    (recorded_small / "63_ledger.ledger.csv").rename(recorded_small / "63_ledger.lost.csv")
+    table = pd.read_csv(recorded_small / "10_scores.scores.csv")
+    table.to_csv(recorded_small / "10_scores.scores.csv", index=False)
+    smoke = paths.RESULTS / "smoke" / "10_scores.scores.csv"
+    record = records.read("10_scores", "smoke")
+    table.assign(over="pairs").to_csv(smoke, index=False)
+    (smoke.parent / "10_scores.since.csv").write_text("x\n1\n")
+    outputs = {**record["outputs"], "smoke/10_scores.scores.csv": records.digest_file(smoke)}
+    records.write({**record, "outputs": outputs})
+    done = standing.confirm("small", recorded_small)
+    assert done["10_scores"].startswith("confirmed")
+    assert records.read("10_scores", "small")["confirmed"][0]["new_tables"] == ["since"]
+    assert done["63_ledger"] == "left: the smoke tables differ: lost"
 
 
 def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
