@@ -21,10 +21,11 @@ from nli_lib.errors import UserError
 if TYPE_CHECKING:
     from datasets import Dataset
 
+SIDES = ["premise", "hypothesis"]
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
 # Text that somebody or something made from other text says so in these columns, which mean the same in every corpus.
 # A corpus has those that its source knows.
-PROVENANCE = ORIGIN_UID, ORIGIN_CORPUS, MAKER, INTENDED_LABEL = (
+PROVENANCE = (
     "origin_uid",  # uid of the example it was made from
     "origin_corpus",  # name of the corpus that example is from
     "maker",  # who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
@@ -65,8 +66,8 @@ class Corpus:
         missing = [column for column in COLUMNS if column not in self.table.columns]
         if missing:
             raise CorpusError(f"{self._where()}: columns {missing} are missing; found {list(self.table.columns)}")
-        extras = [column for column in self.table.columns if column not in COLUMNS]
-        object.__setattr__(self, "table", self.table[[*COLUMNS, *extras]].reset_index(drop=True))
+        ordered = list(dict.fromkeys([*COLUMNS, *self.table.columns]))
+        object.__setattr__(self, "table", self.table[ordered].reset_index(drop=True))
         object.__setattr__(self, "classes", tuple(self.classes))
         if self.rows_read is None:
             object.__setattr__(self, "rows_read", len(self.table) + sum(self.skipped.values()))
@@ -87,14 +88,7 @@ class Corpus:
 
     def __getitem__(self, keep: np.ndarray | Sequence[int] | slice) -> Corpus:
         """The examples named by a boolean mask (N,), integer positions, or a slice, as a Corpus."""
-        keep = keep if isinstance(keep, slice) else np.asarray(keep)
-        if not isinstance(keep, slice):
-            if keep.dtype == bool and keep.shape != (len(self),):
-                raise ValueError(f"a mask over {self._where()} needs shape ({len(self)},), not {keep.shape}")
-            if keep.dtype != bool and keep.size and not np.issubdtype(keep.dtype, np.integer):
-                raise TypeError(f"a corpus is indexed by a boolean mask or integer positions, not {keep.dtype}")
-            keep = keep.astype(np.int64) if keep.dtype != bool else keep
-        return replace(self, table=self.table.iloc[keep])
+        return replace(self, table=self.table.iloc[np.arange(len(self))[keep]])
 
     def __repr__(self) -> str:
         classes = "/".join(self.classes)
@@ -138,13 +132,13 @@ class Corpus:
     @classmethod
     def from_dataset(
         cls,
-        dataset: Dataset,
+        dataset: Dataset | pd.DataFrame,
         name: str | None = None,
         split: str | None = None,
         *,
         columns: Mapping[str, str] | None = None,
     ) -> Corpus:
-        """A Hugging Face dataset (one split of it) as a Corpus; what `to_dataset` made comes back as it was.
+        """A Hugging Face dataset (one split of it) or a DataFrame as a Corpus; what `to_dataset` made comes back.
 
         Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
         Everything else is as for `load` with a user's own file: column names, uids, what makes a row unusable.
@@ -152,28 +146,9 @@ class Corpus:
         name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
         columns      the library's column name -> the dataset's
         """
-        from nli_lib.corpora.load import reading, sources
+        from nli_lib.corpora.load.sources import in_memory
 
-        if isinstance(dataset, dict):
-            raise CorpusError(f"a dataset with the splits {', '.join(dataset)}: choose one, as in dataset['train'].")
-        split = split or (str(dataset.split) if dataset.split else None)
-        rows = reading.from_dataset(dataset, name or "dataset")
-        return sources.in_memory(rows, name, split, columns, "a Hugging Face dataset")
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        name: str | None = None,
-        split: str | None = None,
-        *,
-        columns: Mapping[str, str] | None = None,
-    ) -> Corpus:
-        """A pandas DataFrame as a Corpus; labels are names. See `from_dataset`."""
-        from nli_lib.corpora.load import reading, sources
-
-        rows = reading.from_frame(frame, name or "DataFrame")
-        return sources.in_memory(rows, name, split, columns, "a DataFrame")
+        return in_memory(dataset, name, split, columns)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -247,15 +222,14 @@ class Corpus:
 
         kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
         """
-        rows = [("rows", "kept", len(self))]
-        rows += [("label", name, count) for name, count in self.counts.items()]
-        rows += [("skipped", reason, int(count)) for reason, count in self.skipped.items()]
-        rows += [("repeated", what, count) for what, count in duplicates(self).counts.items()]
-        report = pd.DataFrame(rows, columns=["kind", "what", "count"])
-        report.insert(0, "corpus", self.name)
-        report.insert(1, "split", self.split)
-        report.insert(2, "source", self.source)
-        return report
+        counts = {"rows": {"kept": len(self)}, "label": self.counts, "skipped": self.skipped}
+        counts["repeated"] = duplicates(self).sum()
+        rows = [
+            (self.name, self.split, self.source, kind, what, int(count))
+            for kind, counted in counts.items()
+            for what, count in counted.items()
+        ]
+        return pd.DataFrame(rows, columns=["corpus", "split", "source", "kind", "what", "count"])
 
 
 def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
@@ -299,55 +273,34 @@ def unique_uids(uid: pd.Series) -> pd.Series:
     return uid
 
 
-@dataclass(frozen=True)
-class Repeats:
-    """Rows of a corpus whose texts stand elsewhere too, in an earlier row or in another corpus: masks (N,) bool.
+def duplicates(corpus: Corpus) -> pd.DataFrame:
+    """Which rows repeat an earlier row of the same corpus: N rows, boolean columns; `.sum()` counts.
 
     pairs        the same premise and hypothesis
-    conflicting  the pair stands in several rows that do not all carry the same label; None between two corpora
-    premises     the premise (usual inside a corpus: SNLI writes three hypotheses for each)
+    conflicting  the pair stands in several rows (the first among them) that do not all carry the same label
+    premises     the premise (usual: SNLI writes three hypotheses for each)
     hypotheses   the hypothesis
     """
-
-    pairs: np.ndarray
-    conflicting: np.ndarray | None
-    premises: np.ndarray
-    hypotheses: np.ndarray
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many rows each mask marks, by the mask's name."""
-        return {name: int(mask.sum()) for name, mask in vars(self).items() if mask is not None}
+    table = corpus.table
+    columns = {
+        "pairs": table.duplicated(SIDES),
+        "conflicting": table.groupby(SIDES)["label"].transform("nunique") > 1,
+        "premises": table.duplicated("premise"),
+        "hypotheses": table.duplicated("hypothesis"),
+    }
+    return pd.DataFrame(columns)
 
 
-def duplicates(corpus: Corpus, *, fold: bool = False) -> Repeats:
-    """Which rows repeat an earlier row of the same corpus; with `fold`, letter case and runs of blanks do not count."""
-    (premise,), (hypothesis,) = _codes([corpus.premise], fold), _codes([corpus.hypothesis], fold)
-    pair = pd.Series(_pair_codes(premise, hypothesis))
-    conflicting = pd.Series(corpus.labels).groupby(pair).transform("nunique") > 1
-    repeated = (pd.Series(codes).duplicated().to_numpy() for codes in (premise, hypothesis))
-    return Repeats(pair.duplicated().to_numpy(), conflicting.to_numpy(), *repeated)
-
-
-def overlap(a: Corpus, b: Corpus, *, fold: bool = False) -> Repeats:
+def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
     """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; for leakage, a = test and b = train.
 
-    fold  with True, letter case and runs of blanks do not count
+    Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks do not count.
     """
-    premise, hypothesis = _codes([a.premise, b.premise], fold), _codes([a.hypothesis, b.hypothesis], fold)
-    pairs = np.isin(*map(_pair_codes, premise, hypothesis))
-    return Repeats(pairs, None, np.isin(*premise), np.isin(*hypothesis))
+    one, other = (corpus.table[SIDES].apply(_folded) for corpus in (a, b))
+    pairs = pd.MultiIndex.from_frame(one).isin(pd.MultiIndex.from_frame(other))
+    premises, hypotheses = (one[side].isin(other[side]) for side in SIDES)
+    return pd.DataFrame({"pairs": pairs, "premises": premises, "hypotheses": hypotheses})
 
 
-def _codes(columns: list[np.ndarray], fold: bool) -> list[np.ndarray]:
-    """One integer per text, equal for equal texts across all the columns."""
-    texts = pd.Series(np.concatenate(columns))
-    if fold:
-        texts = texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()
-    codes = pd.factorize(texts)[0]
-    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
-
-
-def _pair_codes(premise: np.ndarray, hypothesis: np.ndarray) -> np.ndarray:
-    """One integer per pair of codes; exact, since 2^31 texts fit on either side."""
-    return (premise.astype(np.int64) << 31) | hypothesis.astype(np.int64)
+def _folded(texts: pd.Series) -> pd.Series:
+    return texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()

@@ -34,8 +34,7 @@ _SPELLINGS = {
 }
 NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
-_NUMBERED = re.compile(r"label[_ -]?\d+", re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?\d+(\.0+)?")
+_NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
 
 # For each set of classes: the class of a three-way entailment, neutral and contradiction; -1 is no class of the set.
 _GROUPS = {
@@ -58,13 +57,8 @@ def canonical(name: object) -> str | None:
 
 
 def is_numbered(name: object) -> bool:
-    """Whether a label is a placeholder such as ``LABEL_0`` or ``label 2``, which says nothing about its meaning."""
+    """Whether a label is a number or a placeholder (2, ``LABEL_0``): it depends on an order that nobody states."""
     return _NUMBERED.fullmatch(str(name).strip()) is not None
-
-
-def is_integer(name: object) -> bool:
-    """Whether a label is a bare number, whose meaning depends on an order that the file does not state."""
-    return _INTEGER.fullmatch(str(name).strip()) is not None
 
 
 def to_index(
@@ -81,7 +75,7 @@ def to_index(
     raw = pd.Series([value if isinstance(value, Hashable) else str(value) for value in values], dtype=object)
     codes, unique = pd.factorize(raw.where(raw.notna(), ""))
     table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
-    return table[codes] if len(table) else np.zeros(0, dtype=np.int64)
+    return table[codes]
 
 
 def _one_index(value: object, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
@@ -103,8 +97,7 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
     Returns (C,) int64. Raises `LabelError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
     """
     shown = dict(label2id)
-    numbered = [name for name in shown if is_numbered(name) or is_integer(name)]
-    if numbered:
+    if any(map(is_numbered, shown)):
         raise LabelError(
             f"the model's label names are {sorted(map(str, shown))}: they do not say which output is entailment. "
             "Set config.label2id to real names (see the model's card), or use the encoder without its head."
@@ -120,17 +113,14 @@ def rules(classes: Sequence[str]) -> tuple[str, ...]:
     return ("argmax",) if tuple(classes) == LABELS else ("argmax", "sum")
 
 
-def collapse(
-    scores: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax", *, probabilities: bool = False
-) -> np.ndarray:
-    """Predicted class of each example from three-way scores: an index into `classes`, or -1 for none of them.
+def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax") -> np.ndarray:
+    """Predicted class of each example from three-way logits: an index into `classes`, or -1 for none of them.
 
-    scores         (N, 3) logits in the order of `LABELS`; probabilities when `probabilities` is true
-    classes        `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI,
-                   MED) or `CONTRADICTION_OR_NOT`
-    rule           "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up,
-                   then the argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
-    probabilities  whether each row of `scores` already sums to one
+    logits   (N, 3), in the order of `LABELS`
+    classes  `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED) or
+             `CONTRADICTION_OR_NOT`
+    rule     "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up, then the
+             argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
 
     Two-way FEVER has no neutral: "argmax" counts a neutral prediction as wrong (-1), "sum" leaves neutral out.
     Returns (N,) int64.
@@ -138,20 +128,17 @@ def collapse(
     Source: both rules are in use for the same HANS sentences (hans ``evaluate_heur_output.py`` and robust-nli collapse
     the argmax; gen-debiased-nli sums). *Departures*: "argmax" is the rule of every table here, "sum" stands beside it.
     """
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 2 or scores.shape[1] != len(LABELS):
-        raise ValueError(f"collapse needs scores of shape (N, {len(LABELS)}), not {scores.shape}")
+    logits = np.asarray(logits, dtype=np.float64)
+    if logits.ndim != 2 or logits.shape[1] != len(LABELS):
+        raise ValueError(f"collapse needs logits of shape (N, {len(LABELS)}), not {logits.shape}")
     if tuple(classes) not in _GROUPS:
         raise ValueError(f"no rule carries {LABELS} to the classes {tuple(classes)}; known: {list(_GROUPS)}")
     group = np.array(_GROUPS[tuple(classes)])
     if rule == "argmax":
-        return group[scores.argmax(axis=1)] if len(scores) else np.zeros(0, dtype=np.int64)
+        return group[logits.argmax(axis=1)]
     if rule != "sum":
         raise ValueError(f'rule="{rule}" is not one of "argmax", "sum"')
-    if not probabilities and len(scores) and (scores >= 0).all() and np.allclose(scores.sum(axis=1), 1, atol=1e-3):
-        raise ValueError('rule="sum" was given rows that sum to one: say probabilities=True if they are probabilities')
     from scipy.special import softmax
 
-    mass = scores if probabilities else softmax(scores, axis=1)
     membership = (group[:, None] == np.arange(len(classes))).astype(np.float64)
-    return (mass @ membership).argmax(axis=1)
+    return (softmax(logits, axis=1) @ membership).argmax(axis=1)

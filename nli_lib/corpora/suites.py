@@ -36,26 +36,21 @@ def suite_for(corpus: str) -> str:
     return corpus if corpus in SUITES else "snli"
 
 
-def load_suite(
-    name: str, data_dir: str | Path | None = None, limit: int | None = None, seed: int = 0
-) -> tuple[dict[str, Corpus], dict[str, str]]:
-    """The corpora of a suite by title, and the members that could not be loaded, title -> reason.
-
-    limit  examples of each member, sampled with `seed`; None takes all
-    """
-    return load_each({each.title: (each.corpus, each.split) for each in members(name)}, data_dir, limit, seed)
-
-
 def load_each(
-    sets: Mapping[str, tuple[str, str]], data_dir: str | Path | None = None, limit: int | None = None, seed: int = 0
+    sets: Mapping[str, tuple[str, str]] | str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[dict[str, Corpus], dict[str, str]]:
-    """Load title -> (corpus, split): those at hand by title, and the others, title -> reason. See `load_suite`."""
+    """Corpora by title, and those that could not be loaded, title -> reason.
+
+    sets   title -> (corpus, split), or the name of a suite
+    limit  examples of each, sampled with seed 0; None takes all
+    """
+    if isinstance(sets, str):
+        sets = {each.title: (each.corpus, each.split) for each in members(sets)}
     folder = sources.data_folder(data_dir)
-    loaded: dict[str, Corpus] = {}
-    missing: dict[str, str] = {}
+    loaded, missing = {}, {}
     for title, (corpus, split) in sets.items():
         try:
-            loaded[title] = sources.load(corpus, split, data_dir, limit, seed)
+            loaded[title] = sources.load(corpus, split, data_dir, limit)
         except CorpusError as error:
             # Reasons are printed in the book, where the folder of whoever ran the study says nothing.
             missing[title] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")

@@ -159,8 +159,7 @@ class Study:
 
         self._measures("corpora are read")
         self._rests_on("nli_lib.corpora.suites")
-        load = suites.load_suite if isinstance(sets, str) else suites.load_each
-        loaded, missing = load(sets, self.data_dir, limit)
+        loaded, missing = suites.load_each(sets, self.data_dir, limit)
         self._missing |= missing
         self.save(_frame(self._missing.items(), columns=["corpus", "reason"]), "missing")
         return loaded

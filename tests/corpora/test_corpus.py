@@ -59,10 +59,10 @@ def test_subsets(keep, uids):
 
 
 def test_a_mask_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+    with pytest.raises(IndexError, match="size is 4 but .* is 2"):
         corpus()[np.array([True, False])]
-    with pytest.raises(TypeError, match="boolean mask"):
-        corpus()[np.array([0.5])]
+    with pytest.raises(IndexError, match=r"integer \(or boolean\) type"):
+        corpus()[[0.5]]
 
 
 def test_the_digest_is_of_content_and_order():
@@ -88,20 +88,20 @@ def test_duplicates():
     found = duplicates(corpus())
     assert found.pairs.tolist() == [False, False, False, True]
     assert found.conflicting.tolist() == [False, False, True, True]
-    assert found.counts == {"pairs": 1, "conflicting": 2, "premises": 2, "hypotheses": 1}
+    assert found.sum().to_dict() == {"pairs": 1, "conflicting": 2, "premises": 2, "hypotheses": 1}
 
 
-def test_folding_finds_more_duplicates():
+def test_letter_case_and_blanks_hide_no_overlap():
     pairs = [("a", "A cat.", "It  sleeps.", 0), ("b", "a CAT.", "it sleeps.", 0)]
-    assert duplicates(corpus(pairs)).counts["pairs"] == 0
-    assert duplicates(corpus(pairs), fold=True).counts["pairs"] == 1
+    assert not duplicates(corpus(pairs))["pairs"].any()
+    assert overlap(corpus(pairs[:1]), corpus(pairs[1:]))["pairs"].all()
 
 
 def test_overlap_of_test_with_train():
     train, test = corpus(), corpus([("x", "A cat sleeps.", "It snores.", 1), ("y", "A dog runs.", "A dog sits.", 2)])
     shared = overlap(test, train)
     assert shared.pairs.tolist() == [False, True]
-    assert shared.counts == {"pairs": 1, "premises": 2, "hypotheses": 1}
+    assert shared.sum().to_dict() == {"pairs": 1, "premises": 2, "hypotheses": 1}
     assert overlap(train, test[[0]]).premises.tolist() == [True, True, False, False]
 
 
@@ -144,8 +144,8 @@ def test_too_few_rows_of_a_class_are_one_error():
 def test_an_empty_subset_is_still_a_corpus():
     empty = corpus()[[]]
     assert len(empty.digest) == 64
-    assert duplicates(empty).counts["pairs"] == 0
-    assert overlap(empty, corpus()).counts["pairs"] == 0
+    assert duplicates(empty)["pairs"].sum() == 0
+    assert overlap(empty, corpus())["pairs"].sum() == 0
 
 
 def test_examples_are_the_first_of_each_class():

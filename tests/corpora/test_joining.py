@@ -71,9 +71,9 @@ def test_a_dataset_with_another_order_and_rows_without_a_gold_label():
 def test_a_frame():
     frame = pd.DataFrame({"a": ["P", "Q", "R"], "b": ["H", None, "I"], "gold": ["neutral", "entailment", "e"], "n": 7})
     columns = {"premise": "a", "hypothesis": "b", "label": "gold"}
-    found = Corpus.from_frame(frame.set_index("n", drop=False), "mine", columns=columns)
+    found = Corpus.from_dataset(frame.set_index("n", drop=False), "mine", columns=columns)
     assert found.uid.tolist() == ["mine-train-0", "mine-train-2"]
     assert found.table["n"].tolist() == [7, 7]
     assert found.skipped == {"empty text": 1}
     with pytest.raises(CorpusError, match="'premise' or 'sentence1' .* is missing; found 'a'"):
-        Corpus.from_frame(frame)
+        Corpus.from_dataset(frame)

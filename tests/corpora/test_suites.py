@@ -6,7 +6,7 @@ import pytest
 
 from nli_lib.corpora import CorpusError
 from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.corpora.suites import SUITES, load_suite, members, suite_for
+from nli_lib.corpora.suites import SUITES, load_each, members, suite_for
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -37,7 +37,7 @@ def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):
     rows = [{**row, "sentence2": f"Text {i}.", "pairID": f"p{i}"} for i in range(9)]
     (tmp_path / "snli_1.0_test.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "snli_1.0_test_hard.jsonl").write_text("")
-    loaded, missing = load_suite("snli", tmp_path, limit=5)
+    loaded, missing = load_each("snli", tmp_path, limit=5)
     assert list(loaded) == ["SNLI test"]
     assert len(loaded["SNLI test"]) == 5
     assert set(loaded) | set(missing) == {member.title for member in members("snli")}
@@ -48,7 +48,7 @@ def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):
 
 def test_an_unknown_suite_lists_the_known_ones():
     with pytest.raises(CorpusError, match=r'suite="snly" is not one of snli'):
-        load_suite("snly")
+        load_each("snly")
 
 
 def test_a_corpus_without_a_suite_of_its_own_is_tested_on_that_of_snli():

@@ -16,7 +16,9 @@ def corpus():
     labels = np.arange(120) % 2
     texts = [f"thing {n % 7} is {'not ' * bool(label or n % 10 == 0)}here" for n, label in enumerate(labels)]
     names = np.array(["entailment", "contradiction"])[labels]
-    return Corpus.from_frame(pd.DataFrame({"premise": "a scene", "hypothesis": texts, "label": names}), "tiny", "train")
+    return Corpus.from_dataset(
+        pd.DataFrame({"premise": "a scene", "hypothesis": texts, "label": names}), "tiny", "train"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def corpus():
     frame = pd.DataFrame({"premise": [f"scene {n // 2}" for n in range(240)], "hypothesis": words, "label": names})
     repeated = frame.index % 8 == 7
     frame.loc[repeated] = frame.shift(2).loc[repeated]
-    return Corpus.from_frame(frame, "tiny", "train")
+    return Corpus.from_dataset(frame, "tiny", "train")
 
 
 def test_each_row_changes_one_setting(corpus):

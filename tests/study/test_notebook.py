@@ -213,10 +213,10 @@ def test_a_users_file_is_no_evidence_whatever_its_name(home):
 
 
 def test_every_corpus_that_is_read_stands_in_the_record(home):
-    from nli_lib.corpora.suites import load_suite
+    from nli_lib.corpora.suites import load_each
 
     study = started()
-    load_suite("planted", limit=20)  # not by a method of the study
+    load_each("planted", limit=20)  # not by a method of the study
     study.finish()
     assert set(records.read("10_try", "smoke")["corpora"]) == {"planted test", "planted challenge"}
 

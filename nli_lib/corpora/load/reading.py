@@ -16,6 +16,7 @@ import io
 import json
 import sys
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
 BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
 UNCLOSED = "line swallowed by a quote that is closed too late"
 _DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that parts the header into three is taken
+_JSON = json.JSONDecoder(strict=False)  # which keeps control characters
 _END = "\x1eend of the table\x1e"
 # A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
 _UNPACKED, _RATIO = 2**24, 100
@@ -68,7 +70,9 @@ def read(path: Path, *, quoted: bool | None = None) -> Rows:
         rows = _delimited(_text(data, path), _DELIMITERS[ending], quoted, path.name)
     else:
         text = _text(data, path)
-        rows = _objects(_list(text, path) if text.lstrip().startswith("[") else _json_lines(text), path.name)
+        listed = text.lstrip().startswith("[")
+        values = _list(text, path) if listed else [_value(line) for line in _lines(text) if line.strip()]
+        rows = _objects(values, path.name)
     if not len(rows.table):
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in rows.skipped.items())
         why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
@@ -119,29 +123,17 @@ def _lines(text: str) -> list[str]:
 
 def _list(text: str, path: Path) -> list:
     try:
-        return json.loads(text, strict=False)  # strict=False keeps control characters
+        return _JSON.decode(text)
     except (ValueError, RecursionError) as error:
         raise CorpusError(
             f"{path}: not a JSON list ({error}); write a list of objects, or one object a line."
         ) from None
 
 
-def _json_lines(text: str) -> list:
-    """The value of each line that is not blank, None where it is not JSON."""
-    lines = [line for line in _lines(text) if line.strip()]
-    try:
-        # One call for the whole file is several times faster than one a line.
-        values = json.loads("[" + ",".join(lines) + "]", strict=False)
-        if len(values) == len(lines):
-            return values
-    except (ValueError, RecursionError):
-        pass
-    return [_value(line) for line in lines]
-
-
 def _value(line: str) -> object:
+    """What a line of JSON says, None where it is not JSON."""
     try:
-        return json.loads(line, strict=False)
+        return _JSON.decode(line)
     except (ValueError, RecursionError):
         return None
 
@@ -229,50 +221,34 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
 
 
 def _parquet(data: bytes, where: str) -> Rows:
+    from datasets import Features
+
     try:
         arrow = pq.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError) as error:
+        # The `datasets` library writes the names of its classes into a parquet file's own description.
+        features = Features.from_arrow_schema(arrow.schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    return _arrow(arrow, _stated_names(arrow), where)
+    return _arrow(arrow, features, where)
 
 
-def from_dataset(dataset: Dataset, where: str) -> Rows:
-    """The rows of a Hugging Face dataset, class numbers as class names."""
-    names = {column: list(made.names) for column, made in dataset.features.items() if hasattr(made, "names")}
-    return _arrow(dataset.with_format("arrow")[:], names, where)
+def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
+    """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
+    if isinstance(dataset, pd.DataFrame):
+        return Rows.of(dict(dataset.items()), len(dataset), where)
+    return _arrow(dataset.with_format("arrow")[:], dataset.features, where)
 
 
-def from_frame(frame: pd.DataFrame, where: str) -> Rows:
-    """The rows of a DataFrame."""
-    return Rows.of({name: frame[name] for name in frame}, len(frame), where)
-
-
-def _arrow(arrow: pa.Table, stated: dict[str, list[str]], where: str) -> Rows:
-    """The rows of an Arrow table; `stated` has the names that the class numbers of a column stand for."""
+def _arrow(arrow: pa.Table, features: Mapping[str, object], where: str) -> Rows:
+    """The rows of an Arrow table; the numbers of a column whose feature has names become those names."""
     columns = {}
     for name in arrow.column_names:
         try:
-            values = arrow.column(name).to_pylist()
+            columns[name] = arrow.column(name).to_pylist()
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
-        columns[name] = [_class_name(value, stated[name]) for value in values] if name in stated else values
+        if names := getattr(features.get(name), "names", None):
+            # -1 is how the hub's sets store "no gold label"
+            known = dict(enumerate(names))
+            columns[name] = [known.get(value) for value in columns[name]]
     return Rows.of(columns, arrow.num_rows, where)
-
-
-def _stated_names(arrow: pa.Table) -> dict[str, list[str]]:
-    """Class names that the `datasets` library wrote into a parquet file's own description."""
-    description = (arrow.schema.metadata or {}).get(b"huggingface")
-    if description is None:
-        return {}
-    try:
-        features = json.loads(description)["info"]["features"].items()
-        return {name: list(made["names"]) for name, made in features if made.get("_type") == "ClassLabel"}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}  # not the description that `datasets` writes; a column of bare numbers is then refused later
-
-
-def _class_name(value: object, names: list[str]) -> object:
-    if not isinstance(value, int):
-        return value
-    # -1 is how the hub's sets store "no gold label"
-    return names[value] if 0 <= value < len(names) else None

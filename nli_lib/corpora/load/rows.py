@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, unique_uids
-from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_integer, is_numbered, to_index
+from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_numbered, to_index
 
 LONGEST = 20_000  # characters; the longest real premise of the corpora here is under 4,000
 
@@ -126,7 +126,7 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
         return
     found = sorted({str(value) for value in given[unknown]})
     shown = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
-    if any(is_numbered(value) or is_integer(value) for value in found):
+    if any(map(is_numbered, found)):
         why = "numbers without names; their order differs between sources, so it is not guessed"
     else:
         why = "none of which is known"

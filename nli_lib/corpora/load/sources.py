@@ -7,14 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import MANY, Corpus, CorpusError, concat
 from nli_lib.corpora.load import adapters, hub, reading
 from nli_lib.corpora.load.catalogue import SOURCES, Source, Split
 from nli_lib.corpora.load.rows import Rows, build
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 PLANTED, PLANTED_SIZE = "planted", 2_000
 # File names that say nothing about the corpus count only in a folder that bears its name.
@@ -77,16 +82,21 @@ def _told(corpus: Corpus) -> Corpus:
 
 
 def in_memory(
-    rows: Rows, name: str | None, split: str | None, columns: Mapping[str, str] | None, source: str
+    data: Dataset | pd.DataFrame, name: str | None, split: str | None, columns: Mapping[str, str] | None
 ) -> Corpus:
     """A user's own rows that come from no file; see `Corpus.from_dataset`."""
+    if isinstance(data, dict):
+        raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
+    rows = reading.from_dataset(data, name or "dataset")
+    if split is None and not isinstance(data, pd.DataFrame) and data.split:
+        split = str(data.split)
     given = {"corpus": name, "split": split}
     for column, default in (("corpus", "dataset"), ("split", "train")):
         said = rows.table[column].unique() if column in rows.table else ()
         given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
-        if len(said) == 1 and said[0] == given[column]:
+        if list(said) == [given[column]]:
             rows = replace(rows, table=rows.table.drop(columns=column))
-    return _own(rows, given["corpus"], given["split"], columns, source)
+    return _own(rows, *given.values(), columns, f"a {type(data).__name__}")
 
 
 def _own(raw: Rows, name: str, split: str, columns: Mapping[str, str] | None, source: str) -> Corpus:
