@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
@@ -30,25 +29,20 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
     Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. A file that does not
     belong to the corpus (another number of rows, an index that repeats) is a `CorpusError`.
     """
-    path = _find(data_dir) if (corpus.name, corpus.split) == SPLIT else None
+    folder = sources.data_folder(data_dir) if (corpus.name, corpus.split) == SPLIT else None
+    places = [folder / place / file for place in FOLDERS for file in FILES] if folder else []
+    path = next((path for path in places if path.is_file()), None)
     if path is None:
-        return pd.DataFrame({"position": pd.Series(dtype=int), "right": pd.Series(dtype=int)})
+        return pd.DataFrame({"position": [], "right": []}, dtype=int)
     counts = _read(path)
-    positions = np.arange(len(corpus))
-    index = corpus.table["index"].to_numpy(dtype=int) if "index" in corpus.table else positions
     if "index" not in corpus.table and len(corpus) != ROWS:
         raise CorpusError(
             f"{path.name} names its examples by their place in the whole of MultiNLI dev matched, but {corpus.source} "
             f"has {len(corpus):,} of {ROWS:,} examples and no field 'index': load the whole split."
         )
-    known = np.isin(index, counts.index)
-    return pd.DataFrame({"position": positions[known], "right": counts.loc[index[known]].to_numpy()})
-
-
-def _find(data_dir: str | None) -> Path | None:
-    folder = sources.data_folder(data_dir)
-    places = [folder / place / file for place in FOLDERS for file in FILES] if folder else []
-    return next((path for path in places if path.is_file()), None)
+    table = corpus.table if "index" in corpus.table else corpus.table.assign(index=range(ROWS))
+    found = table["index"].astype(int).map(counts).dropna().astype(int)
+    return found.rename("right").rename_axis("position").reset_index()
 
 
 def _read(path: Path) -> pd.Series:
@@ -58,9 +52,9 @@ def _read(path: Path) -> pd.Series:
     if "index" not in table or len(named) != 1:
         raise CorpusError(f"{path}: columns 'index' and '... correct ...' are wanted; found {list(table)}.")
     counts = table.set_index("index")[named[0]]
-    wrong = ~counts.between(0, 100)
-    if len(counts) != ROWS or counts.index.has_duplicates or wrong.any():
-        row = int(np.flatnonzero(counts.index.duplicated() | wrong)[0]) + 2 if len(counts) == ROWS else len(counts) + 1
+    wrong = ~counts.between(0, 100) | counts.index.duplicated()
+    if len(counts) != ROWS or wrong.any():
+        row = int(wrong.argmax()) + 2 if len(counts) == ROWS else len(counts) + 1
         raise CorpusError(
             f"{path}: row {row}: {ROWS:,} rows are wanted, each index once, each count from 0 to 100. Fetch it again."
         )

@@ -20,10 +20,8 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.labels import LABELS, C, E, N
 from nli_lib.corpora.lexicon import Wordnet
-
-ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(LABELS))
 
 # kind -> the side that grows, by what, how often
 TAUTOLOGIES = {
@@ -76,13 +74,11 @@ def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None 
         raise CorpusError(f"stress: kind={kind!r} is not one of {', '.join(KINDS)}")
     if kind == "antonym" and wordnet is None:
         raise CorpusError("stress: antonyms need wordnet=Wordnet() (nli_lib.corpora.lexicon)")
-    if kind.startswith("spelling"):
-        change = _swap if kind == "spelling: swap" else _keyboard
-        return _collect(kind, corpus, lambda row, random: _misspelt(row, change, random), seed)
-    once = corpus[~pd.Series(corpus.premise).duplicated().to_numpy()]
-    if kind == "antonym":
-        return _collect(kind, once, lambda row, random: _antonym(row, wordnet, random), seed)
-    return _collect(kind, once, _numerical, seed)
+    if kind in SPELLING:
+        return _collect(kind, corpus, lambda pair, random: _misspelt(pair, SPELLING[kind], random), seed)
+    once = corpus[~corpus.table["premise"].duplicated()]
+    made = _numerical if kind == "numerical" else lambda pair, random: _antonym(pair, wordnet, random)
+    return _collect(kind, once, made, seed)
 
 
 def _tautology(kind: str, corpus: Corpus) -> Corpus:
@@ -100,12 +96,11 @@ Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
 def _collect(kind: str, corpus: Corpus, rows_of: Callable[..., Iterator[Row]], seed: int) -> Corpus:
     """The rows that `rows_of` makes of each example, with a random stream of the example's own."""
     made, empty = [], 0
-    for uid, premise, hypothesis, label in zip(
-        corpus.uid, corpus.premise, corpus.hypothesis, corpus.labels, strict=True
-    ):
-        random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(uid.encode())])
-        rows = list(rows_of((premise, hypothesis, int(label)), random))
-        made += [(f"{uid}#{kind}" + (f"#{at}" if len(rows) > 1 else ""), uid, *row) for at, row in enumerate(rows)]
+    for pair in corpus.table.itertuples():
+        random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(pair.uid.encode())])
+        rows = list(rows_of(pair, random))
+        uid = f"{pair.uid}#{kind}"
+        made += [(f"{uid}#{at}" if len(rows) > 1 else uid, pair.uid, *row) for at, row in enumerate(rows)]
         empty += not rows
     table = pd.DataFrame(made, columns=["uid", "origin_uid", "premise", "hypothesis", "label", "rule"])
     table = table.assign(corpus=corpus.name, split=corpus.split).astype({"label": np.int64})
@@ -122,14 +117,18 @@ def _named(corpus: Corpus, kind: str, table: pd.DataFrame, skipped: dict[str, in
 # ---------------------------------------------------------------- spelling
 
 
-def _misspelt(row: tuple, change: Callable, random: np.random.Generator) -> Iterator[Row]:
-    """The pair with one word of the hypothesis changed; words are tried in random order until one can be."""
-    premise, hypothesis, label = row
-    words = list(WORD.finditer(hypothesis))
+def _misspelt(pair: tuple, change: Callable, random: np.random.Generator) -> Iterator[Row]:
+    for changed, rule in _one_word_changed(pair.hypothesis, change, random):
+        yield pair.premise, changed, pair.label, rule
+
+
+def _one_word_changed(text: str, change: Callable, random: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The text with one word changed, and the rule; words are tried in random order until one can be, often none."""
+    words = list(WORD.finditer(text))
     for at in random.permutation(len(words)):
         old, (start, end) = words[at][0], words[at].span()
         if (new := change(old, random)) != old:
-            yield premise, hypothesis[:start] + new + hypothesis[end:], label, f"{old} -> {new}"
+            yield text[:start] + new + text[end:], f"{old} -> {new}"
             return
 
 
@@ -150,25 +149,28 @@ def _keyboard(word: str, random: np.random.Generator) -> str:
     return word[:at] + (new.upper() if old.isupper() else new) + word[at + 1 :]
 
 
+SPELLING = {"spelling: swap": _swap, "spelling: keyboard": _keyboard}
+
+
 # ---------------------------------------------------------------- meaning
 
 
-def _antonym(row: tuple, wordnet: Wordnet, random: np.random.Generator) -> Iterator[Row]:
-    premise = row[0]
-    words = list(WORD.finditer(premise))
-    context = [word[0].lower() for word in words]
-    for at in random.permutation(len(words)):
-        old, (start, end) = words[at][0], words[at].span()
-        opposites = sorted(word for word in wordnet.antonyms_in(old.lower(), context) if word.isalpha())
-        if opposites:
-            new = str(random.choice(opposites))
-            new = new.capitalize() if old[0].isupper() else new
-            yield premise, premise[:start] + new + premise[end:], CONTRADICTION, f"{old} -> {new}"
-            return
+def _antonym(pair: tuple, wordnet: Wordnet, random: np.random.Generator) -> Iterator[Row]:
+    context = [word.lower() for word in WORD.findall(pair.premise)]
+
+    def opposite(word: str, random: np.random.Generator) -> str:
+        known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
+        if not known:
+            return word
+        new = str(random.choice(known))
+        return new.capitalize() if word[0].isupper() else new
+
+    for changed, rule in _one_word_changed(pair.premise, opposite, random):
+        yield pair.premise, changed, C, rule
 
 
-def _numerical(row: tuple, random: np.random.Generator) -> Iterator[Row]:
-    premise = row[0]
+def _numerical(pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+    premise = pair.premise
     numbers = list(NUMBER.finditer(premise))
     if not numbers:
         return
@@ -182,6 +184,6 @@ def _numerical(row: tuple, random: np.random.Generator) -> Iterator[Row]:
 
     true = str(random.choice([f"more than {less}", f"less than {more}"]))
     false = str(random.choice([f"less than {number}", f"more than {number}", f"{more}"]))
-    yield premise, with_number(true), ENTAILMENT, f"{found[0]} -> {true}"
-    yield with_number(true), premise, NEUTRAL, f"{true} -> {found[0]}"
-    yield premise, with_number(false), CONTRADICTION, f"{found[0]} -> {false}"
+    yield premise, with_number(true), E, f"{found[0]} -> {true}"
+    yield with_number(true), premise, N, f"{true} -> {found[0]}"
+    yield premise, with_number(false), C, f"{found[0]} -> {false}"

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load import sources
 
-
-class Member(NamedTuple):
-    """One evaluation set of a suite: corpus and split as for `load`, and its name in tables and figures."""
-
-    corpus: str
-    split: str
-    title: str
-
-
-_LISTS = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
-SUITES = {name: tuple(Member(*member) for member in members) for name, members in _LISTS.items()}
-
-
-def members(name: str) -> tuple[Member, ...]:
-    """The members of a suite; an unknown name is a `CorpusError` that lists the known ones."""
-    if name not in SUITES:
-        raise CorpusError(f'suite="{name}" is not one of {", ".join(SUITES)}.')
-    return SUITES[name]
+# suite -> title of an evaluation set -> its corpus and split
+SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
 
 
 def suite_for(corpus: str) -> str:
@@ -37,7 +20,7 @@ def suite_for(corpus: str) -> str:
 
 
 def load_each(
-    sets: Mapping[str, tuple[str, str]] | str, data_dir: str | Path | None = None, limit: int | None = None
+    sets: Mapping[str, Sequence[str]] | str, data_dir: str | Path | None = None, limit: int | None = None
 ) -> tuple[dict[str, Corpus], dict[str, str]]:
     """Corpora by title, and those that could not be loaded, title -> reason.
 
@@ -45,7 +28,9 @@ def load_each(
     limit  examples of each, sampled with seed 0; None takes all
     """
     if isinstance(sets, str):
-        sets = {each.title: (each.corpus, each.split) for each in members(sets)}
+        if sets not in SUITES:
+            raise CorpusError(f'suite="{sets}" is not one of {", ".join(SUITES)}.')
+        sets = SUITES[sets]
     folder = sources.data_folder(data_dir)
     loaded, missing = {}, {}
     for title, (corpus, split) in sets.items():
