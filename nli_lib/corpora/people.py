@@ -49,15 +49,10 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     votes = both[["n_entailment", "n_neutral", "n_contradiction"]].to_numpy(dtype=float)  # (M, C)
     shares = votes / votes.sum(axis=1, keepdims=True)
     surprise = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
-    return pd.DataFrame(
-        {
-            "position": both["position"],
-            "uid": both["uid"],
-            "entropy": -(shares * surprise).sum(axis=1),
-            "share_gold": shares[np.arange(len(both)), both["gold"]],
-            "majority": votes.argmax(axis=1),
-        }
-    )
+    both["entropy"] = -(shares * surprise).sum(axis=1)
+    both["share_gold"] = shares[np.arange(len(both)), both["gold"]]
+    both["majority"] = votes.argmax(axis=1)
+    return both[list(COLUMNS)]
 
 
 def annotators(corpus: Corpus) -> pd.DataFrame:

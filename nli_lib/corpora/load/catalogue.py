@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from pydantic import TypeAdapter
 
 from nli_lib.corpora.labels import LABELS
 
@@ -60,10 +61,5 @@ class Source:
     quoted: bool = False
 
 
-def _source(entry: dict) -> Source:
-    splits = {name: Split(**split) for name, split in entry["splits"].items()}
-    return Source(**{**entry, "splits": splits, "classes": tuple(entry.get("classes", LABELS))})
-
-
-_ENTRIES = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
-SOURCES: dict[str, Source] = {name: _source(entry) for name, entry in _ENTRIES.items()}
+_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+SOURCES = TypeAdapter(dict[str, Source]).validate_python(_ENTRIES)

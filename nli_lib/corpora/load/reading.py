@@ -17,7 +17,6 @@ import json
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,20 +83,17 @@ def _bytes(path: Path) -> bytes:
     if path.exists() and not path.is_file():
         raise CorpusError(f"{path}: cannot be read (not a regular file).")
     try:
-        if path.suffix.lower() == ".gz":
-            most = max(_UNPACKED, _RATIO * path.stat().st_size)
-            with gzip.open(path) as file:
-                data = file.read(most + 1)
-            if len(data) > most:
-                raise CorpusError(f"{path}: unpacks to more than {_RATIO} times its size, which no text does.")
-        else:
-            data = path.read_bytes()
+        most = max(_UNPACKED, _RATIO * path.stat().st_size)
+        with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
+            data = file.read(most + 1)
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise CorpusError(f"{path}: not a whole gzip file ({error}); download or copy it again.") from None
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    if len(data) > most:
+        raise CorpusError(f"{path}: unpacks to more than {_RATIO} times its size, which no text does.")
     if not data.strip():
         raise CorpusError(f"{path}: the file is empty.")
     return data
@@ -141,13 +137,9 @@ def _value(line: str) -> object:
 def _objects(values: list, where: str) -> Rows:
     row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
     good = [values[at] for at in row]
-    columns = dict.fromkeys(key for record in good for key in record)
-    rows = Rows.of({key: [record.get(key) for record in good] for key in columns}, len(good), where)
-    return replace(rows, row=row, skipped=_counted(BAD_JSON, len(values) - len(good)))
-
-
-def _counted(reason: str, count: int) -> dict[str, int]:
-    return {reason: count} if count else {}
+    names = dict.fromkeys(key for record in good for key in record)
+    columns = {name: [record.get(name) for record in good] for name in names}
+    return Rows.of(columns, row, where, {BAD_JSON: len(values) - len(good)})
 
 
 # ---------------------------------------------------------------- delimited text
@@ -164,15 +156,12 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, where: str) -> R
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise CorpusError(f"{where}: the header names {', '.join(map(repr, twice))} twice; rename one of them.")
-    swallowed = [_swallowed(row, len(names), delimiter) for row in body]
-    lengths = np.fromiter(map(len, body), dtype=np.int64, count=len(body))
-    row = np.flatnonzero((lengths == len(names)) & (np.array(swallowed, dtype=np.int64) == 0))
-    good = [body[at] for at in row]
-    columns = zip(*good, strict=True) if good else [()] * len(names)
-    rows = Rows.of(dict(zip(names, columns, strict=True)), len(good), where)
-    late = sum(each > 0 for each in swallowed)
-    skipped = _counted(BAD_FIELDS, len(body) - len(good) - late) | _counted(UNCLOSED, sum(swallowed))
-    return replace(rows, row=row, skipped=skipped)
+    swallowed = np.array([_swallowed(row, len(names), delimiter) for row in body], dtype=np.int64)
+    fits = np.array([len(row) == len(names) for row in body], dtype=bool)
+    row = np.flatnonzero(fits & (swallowed == 0))
+    columns = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
+    skipped = {BAD_FIELDS: int((~fits & (swallowed == 0)).sum()), UNCLOSED: int(swallowed.sum())}
+    return Rows.of(columns, row, where, skipped)
 
 
 def _well_quoted(text: str) -> bool:
@@ -193,11 +182,8 @@ def _split_quoted(text: str, delimiter: str, where: str) -> list[list[str]]:
 
 
 def _csv_rows(text: str, delimiter: str, *, strict: bool) -> list[list[str]]:
-    limit = csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
-    try:
-        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
-    finally:
-        csv.field_size_limit(limit)
+    csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
 
 
 def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
@@ -235,7 +221,7 @@ def _parquet(data: bytes, where: str) -> Rows:
 def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
     """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
-        return Rows.of(dict(dataset.items()), len(dataset), where)
+        return Rows.of(dataset, np.arange(len(dataset)), where)
     return _arrow(dataset.with_format("arrow")[:], dataset.features, where)
 
 
@@ -251,4 +237,4 @@ def _arrow(arrow: pa.Table, features: Mapping[str, object], where: str) -> Rows:
             # -1 is how the hub's sets store "no gold label"
             known = dict(enumerate(names))
             columns[name] = [known.get(value) for value in columns[name]]
-    return Rows.of(columns, arrow.num_rows, where)
+    return Rows.of(columns, np.arange(arrow.num_rows), where)

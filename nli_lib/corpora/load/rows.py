@@ -22,8 +22,6 @@ NO_LABEL, UNKNOWN_LABEL = "no gold label", "unknown label"
 NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
 TOO_LONG, REPEATED = f"longer than {LONGEST:,} characters", "duplicate row"
 
-_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -47,14 +45,16 @@ class Rows:
     note: str = ""
 
     @classmethod
-    def of(cls, columns: Mapping[str, Iterable], n: int, where: str) -> Rows:
+    def of(
+        cls, columns: Mapping[str, Iterable], row: np.ndarray, where: str, skipped: Mapping[str, int] | None = None
+    ) -> Rows:
         """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
-        held = {}
-        for name, values in columns.items():
-            column = np.empty(n, dtype=object)
-            column[:] = list(values)
-            held[str(name).encode("utf-8", "replace").decode()] = column
-        return cls(pd.DataFrame(held, dtype=object, index=range(n)), np.arange(n), where)
+        held = {
+            str(name).encode("utf-8", "replace").decode(): pd.Series(list(values), dtype=object)
+            for name, values in columns.items()
+        }
+        counted = {reason: count for reason, count in (skipped or {}).items() if count}
+        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, counted)
 
     def pick(
         self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
@@ -103,18 +103,14 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     if not good.any():
         counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
         raise CorpusError(f"{rows.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
-    core = pd.DataFrame({
-        "uid": _uids(table, row, f"{name}-{split}")[good],
-        "premise": table["premise"].to_numpy()[good],
-        "hypothesis": table["hypothesis"].to_numpy()[good],
-        "label": label[good],
-    })  # fmt: skip
-    keep, core["uid"] = _unique(core, row[good], rows.where, own)
+    table, row, uid = table[good], row[good], _uids(table, row, f"{name}-{split}")[good]
+    core = table[["premise", "hypothesis"]].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
+    keep, core["uid"] = _unique(core, row, rows.where, own)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
     core = core.assign(corpus=name, split=split)
-    for extra in [column for column in table.columns if column not in ("uid", "premise", "hypothesis", "label")]:
-        core[f"source_{extra}" if extra in COLUMNS else extra] = _plain(table[extra].to_numpy()[good])
+    for extra in table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False):
+        core[f"source_{extra}" if extra in COLUMNS else extra] = _plain(table[extra])
     source = f"{source} ({rows.note})" if rows.note else source
     return Corpus(core[keep], name, split, rows.classes, skipped, source)
 
@@ -180,8 +176,6 @@ def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
 def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
     """Which rows to keep, and uids that are unique among them."""
     uid = core["uid"]
-    if not uid.duplicated().any():
-        return np.ones(len(core), dtype=bool), uid
     if not own:
         return np.ones(len(core), dtype=bool), unique_uids(uid)
     keep = ~core.duplicated().to_numpy()
@@ -193,15 +187,15 @@ def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple
     return keep, uid
 
 
-def _plain(values: np.ndarray) -> pd.Series:
+def _plain(values: pd.Series) -> pd.Series:
     """An extra column as strings or numbers; lists and dictionaries become JSON text."""
-    if any(isinstance(value, (list, dict)) for value in values):
-        values = [_JSON.encode(value) if isinstance(value, (list, dict)) else value for value in values]
-    column = pd.Series(values, dtype=object)
-    if not _is_utf8("".join(value for value in values if isinstance(value, str))):
-        column = column.map(lambda v: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v)
-    if column.map(type).nunique() > 1:
-        present = column.dropna()
-        mixed = present.map(type).nunique() > 1
-        column = column.map(str, na_action="ignore") if mixed else column
+    column = pd.Series([_plain_value(value) for value in values], dtype=object)
+    if column.dropna().map(type).nunique() > 1:
+        column = column.map(str, na_action="ignore")
     return column.infer_objects()
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, list | dict):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

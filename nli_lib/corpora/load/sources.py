@@ -180,14 +180,11 @@ def _official(name: str, source: Source, split: str, folder: Path | None, option
 
 def _find(name: str, source: Source, entry: Split, folder: Path | None) -> tuple[Path | None, bool]:
     """The first file of the split that is there, and whether it is only a sample."""
-    if folder is None:
-        return None, False
-    for is_sample, files in ((False, entry.files), (True, entry.samples)):
-        for file in files:
-            for place in _places(name, source, folder, file):
-                for path in (place, place.with_name(f"{place.name}.gz")):
-                    if path.is_file():
-                        return path, is_sample
+    files = [(file, False) for file in entry.files] + [(file, True) for file in entry.samples]
+    for file, is_sample in files if folder else ():
+        for path in _places(name, source, folder, file):
+            if path.is_file():
+                return path, is_sample
     return None, False
 
 
@@ -196,7 +193,8 @@ def _places(name: str, source: Source, folder: Path, file: str) -> list[Path]:
     named = folder.name in {part for known in source.folders for part in known.split("/")}
     if named or "/" in file or Path(file).stem not in _GENERIC:
         places.append(folder / file)
-    return [*places, folder / f"{name}_{file.replace('/', '_')}"]
+    places.append(folder / f"{name}_{file.replace('/', '_')}")
+    return [path for place in places for path in (place, place.with_name(f"{place.name}.gz"))]
 
 
 def _wanted(name: str, source: Source, split: str, folder: Path | None) -> str:
