@@ -1,5 +1,1 @@
 """Loading: a corpus by name from a local folder or the hub, or a user's own file by path."""
-
-from nli_lib.corpora.load.sources import load, names
-
-__all__ = ["load", "names"]

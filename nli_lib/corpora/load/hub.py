@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.load.reading import from_dataset
 from nli_lib.corpora.load.rows import Rows
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TIMEOUT = 10  # seconds for the one request that says whether the hub answers
@@ -32,24 +28,15 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
     if switch:
         raise CorpusError(f"hub {repository}: not asked, because {switch} is set in the environment")
     try:
-        commit = _commit(repository, revision)
-        rows = from_dataset(_table(repository, config, split, commit), f"hub {repository}")
+        import datasets
+        from huggingface_hub import HfApi
+
+        commit = HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
+        dataset = datasets.load_dataset(repository, config, split=split, revision=commit)
+        rows = from_dataset(dataset, f"hub {repository}")
     except CorpusError:
         raise
     except Exception as error:  # network, hub and format errors have no common class
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
     return rows, f"{repository}@{commit}"
-
-
-def _commit(repository: str, revision: str) -> str:
-    from huggingface_hub import HfApi
-
-    return HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
-
-
-def _table(repository: str, config: str | None, split: str, revision: str | None) -> Dataset:
-    """One split of a repository or of a local folder of parquet files."""
-    from datasets import load_dataset
-
-    return load_dataset(repository, config, split=split, revision=revision)

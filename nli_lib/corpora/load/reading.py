@@ -44,10 +44,8 @@ _UNPACKED, _RATIO = 2**24, 100
 
 def kind(path: Path) -> str:
     """The format a file's name announces: one of `SUFFIXES`, with or without ".gz" after it; "" for any other name."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return suffixes[-1] if suffixes and suffixes[-1] in SUFFIXES else ""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    return suffix if suffix in SUFFIXES else ""
 
 
 def read(path: Path, *, quoted: bool | None = None) -> Rows:
@@ -207,34 +205,35 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
 
 
 def _parquet(data: bytes, where: str) -> Rows:
-    from datasets import Features
-
     try:
         arrow = pq.read_table(io.BytesIO(data))
         # The `datasets` library writes the names of its classes into a parquet file's own description.
-        features = Features.from_arrow_schema(arrow.schema)
+        description = json.loads((arrow.schema.metadata or {}).get(b"huggingface", "{}"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    return _arrow(arrow, features, where)
+    features = description.get("info", {}).get("features") or {}
+    stated = {name: made for name, made in features.items() if isinstance(made, dict)}
+    names = {name: made["names"] for name, made in stated.items() if made.get("_type") == "ClassLabel"}
+    return _arrow(arrow, names, where)
 
 
 def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
     """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
         return Rows.of(dataset, np.arange(len(dataset)), where)
-    return _arrow(dataset.with_format("arrow")[:], dataset.features, where)
+    names = {name: feature.names for name, feature in dataset.features.items() if hasattr(feature, "names")}
+    return _arrow(dataset.with_format("arrow")[:], names, where)
 
 
-def _arrow(arrow: pa.Table, features: Mapping[str, object], where: str) -> Rows:
-    """The rows of an Arrow table; the numbers of a column whose feature has names become those names."""
+def _arrow(arrow: pa.Table, class_names: Mapping[str, list[str]], where: str) -> Rows:
+    """The rows of an Arrow table; where a column's class names are known, its numbers become these names."""
     columns = {}
     for name in arrow.column_names:
         try:
             columns[name] = arrow.column(name).to_pylist()
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
-        if names := getattr(features.get(name), "names", None):
-            # -1 is how the hub's sets store "no gold label"
-            known = dict(enumerate(names))
+        if name in class_names:
+            known = dict(enumerate(class_names[name]))  # -1, the hub's "no gold label", becomes None
             columns[name] = [known.get(value) for value in columns[name]]
     return Rows.of(columns, np.arange(arrow.num_rows), where)

@@ -156,11 +156,7 @@ def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
 
 def _is_utf8(text: str) -> bool:
     """False where bytes that were not UTF-8, or half of a surrogate pair, stand in a text."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return text.encode("utf-8", "replace").decode() == text
 
 
 def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:

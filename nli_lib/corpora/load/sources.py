@@ -88,8 +88,8 @@ def in_memory(
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
     rows = reading.from_dataset(data, name or "dataset")
-    if split is None and not isinstance(data, pd.DataFrame) and data.split:
-        split = str(data.split)
+    if split is None and not isinstance(data, pd.DataFrame):
+        split = str(data.split or "") or None
     given = {"corpus": name, "split": split}
     for column, default in (("corpus", "dataset"), ("split", "train")):
         said = rows.table[column].unique() if column in rows.table else ()

@@ -4,10 +4,12 @@ import csv
 import json
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from huggingface_hub import HfApi
 
 from nli_lib.corpora import CorpusError, load, names
 from nli_lib.corpora.corpus import PROVENANCE
@@ -397,7 +399,7 @@ def test_unknown_names_and_folders(tmp_path):
 
 def test_no_hub_is_an_error_at_once_with_the_files_wanted(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr(hub, "_commit", lambda *_: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: pytest.fail("the hub was asked"))
     with pytest.raises(CorpusError, match=r"snli/snli_1\.0_test\.jsonl.*HF_HUB_OFFLINE is set"):
         load("snli", "test", tmp_path)
     with pytest.raises(CorpusError, match="no faithful copy"):
@@ -405,12 +407,12 @@ def test_no_hub_is_an_error_at_once_with_the_files_wanted(tmp_path, monkeypatch)
 
 
 def test_a_hub_that_does_not_answer_is_one_message(tmp_path, monkeypatch):
-    def unreachable(*_):
+    def unreachable(*_, **__):
         raise ConnectionError("Name or service not known\nand a long story")
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr(hub, "offline", lambda: None)
-    monkeypatch.setattr(hub, "_commit", unreachable)
+    monkeypatch.setattr(HfApi, "dataset_info", unreachable)
     with pytest.raises(CorpusError, match=r"snli_1\.0_test\.jsonl.*hub stanfordnlp/snli@cdb5c3d.*not known\.$"):
         load("snli", "test", tmp_path)
 
@@ -421,13 +423,13 @@ def local_hub(tmp_path, monkeypatch):
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setattr(hub, "offline", lambda: None)
-    monkeypatch.setattr(hub, "_commit", lambda repository, revision: "0123abc")
-    read, folder = hub._table, tmp_path / "hub"
+    monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="0123abc"))
+    read, folder = datasets.load_dataset, tmp_path / "hub"
     folder.mkdir()
     # `datasets` itself calls the split of a local file "dev-..." validation
     local = {"dev": "validation"}
     monkeypatch.setattr(
-        hub, "_table", lambda _, config, split, commit: read(str(folder), None, local.get(split, split), None)
+        datasets, "load_dataset", lambda *_, split, **__: read(str(folder), split=local.get(split, split))
     )
 
     def put(split, columns, class_names):
