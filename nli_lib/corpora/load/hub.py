@@ -33,10 +33,7 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
 
         commit = HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
         dataset = datasets.load_dataset(repository, config, split=split, revision=commit)
-        rows = from_dataset(dataset, f"hub {repository}")
-    except CorpusError:
-        raise
     except Exception as error:  # network, hub and format errors have no common class
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
-    return rows, f"{repository}@{commit}"
+    return from_dataset(dataset, f"hub {repository}"), f"{repository}@{commit}"
