@@ -14,7 +14,7 @@ from nli_lib.report.style import COLOURS, INK, SERIES, WIDTH, headline, styled
 MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4}
 
 
-@styled
+@styled()
 def boxes(
     table: pd.DataFrame,
     columns: Sequence[str],

@@ -17,7 +17,7 @@ MARKERS = ("o", "s", "^", "v", "P", "X")
 TWIN_MARKERS = ("d", "*")
 
 
-@styled
+@styled()
 def interval_plot(
     table: pd.DataFrame,
     *,

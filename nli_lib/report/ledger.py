@@ -17,7 +17,7 @@ MARKERS = dict(zip(VERDICTS, "os^", strict=False))
 CONFIRMS = "#e4ecf2"
 
 
-@styled
+@styled()
 def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     """Every claim that was tested, in words: our value with its interval against the shaded values that confirm it.
 

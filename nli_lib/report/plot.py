@@ -20,7 +20,7 @@ from nli_lib.measure.artifacts import share_at_z, z_threshold
 from nli_lib.report.style import GREY, INK, PALE, SERIES, SMALL, WIDTH, drawing, headline, label_points, palette, styled
 
 
-@styled
+@styled()
 def data_map(
     variability: np.ndarray,
     confidence: np.ndarray,
@@ -82,7 +82,7 @@ def data_map(
     return figure
 
 
-@styled
+@styled()
 def competency(
     table: pd.DataFrame,
     *,
@@ -144,7 +144,7 @@ def _curves(
     return lines
 
 
-@styled
+@styled()
 def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
     """The highest z of each label by rank, one panel a label: all pairs, a random twin, and what a filter keeps.
 
@@ -187,7 +187,7 @@ def similarity_densities(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@styled
+@styled()
 def correlation_plot(
     x: np.ndarray,
     y: np.ndarray,
