@@ -22,10 +22,11 @@ from matplotlib.figure import Figure
 STYLE = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
 INK, SMALL, WIDTH = STYLE["text.color"], STYLE["xtick.labelsize"], STYLE["figure.figsize"][0]
 SERIES = STYLE["axes.prop_cycle"].by_key()["color"]  # for what has no colour of its own
-GREY, PALE, TWIN = "#8c8c8c", "#d9d9d9", "random twin"
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
 GROUPS = yaml.safe_load(Path(__file__).with_name("colours.yaml").read_text(encoding="utf-8"))
 COLOURS = {name: colour for group in GROUPS.values() for name, colour in group.items()}
+TWIN, PALE = "random twin", "#d9d9d9"
+GREY = COLOURS[TWIN]
 
 
 @contextmanager
