@@ -30,11 +30,6 @@ class MannWhitney(NamedTuple):
     n_a: int
     n_b: int
 
-    @property
-    def stars(self) -> str:
-        """Stars of the corrected p-value."""
-        return stars(self.p_bonferroni)
-
 
 def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
     """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
