@@ -53,16 +53,16 @@ class Region(BaseModel):
     def _one_kind(self) -> Region:
         if sum(v is not None for v in (self.above, self.below, self.between)) != 1:
             raise ValueError("give exactly one of above, below, between")
-        if self.between is not None and self.between[0] >= self.between[1]:
-            raise ValueError("between needs two rising numbers")
+        _ = self.values  # raises where between does not rise
         return self
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """(low, high) of the region, infinite where it is open."""
+    def values(self) -> pd.Interval:
+        """The region as an interval, infinite where it is open; the border of an open region is outside of it."""
         if self.between is not None:
-            return self.between
-        return (self.above, math.inf) if self.above is not None else (-math.inf, self.below)
+            return pd.Interval(*self.between, closed="both")
+        low, high = (-math.inf if self.above is None else self.above), (math.inf if self.below is None else self.below)
+        return pd.Interval(low, high, closed="neither")
 
     def __str__(self) -> str:
         if self.between is not None:
@@ -70,13 +70,9 @@ class Region(BaseModel):
         return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
 
     def place(self, low: float, high: float) -> str:
-        """Where the interval [low, high] lies, one of `PLACES`. The border of an open region is outside of it."""
-        start, stop = self.ends
-        if self.between is not None:
-            inside, outside = start <= low and high <= stop, high < start or low > stop
-        else:
-            inside, outside = start < low and high < stop, high <= start or low >= stop
-        return PLACES[0 if inside else 1 if outside else 2]
+        """Where the interval [low, high] lies, one of `PLACES`."""
+        ours = pd.Interval(low, high, closed="both")
+        return PLACES[0 if ours in self.values else 2 if ours.overlaps(self.values) else 1]
 
 
 class Claim(BaseModel):
@@ -167,6 +163,6 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     for claim in claims:
         record = recorded.get(claim.id, nothing)
         judged = dict(zip(("verdict", "reason"), verdict(claim, record, scale), strict=True))
-        region = dict(zip(("region_low", "region_high"), claim.confirm.ends, strict=True))
+        region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
     return pd.DataFrame(rows, columns=LEDGER)

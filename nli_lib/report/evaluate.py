@@ -32,8 +32,6 @@ def correct_predictions(
 
 def accuracy_row(correct: np.ndarray) -> dict[str, float]:
     """The columns n, correct, accuracy, low, high of a table's row, from which predictions are correct (N,) bool."""
-    if len(correct) == 0:
-        raise ValueError("no example to evaluate")
     value, low, high, n, *_ = share(correct)
     return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
 
@@ -72,11 +70,8 @@ def suite_table(
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
     ``predictions`` maps a title to logits (N, 3). Three-class sets have one row (rule argmax); the others have two, one
-    for each rule of `correct_predictions`. A title that has predictions and no corpus, or the reverse, is an error.
+    for each rule of `correct_predictions`.
     """
-    if set(predictions) != set(suite):
-        missing, extra = sorted(set(suite) - set(predictions)), sorted(set(predictions) - set(suite))
-        raise ValueError(f"predictions and suite differ: without predictions {missing}, without corpus {extra}")
     rows = []
     for title, corpus in suite.items():
         for rule in rules(corpus.classes):

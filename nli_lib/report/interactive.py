@@ -53,31 +53,6 @@ def interactive_map(
     )
 
 
-def data_map(points: pd.DataFrame, *, epochs: int, title: str = "") -> Figure:
-    """The data map: variability across, confidence up, correctness as colour.
-
-    points: position, variability, confidence, correctness, label, premise, hypothesis; texts may be missing.
-    """
-    scores = ("confidence", "variability", "correctness")
-    names = {"correctness": f"correctness: share of {epochs} epochs"}
-    ranges = {"range_x": (-0.01, 0.51), "range_y": (-0.02, 1.04)}
-    hover = (*SAMPLE, *scores, "position")
-    return interactive_map(
-        points, "variability", "confidence", color="correctness", hover=hover, labels=names, title=title, **ranges
-    )
-
-
-def suspects(points: pd.DataFrame, *, title: str = "") -> Figure:
-    """Pairs whose label a model contradicts: the gap across, the data map's confidence up, the kind as colour.
-
-    points: position, kind, gap, confidence, label, predicted, premise, hypothesis, and, where there are any, votes and
-    wrong.
-    """
-    hover = (*SAMPLE, "predicted", "kind", "gap", "confidence", "votes", "wrong", "position")
-    names = {"gap": "gap: logit of the prediction minus that of the label"}
-    return interactive_map(points, "gap", "confidence", color="kind", hover=hover, labels=names, title=title)
-
-
 def competency(table: pd.DataFrame, *, tests: int, p0: float, title: str = "") -> Figure:
     """The competency plot: how often a feature occurs across, the share of a label among these pairs up.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -104,13 +104,14 @@ def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFra
     overlap  examples that both list, as a share of those that either does, 0 to 1
     chance   the same for two random lists as long, drawn from `pool` examples
     """
-    listed = pd.crosstab(lists["position"], lists["seed"]).reindex(columns=list(seeds), fill_value=0).to_numpy()
-    one, other = np.triu_indices(len(seeds), k=1)
-    size, both = listed.sum(axis=0), (listed.T @ listed)[one, other]
-    total, expected = size[one] + size[other], size[one] * size[other] / max(1, pool)
-    names = np.asarray(seeds)
-    table = {"first": names[one], "second": names[other], "overlap": both / np.maximum(1, total - both)}
-    return pd.DataFrame({**table, "chance": expected / np.maximum(1, total - expected)})
+    listed = lists.groupby("seed")["position"].agg(set).reindex(seeds)
+    rows = []
+    for (first, one), (second, other) in combinations(listed.items(), 2):
+        one, other = (each if isinstance(each, set) else set() for each in (one, other))  # a seed may list nothing
+        expected = len(one) * len(other) / max(1, pool)
+        chance = expected / max(1, len(one) + len(other) - expected)
+        rows.append((first, second, len(one & other) / max(1, len(one | other)), chance))
+    return pd.DataFrame(rows, columns=["first", "second", "overlap", "chance"])
 
 
 def list_quality(people: pd.DataFrame, logits: Mapping[int, ArrayLike], *, threshold: float) -> pd.DataFrame:

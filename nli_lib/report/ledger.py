@@ -34,9 +34,8 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
         axes.barh(at.index, edges["region_high"] - edges["region_low"], 0.48, edges["region_low"], color=CONFIRMS)
         for verdict, marker in zip(VERDICTS[:3], "os^", strict=True):
             ours = at[tested["verdict"] == verdict]
-            reach = [ours["value"] - ours["low"], ours["high"] - ours["value"]]
-            look = {"fmt": marker, "color": COLOURS[verdict], "ms": 7.5, "lw": 2.4, "label": verdict}
-            axes.errorbar(ours["value"], ours.index, xerr=reach, **look)
+            axes.hlines(ours.index, ours["low"], ours["high"], color=COLOURS[verdict], lw=2.4)
+            axes.plot(ours["value"], ours.index, marker, color=COLOURS[verdict], ms=7.5, label=verdict)
         axes.plot(at["paper"], at.index, "D", mfc="white", mec=INK, ms=6.5, label="the paper")
         for row, claim in tested.iterrows():
             words = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"

@@ -89,7 +89,11 @@ def ledger_table(table: pd.DataFrame) -> HTML:
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     groups = [
-        {"paper": PAPERS[key], "counts": verdict_counts(rows), "rows": rows.fillna({"reference": ""}).to_dict("records")}
+        {
+            "paper": PAPERS[key],
+            "counts": verdict_counts(rows),
+            "rows": rows.fillna({"reference": ""}).to_dict("records"),
+        }
         for key, rows in table.groupby("paper", sort=False)
     ]
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]

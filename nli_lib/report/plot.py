@@ -16,9 +16,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from nli_lib.measure.artifacts import share_at_z, z_threshold
-from nli_lib.report.style import (
-    GREY, INK, PALE, SERIES, SMALL, TWIN, WIDTH, drawing, headline, label_points, palette, styled,
-)  # fmt: skip
+from nli_lib.report.style import GREY, INK, SERIES, SMALL, TWIN, WIDTH, drawing, headline, label_points, palette, styled
 
 ALPHA = 0.01  # of the lines of significance
 
@@ -64,7 +62,7 @@ def data_map(
         axes.scatter(v[ring], c[ring], s=26, facecolor="none", edgecolor="#d1231a", lw=0.9, label=overlay_name)
         axes.legend(loc="lower left")
     axes.set(xlabel="variability", ylabel="confidence", xlim=(-0.01, 0.51), ylim=(-0.02, 1.04))
-    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": PALE, "alpha": 0.9}
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": GREY, "alpha": 0.9}
     for x, y, name in ((0.85, 0.5, "ambiguous"), (0.45, 0.95, "easy to learn"), (0.3, 0.14, "hard to learn")):
         axes.text(x, y, name, transform=axes.transAxes, ha="center", va="center", bbox=box)
     bar = figure.colorbar(points, ax=axes, location="top", shrink=0.75, pad=0.01, aspect=34)

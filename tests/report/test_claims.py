@@ -127,7 +127,7 @@ def test_ledger_refuses_what_it_cannot_read(toy):
     [
         ({"confirm": {"above": 1, "below": 2}}, "confirm", "exactly one"),
         ({"confirm": {"over": 1}}, "confirm.over", "Extra inputs"),
-        ({"confirm": {"between": [2, 1]}}, "confirm", "two rising numbers"),
+        ({"confirm": {"between": [2, 1]}}, "confirm", "left side of interval must be"),
         ({"evidence": []}, "evidence", "at least 1"),
         ({"paper": "zfilter"}, "whole", "does not start with its paper"),
         ({"paper_keys": ["wanli-table3-multinli-hanz"]}, "whole", "no number 'wanli-table3-multinli-hanz'"),

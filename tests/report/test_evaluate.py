@@ -48,7 +48,7 @@ def test_bad_predictions_are_refused():
         correct_predictions(np.array([[np.nan, 0, 0], [1, 0, 0]]), np.array([0, 0]))
     with pytest.raises(ValueError, match="give one label each"):
         correct_predictions(np.zeros((3, 3)), np.array([0, 0]))
-    with pytest.raises(ValueError, match="no example"):
+    with pytest.raises(ValueError, match="n > 0"):
         accuracy_row(np.zeros(0, dtype=bool))
 
 
@@ -61,8 +61,6 @@ def test_suite_table_reports_both_rules_of_two_class_sets():
         ["two", "argmax", 1.0, 2, 7],
         ["two", "sum", 0.5, 2, 7],
     ]
-    with pytest.raises(ValueError, match=r"without predictions \['two'\]"):
-        suite_table({"three": np.eye(3)}, suite)
 
 
 def test_slices_add_up_to_the_whole():
