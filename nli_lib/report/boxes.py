@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
-from nli_lib.report.style import COLOURS, INK, SERIES, WIDTH, headline, styled
+from nli_lib.report.style import INK, SERIES, drawing, headline, palette
 
 MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4}
 
 
-@styled
 def boxes(
     table: pd.DataFrame,
     columns: Sequence[str],
     *,
     group: str,
-    hue: str | None = None,
     order: Sequence[str],
+    hue: str | None = None,
     notes: Mapping[tuple[str, str], str] | None = None,
-    across: int = 2,
     height: float = 2.5,
     title: str = "",
 ) -> Figure:
@@ -31,32 +29,25 @@ def boxes(
 
     The box spans the quartiles, the whiskers reach the last value within 1.5 of its length; points beyond are not
     drawn, the mean is a diamond. A column of zeros and ones is drawn as bars of its share instead. ``notes`` maps
-    (column, value of group) to lines written below that group, such as stars of significance. A ``hue`` of label names
-    takes the labels' colours.
+    (column, value of group) to lines written below that group, such as stars of significance.
     """
-    down = -(-len(columns) // across)
-    figure, panels = plt.subplots(down, across, figsize=(WIDTH, height * down), squeeze=False)
-    values = list(table[hue].unique()) if hue else []
-    palette = {value: COLOURS.get(value, SERIES[i % len(SERIES)]) for i, value in enumerate(values)}
-    for axes, column in zip(panels.flat, columns, strict=False):
-        look = {"hue": hue, "order": order, "palette": palette or None, "color": None if hue else SERIES[4]}
-        look |= {"saturation": 1, "legend": "auto" if hue and axes is panels.flat[0] else False, "ax": axes}
-        if table[column].isin((0, 1)).all():
-            sns.barplot(table, x=group, y=column, errorbar=None, linewidth=0.9, edgecolor=INK, **look)
-        else:
-            sns.boxplot(
-                table, x=group, y=column, showfliers=False, linewidth=0.9, linecolor=INK, gap=0.12 if hue else 0,
-                showmeans=True, meanprops=MEAN, **look,
-            )  # fmt: skip
-        words = [f"{value}\n{(notes or {}).get((column, value), '')}".rstrip() for value in order]
-        axes.set(xlabel="", ylabel="", xticks=range(len(order)), xticklabels=words)
-        axes.set_title(column)
-        axes.grid(axis="y")
-    for axes in panels.flat[len(columns) :]:
-        axes.set_axis_off()
-    if hue:
-        handles, names = panels.flat[0].get_legend_handles_labels()
-        panels.flat[0].get_legend().remove()
-        figure.legend(handles, names, loc="outside lower center", ncols=max(1, len(names)))
-    headline(figure, title)
+    down, colours = -(-len(columns) // 2), palette(table[hue].unique()) if hue else {}
+    look = {"x": group, "order": order, "saturation": 1, "linewidth": 0.9, "legend": False}
+    look |= {"hue": hue, "palette": colours} if hue else {"color": SERIES[4]}
+    box = {"showfliers": False, "linecolor": INK, "gap": 0.12 if hue else 0, "showmeans": True, "meanprops": MEAN}
+    with drawing(down, 2, height=height * down, squeeze=False) as (figure, panels):
+        for axes, column in zip(panels.flat, columns, strict=False):
+            if table[column].isin((0, 1)).all():
+                sns.barplot(table, y=column, errorbar=None, edgecolor=INK, ax=axes, **look)
+            else:
+                sns.boxplot(table, y=column, ax=axes, **look, **box)
+            words = [f"{value}\n{(notes or {}).get((column, value), '')}".rstrip() for value in order]
+            axes.set(title=column, xlabel="", ylabel="", xticks=range(len(order)), xticklabels=words)
+            axes.grid(axis="y")
+        for axes in panels.flat[len(columns) :]:
+            axes.set_axis_off()
+        if hue:
+            handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
+            figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        headline(figure, title)
     return figure

@@ -6,8 +6,8 @@ tests stands beside the same count in random parts of equally many examples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import pandas as pd
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import mann_whitney, percentile_interval, share
+from nli_lib.report.inference import mann_whitney, percentile_interval, share, stars
 
 FAMILY = 9  # three levels times three pairs of labels: one panel of the paper's Figure 3
 ALPHA = 0.05
@@ -24,75 +24,48 @@ SHORT = {f"{a} - {b}": f"{a[0]}·{b[0]}".upper() for a, b in combinations(LABELS
 COLUMNS = ("measure", "level", "pair", "n_a", "n_b", "u", "p", "p_bonferroni", "effect", "stars")
 
 
-def label_tests(
-    measures: Mapping[str, np.ndarray],
-    labels: np.ndarray,
-    levels: np.ndarray,
-    names: Sequence[str],
-    *,
-    family: int = FAMILY,
-    classes: Sequence[str] = LABELS,
-) -> pd.DataFrame:
+def label_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     """Mann-Whitney tests between the labels, one row for each measure, level and pair of labels: `COLUMNS`.
 
-    measures  name -> (N,) values; labels (N,) indices of ``classes``; levels (N,) indices of ``names``
+    table     one row a pair: gold (an index of LABELS), level (an index of LEVELS) and ``measures``
     effect    rank-biserial, > 0 when the first label of the pair tends to have more; see `inference.mann_whitney`
 
     A level without an example of a label has no test for it: that row is left out.
     Source: the difficulty paper, section 4 (H7). *Departures*: the paper gives stars alone; its family is not stated,
     nine a panel is the likely one.
     """
-    rows = []
-    for measure, values in measures.items():
-        for level, name in enumerate(names):
-            for a, b in combinations(range(len(classes)), 2):
-                first, second = (values[(levels == level) & (labels == label)] for label in (a, b))
-                if len(first) and len(second):
-                    test = mann_whitney(first, second, family=family)
-                    pair = f"{classes[a]} - {classes[b]}"
-                    row = (measure, name, pair, test.n_a, test.n_b, test.u, test.p, test.p_bonferroni, test.effect)
-                    rows.append((*row, test.stars))
+    cells, rows = dict(iter(table.groupby(["level", "gold"]))), []
+    for measure, (level, name), (a, b) in product(measures, enumerate(LEVELS), combinations(range(len(LABELS)), 2)):
+        if (level, a) in cells and (level, b) in cells:
+            test = mann_whitney(cells[level, a][measure], cells[level, b][measure], family=FAMILY)
+            place = {"measure": measure, "level": name, "pair": f"{LABELS[a]} - {LABELS[b]}"}
+            rows.append({**place, **test._asdict(), "stars": stars(test.p_bonferroni)})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def matched_tests(
-    measures: Mapping[str, np.ndarray],
-    labels: np.ndarray,
-    pool: np.ndarray,
-    like: np.ndarray,
-    *,
-    parts: int = 200,
-    seed: int = 0,
-    family: int = FAMILY,
-    classes: Sequence[str] = LABELS,
+    table: pd.DataFrame, measures: Sequence[str], pool: pd.Series, *, parts: int = 200, seed: int = 0
 ) -> pd.DataFrame:
-    """What the tests of a small level would say in random parts of ``pool`` with as many examples of each label.
+    """What the tests of the hard level would say in random parts with as many examples of each label.
 
-    measures, labels  as `label_tests`; pool, like (N,) bool: where the parts are drawn from, and whose size they take
-                      (a label with fewer examples in the pool gives all it has)
-    Columns: part, measure, pair, p_bonferroni, effect. ``seed`` decides the parts; they are drawn without replacement.
+    table, measures  as `label_tests`; pool (N,) bool: where the parts are drawn from, without replacement (a label with
+                     fewer examples in the pool gives all it has)
+    Columns: those of `label_tests` and part. ``seed`` decides the parts.
     """
-    random = np.random.default_rng(seed)
-    pools = [np.flatnonzero(pool & (labels == label)) for label in range(len(classes))]
-    sizes = [min(len(members), int((like & (labels == at)).sum())) for at, members in enumerate(pools)]
-    found = []
+    random, found = np.random.default_rng(seed), []
+    hard = table.loc[table["level"] == LEVELS.index("hard"), "gold"]
+    pools = [np.flatnonzero(pool & (table["gold"] == label)) for label in range(len(LABELS))]
+    sizes = [min(len(members), (hard == label).sum()) for label, members in enumerate(pools)]
     for part in range(parts):
         drawn = np.concatenate([random.choice(p, n, replace=False) for p, n in zip(pools, sizes, strict=True)])
-        some = {name: values[drawn] for name, values in measures.items()}
-        tests = label_tests(some, labels[drawn], np.zeros(len(drawn), int), ["part"], family=family, classes=classes)
-        found.append(tests[["measure", "pair", "p_bonferroni", "effect"]].assign(part=part))
-    return pd.concat(found, ignore_index=True)[["part", "measure", "pair", "p_bonferroni", "effect"]]
+        found.append(label_tests(table.iloc[drawn].assign(level=0), measures).assign(part=part))
+    return pd.concat(found, ignore_index=True)
 
 
 def level_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """`label_tests` of each corpus of a table with the columns corpus, gold, level and ``measures``."""
-    return pd.concat(
-        [
-            label_tests(part[list(measures)].to_dict("series"), part["gold"], part["level"], LEVELS).assign(corpus=name)
-            for name, part in table.groupby("corpus", sort=False)
-        ],
-        ignore_index=True,
-    )
+    """`label_tests` of each corpus of a table with a column corpus."""
+    corpora = table.groupby("corpus", sort=False)
+    return pd.concat([label_tests(part, measures).assign(corpus=name) for name, part in corpora], ignore_index=True)
 
 
 def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 200) -> pd.DataFrame:
@@ -105,11 +78,9 @@ def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 2
     Then one row a part, whose measure is `ALL_TESTS` and whose ``significant`` is the share of its tests.
     """
     found = []
-    for name, part in table.groupby("corpus", sort=False):
-        columns = {measure: part[measure].to_numpy() for measure in measures}
-        gold, level = part["gold"].to_numpy(), part["level"].to_numpy()
-        for source, pool in (("easy", level == 0), ("all levels", level >= 0)):
-            tests = matched_tests(columns, gold, pool, level == LEVELS.index("hard"), parts=parts)
+    for name, corpus in table.groupby("corpus", sort=False):
+        for source, pool in (("easy", corpus["level"] == 0), ("all levels", corpus["level"] >= 0)):
+            tests = matched_tests(corpus, measures, pool, parts=parts)
             tests = tests.assign(significant=tests["p_bonferroni"] <= ALPHA, size=tests["effect"].abs())
             means = tests.groupby(["measure", "pair"], sort=False)[["significant", "effect", "size"]].mean()
             shares = pd.DataFrame({"measure": ALL_TESTS, "significant": tests.groupby("part")["significant"].mean()})
@@ -123,10 +94,8 @@ def significant_shares(tests: pd.DataFrame, control: pd.DataFrame) -> pd.DataFra
     tests, control  as `level_tests` and `size_control` give them. The conditions are the levels, with Wilson's
     interval, then "easy, as small as hard" and "random twin of hard" with the middle 95 % of the parts.
     """
-    rows = [
-        (*key, *share(part["p_bonferroni"] <= ALPHA)[:3])
-        for key, part in tests.groupby(["corpus", "level"], sort=False)
-    ]
+    levels = tests.groupby(["corpus", "level"], sort=False)["p_bonferroni"]
+    rows = [(*key, *share(p <= ALPHA)[:3]) for key, p in levels]
     names = {"easy": "easy, as small as hard", "all levels": "random twin of hard"}
     shares = control[control["measure"] == ALL_TESTS].groupby(["corpus", "source"], sort=False)["significant"]
     rows += [(corpus, names[source], s.mean(), *s.quantile([0.025, 0.975])) for (corpus, source), s in shares]
@@ -139,28 +108,22 @@ def star_notes(tests: pd.DataFrame) -> dict[tuple[str, str], str]:
     return lines.groupby([tests["measure"], tests["level"]]).agg("\n".join).to_dict()
 
 
-def cell_agreement(
-    flags: np.ndarray, labels: np.ndarray, first: np.ndarray, second: np.ndarray, *, resamples: int = 500
-) -> Estimate:
+def cell_agreement(table: pd.DataFrame, *, resamples: int = 500) -> Estimate:
     """Is a yes or no spread over level and label in the same way when another encoder draws the levels?
 
-    flags (N,) 0 or 1, such as a negation; labels, first, second (N,): the label and the level by each encoder.
+    table: flag (0 or 1, such as a negation), label, first and second (the level by each encoder), one row a pair.
     Pearson correlation of the nine cells' shares of 1 between the two; bootstrap over the pairs. Cells that one of
     the two lacks are left out.
     """
 
-    def agreement(rows: np.ndarray) -> float:
-        shares = []
-        for level in (first, second):
-            cell = len(LEVELS) * level[rows] + labels[rows]
-            with np.errstate(invalid="ignore"):  # an empty cell is 0 / 0: not finite, left out below
-                shares.append(np.bincount(cell, weights=flags[rows], minlength=9) / np.bincount(cell, minlength=9))
-        known = np.isfinite(shares).all(axis=0)
-        return np.corrcoef(shares[0][known], shares[1][known])[0, 1]
+    def agreement(pairs: pd.DataFrame) -> float:
+        by_level = [pairs.rename(columns={each: "level"}).groupby(["level", "label"]) for each in ("first", "second")]
+        first, second = (cells["flag"].mean() for cells in by_level)
+        return np.corrcoef(*first.align(second, join="inner"))[0, 1]
 
-    random, n = np.random.default_rng(0), len(labels)
-    draws = [agreement(random.integers(n, size=n)) for _ in range(resamples)]
-    return percentile_interval(agreement(np.arange(n)), np.array(draws), n=n)
+    random, n = np.random.default_rng(0), len(table)
+    draws = [agreement(table.iloc[random.integers(n, size=n)]) for _ in range(resamples)]
+    return percentile_interval(agreement(table), np.array(draws), n=n)
 
 
 def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFrame:
@@ -171,11 +134,9 @@ def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFram
     """
     pairs = [("entailment", "neutral"), ("neutral", "contradiction")]
     of = {key: part.to_numpy() for key, part in table.groupby(["corpus", "label"])[score]}
-    rows = {
-        name: {f"{a} over {b}": mann_whitney(of[name, a], of[name, b]).effect for a, b in pairs}
-        for name in table["corpus"].unique()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("corpus")
+    names = table["corpus"].unique()
+    columns = {f"{a} over {b}": [mann_whitney(of[name, a], of[name, b]).effect for name in names] for a, b in pairs}
+    return pd.DataFrame(columns, index=pd.Index(names, name="corpus"))
 
 
 def resampled_label_effects(table: pd.DataFrame, score: str = "similarity", *, resamples: int = 500) -> pd.DataFrame:

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, collapse, rules
+from nli_lib.measure.check import check_scored
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import share, t_interval, wilson
+from nli_lib.report.inference import LEVEL, share, t_interval, wilson
 
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
@@ -24,18 +26,12 @@ def correct_predictions(
     A test set with fewer classes states its ``rule``: "argmax" takes the most probable of the three, then maps it;
     "sum" adds the probabilities that fall together, then takes the larger.
     """
-    logits, labels = np.asarray(logits), np.asarray(labels)
-    if logits.ndim != 2 or len(logits) != len(labels):
-        raise ValueError(f"logits have shape {logits.shape}, labels {labels.shape}: give (N, C) and (N,)")
-    if not np.isfinite(logits).all():
-        raise ValueError(f"logits of {int((~np.isfinite(logits)).any(axis=1).sum())} examples are not finite")
-    return np.asarray(collapse(logits, tuple(classes), rule)) == labels
+    check_scored(logits, labels, epochs=False)
+    return np.asarray(collapse(np.asarray(logits), tuple(classes), rule)) == np.asarray(labels)
 
 
 def accuracy_row(correct: np.ndarray) -> dict[str, float]:
     """The columns n, correct, accuracy, low, high of a table's row, from which predictions are correct (N,) bool."""
-    if len(correct) == 0:
-        raise ValueError("no example to evaluate")
     value, low, high, n, *_ = share(correct)
     return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
 
@@ -74,20 +70,13 @@ def suite_table(
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
     ``predictions`` maps a title to logits (N, 3). Three-class sets have one row (rule argmax); the others have two, one
-    for each rule of `correct_predictions`. A title that has predictions and no corpus, or the reverse, is an error.
+    for each rule of `correct_predictions`.
     """
-    if set(predictions) != set(suite):
-        missing, extra = sorted(set(suite) - set(predictions)), sorted(set(predictions) - set(suite))
-        raise ValueError(f"predictions and suite differ: without predictions {missing}, without corpus {extra}")
-    rows = [
-        {
-            "title": title,
-            **accuracy_row(correct_predictions(predictions[title], c.labels, c.classes, rule)),
-            "rule": rule,
-        }
-        for title, c in suite.items()
-        for rule in rules(c.classes)
-    ]
+    rows = []
+    for title, corpus in suite.items():
+        for rule in rules(corpus.classes):
+            correct = correct_predictions(predictions[title], corpus.labels, corpus.classes, rule)
+            rows.append({"title": title, **accuracy_row(correct), "rule": rule})
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
 
@@ -98,16 +87,13 @@ def slices(
 
     Rows come in the order of the values; examples without a value stand in the slice "(none)".
     """
-    if column not in corpus.table.columns:
-        raise ValueError(f"{corpus.name} has no column {column!r}; it has {', '.join(map(str, corpus.table.columns))}")
     values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
-    rows = []
-    for rule in rules(corpus.classes):
-        correct = correct_predictions(logits, corpus.labels, corpus.classes, rule)
-        for value in np.unique(values):
-            row = accuracy_row(correct[values == value])
-            rows.append({"title": title or corpus.name, "slice": value, **row, "rule": rule})
-    return pd.DataFrame(rows).assign(seed=seed)
+    rows = {value: np.flatnonzero(values == value) for value in np.unique(values)}
+    parts = {value: corpus[at] for value, at in rows.items()}
+    table = suite_table({value: logits[at] for value, at in rows.items()}, parts, seed=seed)
+    table = table.rename(columns={"title": "slice"}).sort_values("rule", kind="stable", ignore_index=True)
+    table.insert(0, "title", title or corpus.name)
+    return table
 
 
 def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
@@ -145,43 +131,32 @@ def overall_accuracy(table: pd.DataFrame, keys: Sequence[str], weights: Mapping[
 
 
 def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFrame:
-    """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, low, high, seeds, spread.
+    """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, seeds, low, high.
 
     Settings are the columns that are no measured number: title, rule, and whatever else the table carries (model,
-    view). low and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN and
-    ``spread`` says "one seed" instead of "t interval".
+    view). low and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN.
     """
-    for column in ("seed", value):
-        if column not in table.columns:
-            raise ValueError(f"the table has no column {column!r}; it has {', '.join(map(str, table.columns))}")
-    keys = [c for c in table.columns if c not in {*NUMBERS, value}]
+    keys = [column for column in table.columns if column not in {*NUMBERS, value}]
     repeated = table.duplicated([*keys, "seed"])
     if repeated.any():
         raise ValueError(f"seed {table.loc[repeated, 'seed'].iloc[0]} appears twice in one setting of {keys}")
-    rows = []
-    for setting, part in table.groupby(keys, sort=False, dropna=False):
-        values = part[value].to_numpy(dtype=float)
-        interval = t_interval(values)
-        rows.append(
-            dict(zip(keys, setting, strict=True))
-            | {"mean": interval.value, "std": values.std(ddof=1) if len(values) > 1 else np.nan}
-            | {"min": values.min(), "max": values.max(), "low": interval.low, "high": interval.high}
-            | {"seeds": len(values), "spread": "t interval" if len(values) > 1 else "one seed"}
-        )
-    columns = [*keys, "mean", "std", "min", "max", "low", "high", "seeds", "spread"]
-    return pd.DataFrame(rows, columns=columns)
+    settings = table.astype({value: float}).groupby(keys, sort=False, dropna=False)[value]
+    found = settings.agg(["mean", "std", "min", "max", "count"]).rename(columns={"count": "seeds"})
+    error = found["std"] / np.sqrt(found["seeds"])
+    found["low"], found["high"] = stats.t.interval(LEVEL, found["seeds"] - 1, found["mean"], error)
+    return found.reset_index()
 
 
-def seed_gains(table: pd.DataFrame, one: str, others: Sequence[str], *, value: str = "accuracy") -> pd.DataFrame:
-    """``value`` under the condition ``one`` minus that under each of ``others``, within every seed.
+def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.DataFrame:
+    """``value`` under the condition ``one`` minus that under each other condition, within every seed.
 
-    table: title, condition, seed, ``value``. Columns: title, other, and the fields of `t_interval` over the seeds that
-    both have; no row where either condition is missing.
+    table: title, condition, seed, n, ``value``. Columns: title, other, and the fields of `t_interval` over the seeds
+    that both have; no row where either condition is missing.
     """
     wide = table.pivot(index=["title", "seed"], columns="condition", values=value)
-    rows = []
-    for other in others if one in wide else ():
-        for title in table["title"].unique() if other in wide else ():
-            gain = (wide.loc[title, one] - wide.loc[title, other]).dropna()
-            rows += [{"title": title, "other": other, **t_interval(gain)._asdict()}] if len(gain) else []
+    sizes, rows = table.groupby("title", sort=False)["n"].first(), []
+    for other in wide.columns.drop(one) if one in wide else ():
+        gains = (wide[one] - wide[other]).dropna().groupby("title")
+        found = {title: t_interval(gain, n=sizes[title]) for title, gain in gains}
+        rows += [{"title": title, "other": other, **found[title]._asdict()} for title in sizes.index if title in found]
     return pd.DataFrame(rows, columns=["title", "other", *Estimate._fields])

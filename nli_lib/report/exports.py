@@ -88,8 +88,6 @@ def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
     A csv (`write_csv`) of uid, premise, hypothesis, gold (a name), kept (True or False), reason ("kept", or why not)
     and the corpus's own columns.
     """
-    if len(selection) != len(corpus):
-        raise ValueError(f"a selection among {len(selection)} examples does not belong to a corpus of {len(corpus)}")
     return write_csv(Path(path), _beside(corpus, {"kept": selection.keep, "reason": selection.reason}))
 
 

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import Features, top_features, z_statistics, z_threshold
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import t_interval
 
 
 def strongest(
@@ -57,13 +55,3 @@ def with_all_pairs(accuracy: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFr
     same = whole["title"].isin(accuracy["title"]) & whole["seed"].isin(accuracy["seed"])
     both = pd.concat([whole[same], accuracy], ignore_index=True)
     return both[both["rule"] == "argmax"].dropna(axis="columns")
-
-
-def seed_gains(accuracy: pd.DataFrame, condition: str) -> dict[tuple[str, str], Estimate]:
-    """(title, other condition) -> accuracy after `condition` minus that after the other, seed by seed, t interval."""
-    seeds = accuracy.pivot(index=["title", "seed"], columns="condition", values="accuracy")
-    sizes, gains = accuracy.groupby("title")["n"].first(), {}
-    for other in seeds.columns.drop(condition):
-        gap = (seeds[condition] - seeds[other]).dropna()
-        gains |= {(title, other): t_interval(part, n=sizes[title]) for title, part in gap.groupby("title", sort=False)}
-    return gains

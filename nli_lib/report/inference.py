@@ -30,11 +30,6 @@ class MannWhitney(NamedTuple):
     n_a: int
     n_b: int
 
-    @property
-    def stars(self) -> str:
-        """Stars of the corrected p-value."""
-        return stars(self.p_bonferroni)
-
 
 def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
     """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
@@ -129,8 +124,6 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     *Departures*: the difficulty paper does not state its family (9 a panel is the likely one) and gives no effect size.
     """
     a, b = _sample(a, "a"), _sample(b, "b")
-    if family < 1:
-        raise ValueError(f"family is {family}, it must be 1 or more")
     if min(a.min(), b.min()) == max(a.max(), b.max()):  # all tied: nothing to rank, scipy would divide by zero
         u, p = len(a) * len(b) / 2, 1.0
     else:

@@ -7,27 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from plotly import express
+from plotly.graph_objects import Figure
 
-from nli_lib.errors import UserError
-from nli_lib.measure.artifacts import share_at_z, z_threshold
 from nli_lib.report.inference import with_wilson
+from nli_lib.report.plot import significance
 from nli_lib.report.style import INK, palette
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 MOST = 5_000  # points that a browser moves without delay
 WRAP = 70  # letters of a line of hover text
 WORDS = {"position": "pair", "predicted": "the model says", "votes": "seeds that prune it", "wrong": "wrong by people"}
 SAMPLE = ("label", "premise", "hypothesis")
-
-
-class InteractiveError(UserError, RuntimeError):
-    """plotly is not installed; the message says how to."""
 
 
 def interactive_map(
@@ -39,12 +32,8 @@ def interactive_map(
     options  go to `plotly.express.scatter`: log_x, range_y, labels, ...
 
     Words as colours are those of `style.palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
-    a random part is drawn, and the title says so. Raises `InteractiveError` where plotly is missing.
+    a random part is drawn, and the title says so.
     """
-    try:
-        from plotly import express
-    except ModuleNotFoundError:
-        raise InteractiveError("plotly is not installed: pip install -c constraints.txt plotly") from None
     drawn = table.sample(min(MOST, len(table)), random_state=0).sort_index()
     if len(drawn) < len(table):
         title = f"{title} ({len(drawn):,} of {len(table):,} points)".strip()
@@ -64,55 +53,23 @@ def interactive_map(
     )
 
 
-def data_map(points: pd.DataFrame, *, epochs: int, title: str = "") -> Figure:
-    """The data map: variability across, confidence up, correctness as colour.
-
-    points: position, variability, confidence, correctness, label, premise, hypothesis; texts may be missing.
-    """
-    scores = ("confidence", "variability", "correctness")
-    names = {"correctness": f"correctness: share of {epochs} epochs"}
-    ranges = {"range_x": (-0.01, 0.51), "range_y": (-0.02, 1.04)}
-    hover = (*SAMPLE, *scores, "position")
-    return interactive_map(
-        points, "variability", "confidence", color="correctness", hover=hover, labels=names, title=title, **ranges
-    )
-
-
-def suspects(points: pd.DataFrame, *, title: str = "") -> Figure:
-    """Pairs whose label a model contradicts: the gap across, the data map's confidence up, the kind as colour.
-
-    points: position, kind, gap, confidence, label, predicted, premise, hypothesis, and, where there are any, votes and
-    wrong.
-    """
-    hover = (*SAMPLE, "predicted", "kind", "gap", "confidence", "votes", "wrong", "position")
-    names = {"gap": "gap: logit of the prediction minus that of the label"}
-    return interactive_map(points, "gap", "confidence", color="kind", hover=hover, labels=names, title=title)
-
-
-def competency(
-    table: pd.DataFrame, *, tests: int | None = None, p0: float | None = None, alpha: float = 0.01, title: str = ""
-) -> Figure:
+def competency(table: pd.DataFrame, *, tests: int, p0: float, title: str = "") -> Figure:
     """The competency plot: how often a feature occurs across, the share of a label among these pairs up.
 
     table: feature, label (a name), n, p and perhaps "such as", a text. ``tests`` and ``p0`` as `plot.competency`. Of
-    more than `MOST` features those of highest z are drawn. The lines are those of significance, uncorrected and after
-    Bonferroni.
+    more than `MOST` features those of highest z are drawn. The lines are those of `plot.significance`.
     """
-    p0 = 1 / table["label"].nunique() if p0 is None else p0
-    tests = len(table) if tests is None else tests
-    points = table.assign(z=(table["p"] - p0) / np.sqrt(p0 * (1 - p0) / table["n"])).nlargest(MOST, "z")
-    points = with_wilson(points.assign(correct=points["p"] * points["n"]), value="share").reset_index(drop=True)
+    points = table.assign(z=(table["p"] - p0) / np.sqrt(p0 * (1 - p0) / table["n"]), correct=table["p"] * table["n"])
+    points = with_wilson(points.nlargest(MOST, "z").reset_index(drop=True), value="share")
     points["share"] = [f"{p:.0%} [{a:.0%}, {b:.0%}]" for p, a, b in points[["p", "low", "high"]].to_numpy()]
     hover = ("feature", "label", "share", "n", "z", "such as")
     names = {"n": "n(feature): pairs that contain it", "p": "p(label | feature)"}
-    figure = interactive_map(
-        points, "n", "p", color="label", hover=hover, labels=names, log_x=True, range_y=(-0.03, 1.05), title=title
-    )
-    across = np.geomspace(max(1, points["n"].min()), points["n"].max(), 200) if len(points) else np.empty(0)
-    for number, dash, name in ((1, "dash", f"α = {alpha:g}"), (tests, "solid", f"α = {alpha:g}, Bonferroni")):
-        p = share_at_z(across, z_threshold(alpha, max(1, number)), p0)
-        line = {"color": INK, "dash": dash, "width": 1.2}
-        figure.add_scatter(x=across[p <= 1], y=p[p <= 1], name=name, mode="lines", line=line, hoverinfo="skip")
+    look = {"log_x": True, "range_y": (-0.03, 1.05), "labels": names}
+    figure = interactive_map(points, "n", "p", color="label", hover=hover, title=title, **look)
+    lines = significance(np.geomspace(max(1, points["n"].min()), points["n"].max(), 200), p0, tests)
+    for (name, line), dash in zip(lines.items(), ("dash", "solid"), strict=True):
+        look = {"color": INK, "dash": dash, "width": 1.2}
+        figure.add_scatter(x=line.index, y=line, name=name, mode="lines", line=look, hoverinfo="skip")
     return figure
 
 

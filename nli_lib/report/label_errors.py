@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,10 @@ from sklearn.metrics import roc_auc_score
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, judge, suspects, threshold_rule
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import percentile_interval, t_interval, with_wilson
+from nli_lib.report.inference import percentile_interval, with_wilson
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
 TWIN = "random twin: any entailment"
-MODEL_ONE = {"pruned P1G0 above the threshold": "Model 1", "random twin of P1G0 above the threshold": "random twin"}
 NONE = 6.0  # stands for "no threshold" where a number is needed
 
 
@@ -37,9 +36,7 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return with_wilson(counted[counted["n"] > 0], "wrong", value="share")
 
 
-def shares_by_gap(
-    judged: pd.DataFrame, labels: pd.DataFrame, *, edges: Sequence[float] = EDGES, above: Sequence[float] = (2, 4)
-) -> pd.DataFrame:
+def shares_by_gap(judged: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """`error_shares` of the P1G0 mismatches by intervals of the gap, above some gaps, and of their random twin.
 
     judged  truth, kind, gap, wrong and perhaps seed, one row a mismatch; labels: truth, label, n, wrong, the counts of
@@ -47,16 +44,13 @@ def shares_by_gap(
     Columns: truth, title, n, wrong, share, low, high.
     """
     focus = judged[judged["kind"] == PRUNED].sort_values(["truth", "gap"])
-    names = [f"gap {low} to {high}" for low, high in pairwise(edges)] + [f"gap {edges[-1]} or more"]
-    bands = pd.cut(focus["gap"], [*edges, np.inf], right=False, labels=names).astype(str)
-    parts = [
-        focus.assign(title=bands),
-        *(focus[focus["gap"] > edge].assign(title=f"gap above {edge}") for edge in above),
-    ]
+    names = [f"gap {low} to {high}" for low, high in pairwise(EDGES)] + [f"gap {EDGES[-1]} or more"]
+    bands = pd.cut(focus["gap"], [*EDGES, np.inf], right=False, labels=names).astype(str)
+    parts = [focus.assign(title=bands)]
+    parts += [focus[focus["gap"] > edge].assign(title=f"gap above {edge}") for edge in (2, 4)]
     twin = with_wilson(labels[labels["label"] == 0].assign(title=TWIN), "wrong", value="share")
-    return pd.concat(
-        [error_shares(pd.concat(parts), ["truth", "title"]), twin.drop(columns="label")], ignore_index=True
-    )
+    shares = error_shares(pd.concat(parts), ["truth", "title"])
+    return pd.concat([shares, twin.drop(columns="label")], ignore_index=True)
 
 
 def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequence[float] = (2,)) -> pd.DataFrame:
@@ -74,7 +68,7 @@ def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequenc
 
 
 def threshold_estimate(
-    gap: ArrayLike, wrong: ArrayLike, *, edges: Sequence[float] = EDGES, resamples: int = 1000, seed: int = 0
+    gap: ArrayLike, wrong: ArrayLike, *, resamples: int = 1000, seed: int = 0
 ) -> tuple[Estimate, float]:
     """`threshold_rule` with a percentile interval over the mismatches, and the share of resamples without a threshold.
 
@@ -82,49 +76,25 @@ def threshold_estimate(
     """
     gap, wrong = np.asarray(gap, dtype=float), np.asarray(wrong, dtype=bool)
     rows = np.random.default_rng(seed).integers(len(gap), size=(resamples, len(gap)))
-    value, *draws = (
-        NONE if (edge := threshold_rule(gap[at], wrong[at], edges)) is None else edge for at in (slice(None), *rows)
-    )
+    found = [threshold_rule(gap[at], wrong[at], EDGES) for at in (slice(None), *rows)]
+    value, *draws = [NONE if edge is None else edge for edge in found]
     return percentile_interval(value, np.array(draws), n=len(gap)), float(np.mean(np.array(draws) == NONE))
 
 
-def fold_accuracy(way: str, fold: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
-    """How many predictions are right in each fold: way, fold, n, correct; `fold` (N,), `correct` (N,) bool."""
-    table = pd.DataFrame({"way": way, "fold": np.asarray(fold), "correct": np.asarray(correct)})
-    return table.groupby(["way", "fold"])["correct"].agg(n="size", correct="sum").reset_index()
-
-
-def climb(by_fold: pd.DataFrame, *, sessions: int = 2, resamples: int = 2000, seed: int = 0) -> Estimate:
-    """By how much accuracy rises from a fold to the next: the slope in each session of folds, averaged over sessions.
+def climb(by_fold: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> Estimate:
+    """By how much accuracy rises from a fold to the next: the slope in each half of the folds, averaged over both.
 
     by_fold: fold (0 and up), n, correct. The interval redraws the pairs of each fold. Fresh models have no reason to
     climb; one that is trained on from fold to fold has seen what it scores, and does (`learn.cross.cross_score`).
     """
     fold, n, correct = (by_fold[column].to_numpy() for column in ("fold", "n", "correct"))
-    session = fold // -(-(fold.max() + 1) // sessions)
-    parts = [np.flatnonzero(session == each) for each in np.unique(session)]
+    second = fold >= (fold.max() + 2) // 2
+    parts = [part for part in (np.flatnonzero(~second), np.flatnonzero(second)) if len(part) > 1]
     draws = np.random.default_rng(seed).binomial(n, correct / n, size=(resamples, len(n)))
     value, *slopes = (
-        np.mean([np.polyfit(fold[part], row[part] / n[part], 1)[0] for part in parts if len(part) > 1])
-        for row in (correct, *draws)
+        np.mean([np.polyfit(fold[part], row[part] / n[part], 1)[0] for part in parts]) for row in (correct, *draws)
     )
     return percentile_interval(value, np.array(slopes), n=int(n.sum()))
-
-
-def split_effect(leak: pd.DataFrame) -> pd.DataFrame:
-    """What splitting premises between folds changes: quantity, whole, split, difference, low, high, one row each.
-
-    leak: seed, way ("fresh models, whole premises" and "fresh models, random folds"), n, and the counts right and
-    sibling: predictions that are right, and that are a label which the premise has in another of the random folds.
-    The differences are taken within a seed; t interval over the seeds, NaN where there is one. Empty without `leak`.
-    """
-    shares = leak[["right", "sibling"]].div(leak["n"], axis=0).groupby([leak["way"], leak["seed"]]).first()
-    rows = []
-    for quantity in shares if len(shares) else ():
-        whole, split = (shares.loc[f"fresh models, {way}", quantity] for way in ("whole premises", "random folds"))
-        value, low, high, *_ = t_interval(split - whole)
-        rows.append((quantity, whole.mean(), split.mean(), value, low, high))
-    return pd.DataFrame(rows, columns=["quantity", "whole", "split", "difference", "low", "high"])
 
 
 def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFrame:
@@ -134,13 +104,14 @@ def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFra
     overlap  examples that both list, as a share of those that either does, 0 to 1
     chance   the same for two random lists as long, drawn from `pool` examples
     """
-    listed = pd.crosstab(lists["position"], lists["seed"]).reindex(columns=list(seeds), fill_value=0).to_numpy()
-    one, other = np.triu_indices(len(seeds), k=1)
-    size, both = listed.sum(axis=0), (listed.T @ listed)[one, other]
-    total, expected = size[one] + size[other], size[one] * size[other] / max(1, pool)
-    names = np.asarray(seeds)
-    table = {"first": names[one], "second": names[other], "overlap": both / np.maximum(1, total - both)}
-    return pd.DataFrame({**table, "chance": expected / np.maximum(1, total - expected)})
+    listed = lists.groupby("seed")["position"].agg(set).reindex(seeds)
+    rows = []
+    for (first, one), (second, other) in combinations(listed.items(), 2):
+        one, other = (each if isinstance(each, set) else set() for each in (one, other))  # a seed may list nothing
+        expected = len(one) * len(other) / max(1, pool)
+        chance = expected / max(1, len(one) + len(other) - expected)
+        rows.append((first, second, len(one & other) / max(1, len(one | other)), chance))
+    return pd.DataFrame(rows, columns=["first", "second", "overlap", "chance"])
 
 
 def list_quality(people: pd.DataFrame, logits: Mapping[int, ArrayLike], *, threshold: float) -> pd.DataFrame:
@@ -155,12 +126,10 @@ def list_quality(people: pd.DataFrame, logits: Mapping[int, ArrayLike], *, thres
         for seed, scores in logits.items():
             pruned = suspects(np.asarray(scores)[part["position"]], part["label"], threshold=threshold)
             named = judge(scores, part)[pruned]
-            mixed = named["wrong"].nunique() == 2
-            areas = {
-                name: roc_auc_score(named["wrong"], named[column]) if mixed else np.nan
-                for name, column in (("by gap", "gap"), ("by votes", "votes"))
-            }
-            rows.append({"seed": seed, "truth": truth, "n": len(named), "wrong": int(named["wrong"].sum()), **areas})
+            areas = [np.nan, np.nan]
+            if named["wrong"].nunique() == 2:
+                areas = [roc_auc_score(named["wrong"], named[score]) for score in ("gap", "votes")]
+            rows.append((seed, truth, len(named), named["wrong"].sum(), *areas))
     return pd.DataFrame(rows, columns=["seed", "truth", "n", "wrong", "by gap", "by votes"])
 
 
@@ -180,24 +149,8 @@ def suspect_points(
     texts = texts.drop_duplicates(key)[[*key, "gold_name", "predicted", "premise", "hypothesis"]]
     points = points.merge(texts, on=key, how="left")
     names = dict(enumerate(LABELS)) if scored["label"].nunique() == len(LABELS) else {}
-    predicted = points["kind"].str[1].astype(int).map(names)
-    points = points.assign(
-        label=points["gold_name"].fillna(points["label"].map(names)), predicted=points["predicted"].fillna(predicted)
-    )
+    points["label"] = points["gold_name"].fillna(points["label"].map(names))
+    points["predicted"] = points["predicted"].fillna(points["kind"].str[1].astype(int).map(names))
     wrong = people.drop_duplicates("position")[["position", "wrong"]]
     columns = ["position", "kind", "gap", "confidence", "label", "predicted", "premise", "hypothesis", "wrong"]
     return points.merge(wrong, on="position", how="left")[columns]
-
-
-def set_quality(sets: Mapping[str, ArrayLike], wrong: ArrayLike) -> pd.DataFrame:
-    """How many of the labels that each set holds are wrong, one row a set: set, n, precision, chance, recall.
-
-    sets: name -> (N,) bool; wrong (N,) bool. chance is the precision of a random set: the share of wrong labels.
-    No rows where no label is wrong.
-    """
-    wrong, rows = np.asarray(wrong, dtype=bool), []
-    for name, chosen in sets.items() if wrong.any() else ():
-        caught, n = int((np.asarray(chosen, dtype=bool) & wrong).sum()), int(np.sum(chosen))
-        shares = {"precision": caught / n if n else np.nan, "chance": wrong.mean(), "recall": caught / wrong.sum()}
-        rows.append({"set": name, "n": n, **shares})
-    return pd.DataFrame(rows, columns=["set", "n", "precision", "chance", "recall"])

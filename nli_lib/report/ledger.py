@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import textwrap
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from nli_lib.report.claims import VERDICTS
 from nli_lib.report.ledger_page import PAPERS, interval, region
-from nli_lib.report.style import COLOURS, INK, PALE, SMALL, WIDTH, drawing, styled
+from nli_lib.report.style import COLOURS, INK, PALE, SMALL, drawing
 
-MARKERS = dict(zip(VERDICTS, "os^", strict=False))
 CONFIRMS = "#e4ecf2"
 
 
-@styled
 def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     """Every claim that was tested, in words: our value with its interval against the shaded values that confirm it.
 
@@ -26,34 +24,31 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     are not testable are left out: they stand in the table.
     """
     tested = ledger[ledger["verdict"] != VERDICTS[3]].reset_index(drop=True)
-    figure, axes = plt.subplots(figsize=(WIDTH, 1.3 + 0.8 * len(tested)))
-    axes.set(xticks=[], xlim=(-0.02, 2.75), ylim=(len(tested) - 0.4, -0.6), title=title)
-    axes.spines[["left", "bottom"]].set_visible(False)
-    if tested.empty:
-        axes.set(yticks=[], ylim=(1, -1))
-        axes.text(1, 0, f"None of the {len(ledger)} declared claims can be tested with these records.", ha="center")
-        return figure
-    for row, claim in tested.iterrows():
-        paper = pd.to_numeric(claim["paper_value"], errors="coerce")  # NaN where the paper has words
-        ends = claim[["low", "high", "region_low", "region_high"]].to_numpy(dtype=float)
-        seen = np.array([claim["value"], paper, *ends])
-        first, width = np.min(seen[np.isfinite(seen)]), np.ptp(seen[np.isfinite(seen)]) or 1.0
-        value, paper, low, high, start, stop = (seen - first) / width / 1.24 + 0.1  # onto 0 to 1, with room around
-        axes.fill_between(np.clip([start, stop], 0, 1), row - 0.24, row + 0.24, color=CONFIRMS, lw=0, zorder=0)
-        axes.vlines([edge for edge in (start, stop) if np.isfinite(edge)], row - 0.24, row + 0.24, color=INK, lw=0.8)
-        axes.plot([low, high], [row, row], color=COLOURS[claim["verdict"]], lw=2.4, zorder=3)
-        axes.plot(value, row, marker=MARKERS[claim["verdict"]], color=COLOURS[claim["verdict"]], ms=7.5, zorder=4)
-        axes.plot(paper, row, marker="D", mfc="white", mec=INK, ms=6.5, zorder=5)
-        numbers = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"
-        axes.text(1.06, row, numbers, va="center", fontsize=SMALL)
-    axes.set_yticks(range(len(tested)), [textwrap.fill(claim, 30) for claim in tested["claim"]])
-    axes.tick_params(axis="y", length=0)
-    for verdict in VERDICTS[:3]:
-        axes.plot([], [], marker=MARKERS[verdict], color=COLOURS[verdict], ms=7, lw=2.4, label=verdict)
-    axes.plot([], [], marker="D", mfc="white", mec=INK, ls="", ms=6.5, label="the paper")
-    axes.fill_between([], [], color=CONFIRMS, label="confirms")
-    legend = {"loc": "outside lower center", "ncols": 5, "columnspacing": 1.1, "handlelength": 1.4}
-    figure.legend(*axes.get_legend_handles_labels(), **legend)
+    paper = pd.to_numeric(tested["paper_value"], errors="coerce")  # NaN where the paper has words
+    numbers = tested[["value", "low", "high", "region_low", "region_high"]].assign(paper=paper).astype(float)
+    finite = numbers.where(np.isfinite(numbers))
+    first, width = finite.min(axis=1), (finite.max(axis=1) - finite.min(axis=1)).replace(0, 1)
+    at = numbers.sub(first, axis=0).div(width, axis=0) / 1.24 + 0.1  # onto 0 to 1, with room around
+    with drawing(height=1.3 + 0.8 * max(1, len(tested))) as (figure, axes):
+        edges = at[["region_low", "region_high"]].clip(0, 1)
+        axes.barh(at.index, edges["region_high"] - edges["region_low"], 0.48, edges["region_low"], color=CONFIRMS)
+        for verdict, marker in zip(VERDICTS[:3], "os^", strict=True):
+            ours = at[tested["verdict"] == verdict]
+            axes.hlines(ours.index, ours["low"], ours["high"], color=COLOURS[verdict], lw=2.4)
+            axes.plot(ours["value"], ours.index, marker, color=COLOURS[verdict], ms=7.5, label=verdict)
+        axes.plot(at["paper"], at.index, "D", mfc="white", mec=INK, ms=6.5, label="the paper")
+        for row, claim in tested.iterrows():
+            words = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"
+            axes.text(1.06, row, words, va="center", fontsize=SMALL)
+        if tested.empty:
+            axes.text(1, 0, f"None of the {len(ledger)} declared claims can be tested with these records.", ha="center")
+        axes.set(xticks=[], xlim=(-0.02, 2.75), ylim=(max(1, len(tested)) - 0.4, -0.6), title=title)
+        axes.set_yticks(at.index, [textwrap.fill(claim, 30) for claim in tested["claim"]])
+        axes.tick_params(axis="y", length=0)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        handles, labels = axes.get_legend_handles_labels()
+        handles, labels = [*handles, Patch(color=CONFIRMS)], [*labels, "confirms"]
+        figure.legend(handles, labels, loc="outside lower center", ncols=5, columnspacing=1.1, handlelength=1.4)
     return figure
 
 
@@ -61,16 +56,15 @@ def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:
     """How many claims of each paper have each verdict: one stacked bar a paper, the numbers in it."""
     counts = pd.crosstab(ledger["paper"], ledger["verdict"])
     counts = counts.reindex(index=[key for key in PAPERS if key in counts.index], columns=list(VERDICTS), fill_value=0)
+    counts = counts.rename(index=PAPERS).iloc[::-1]
+    colours = [COLOURS.get(verdict, PALE) for verdict in counts]
     with drawing(height=0.9 + 0.38 * len(counts)) as (figure, axes):
-        start = np.zeros(len(counts))
-        for verdict, number in counts.items():
-            colour = COLOURS.get(verdict, PALE)
-            bars = axes.barh([PAPERS[key] for key in counts.index], number, left=start, color=colour, label=verdict)
+        counts.plot.barh(stacked=True, color=colours, width=0.8, ax=axes, legend=False)
+        for bars, verdict in zip(axes.containers, counts, strict=True):
+            words = [str(n) if n else "" for n in counts[verdict]]
             ink = "white" if verdict in COLOURS else INK
-            axes.bar_label(bars, [str(n) if n else "" for n in number], label_type="center", color=ink, fontsize=SMALL)
-            start += number.to_numpy()
-        axes.invert_yaxis()
-        axes.set(xlabel="claims", title=title)
+            axes.bar_label(bars, words, label_type="center", color=ink, fontsize=SMALL)
+        axes.set(xlabel="claims", ylabel="", title=title)
         axes.tick_params(axis="y", length=0)
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -6,14 +6,14 @@ Rows are those of `nli_lib.report.claims.ledger`. Whatever comes from a table is
 from __future__ import annotations
 
 import math
-from html import escape
 from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML
+from jinja2 import Environment, FileSystemLoader
 
 from nli_lib.report.claims import VERDICTS
-from nli_lib.report.style import COLOURS, INK
+from nli_lib.report.style import COLOURS
 
 PAPERS = {
     "wanli": "WANLI",
@@ -27,7 +27,6 @@ COUNTED = dict(
     zip(VERDICTS, ("held", "did not hold", "inconclusive", "could not be tested at this scale"), strict=True)
 )
 SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
-COLUMNS = ("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter")
 
 
 def kind(unit: str) -> str:
@@ -84,49 +83,26 @@ def verdict_counts(table: pd.DataFrame) -> str:
 
 
 def ledger_table(table: pd.DataFrame) -> HTML:
-    """The ledger as a table grouped by paper, with filters for paper and verdict and columns that sort.
+    """The ledger as a table grouped by paper (ledger.html), with filters for paper and verdict and columns that sort.
 
     In the book each row links to its chapter's page. On a phone a row becomes a card with the verdict on top.
     """
-    style, script = (Path(__file__).with_name(f"ledger.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    groups = "".join(_group(key, rows) for key, rows in table.groupby("paper", sort=False))
-    titles = "".join(f'<th scope="col"><button type="button">{title}</button></th>' for title in COLUMNS)
-    papers = _choice("paper", [PAPERS[key] for key in table["paper"].unique()])
-    verdicts = _choice("verdict", [verdict for verdict in VERDICTS if verdict in set(table["verdict"])])
-    return HTML(
-        f'<style>{style}</style><div class="ledger"><p class="filters">{papers} {verdicts} <output>{len(table)} claims'
-        f"</output></p><table><thead><tr>{titles}</tr></thead>{groups}</table></div><script>{script}</script>"
+    files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    groups = [
+        {
+            "paper": PAPERS[key],
+            "counts": verdict_counts(rows),
+            "rows": rows.fillna({"reference": ""}).to_dict("records"),
+        }
+        for key, rows in table.groupby("paper", sort=False)
+    ]
+    found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]
+    page = files.get_template("ledger.html").render(
+        groups=groups,
+        choices={"paper": [group["paper"] for group in groups], "verdict": found},
+        titles=("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter"),
+        style=files.loader.get_source(files, "ledger.css")[0],
+        script=files.loader.get_source(files, "ledger.js")[0],
+        **{"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region},
     )
-
-
-def _choice(name: str, options: list[str]) -> str:
-    every = "".join(f"<option>{escape(option)}</option>" for option in options)
-    return f'<label>{name.capitalize()} <select data-by="{name}"><option value="">all</option>{every}</select></label>'
-
-
-def _group(key: str, rows: pd.DataFrame) -> str:
-    title = f"{PAPERS[key]} <small>{verdict_counts(rows)}</small>"
-    head = f'<tr class="paper"><th colspan="{len(COLUMNS)}" scope="rowgroup">{title}</th></tr>'
-    return f'<tbody data-paper="{PAPERS[key]}">{head}{"".join(_row(row) for _, row in rows.iterrows())}</tbody>'
-
-
-def _row(row: pd.Series) -> str:
-    verdict, (ours, bounds) = row["verdict"], interval(row)
-    colour = COLOURS.get(verdict, INK)
-    reason = f"<br><small>{escape(str(row['reason']))}</small>" if verdict == VERDICTS[3] else ""
-    how = (
-        f"<details><summary>{escape(row['where'])}: how it is judged</summary>{escape(row['statistic'])} "
-        f"Would confirm: {region(row)} ({escape(row['unit'])}). {int(row['n']):,} examples, "
-        f"{int(row['seeds'])} training(s). <code>{escape(row['id'])}</code></details>"
-    )
-    chapter = f'<a href="{escape(row["notebook"])}.html">{escape(row["notebook"][:2])}</a>'
-    cells = (
-        f'<b style="color:{colour}">{MARKS[verdict]} {verdict}</b>{reason}',
-        f"{escape(row['claim'])}{how}",
-        escape(quantity(row["paper_value"], row["unit"])),
-        f"{ours} <br><small>{bounds}</small>",
-        escape(str(row.get("reference", "") or "")),
-        chapter,
-    )
-    tds = "".join(f'<td data-title="{title}">{cell}</td>' for title, cell in zip(COLUMNS, cells, strict=True))
-    return f'<tr data-verdict="{verdict}">{tds}</tr>'
+    return HTML(page)

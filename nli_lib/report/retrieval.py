@@ -18,11 +18,8 @@ def average_precision(scores: ArrayLike, wrong: ArrayLike) -> float:
     scores (N,), wrong (N,) bool, at least one True. A score that knows nothing gets about the share of wrong ones.
     Equal scores are one step of the curve, so their order does not matter.
     """
-    scores, wrong = np.asarray(scores, dtype=float), np.asarray(wrong)
-    if scores.shape != wrong.shape or scores.ndim != 1 or wrong.dtype != bool:
-        raise ValueError(f"scores have shape {scores.shape}, wrong {wrong.shape} of {wrong.dtype}: give (N,) and bool")
-    if np.isnan(scores).any() or not wrong.any():
-        raise ValueError("no example is wrong, so nothing can be found" if not wrong.any() else "a score is NaN")
+    if not np.any(wrong):
+        raise ValueError("no example is wrong, so nothing can be found")
     return float(average_precision_score(wrong, scores))
 
 

@@ -1,88 +1,44 @@
-"""The house style as a dictionary, what colours mean, and the small helpers that every figure shares.
+"""The house style (house.mplstyle), what colours mean (colours.yaml), and the small helpers that every figure shares.
 
     with drawing(1, 2) as (figure, panels): ...        the style, for drawings made elsewhere
 
-No global state: every figure is drawn inside its own ``rc_context``. Colours keep their meaning in all figures and
-differ in lightness as well as in hue, so they can be told apart in greyscale and with colour vision deficiency.
+No global state: every figure is drawn inside its own ``rc_context``.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import yaml
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-WIDTH, SMALL = 7.0, 11  # inches, and the smallest text in points: a figure is still legible on a phone
-INK, GREY, PALE = "#222222", "#8c8c8c", "#d9d9d9"
-# One colour for one thing in the whole book. Labels differ in hue, levels are greens, views violets.
-LABEL_COLOURS = {"entailment": "#2272b4", "neutral": "#e69f00", "contradiction": "#7b1e48"}
-LABEL_COLOURS |= {"not_entailment": "#7b1e48", "non_contradiction": "#2272b4"}
-LEVEL_COLOURS = {"easy": "#a6d38c", "ambiguous": "#52a35e", "hard": "#14532d"}
-VIEW_COLOURS = {"pair": "#4b2e83", "hypothesis": "#9b7fc8", "premise": "#cbb8e6"}
-CORPUS_COLOURS = {"snli": "#17798a", "mnli": "#a0522d", "multinli": "#a0522d", "wanli": "#d96a9b"}
-CORPUS_COLOURS |= {"fever": "#8a8d1f", "anli": "#4d6a9a", "planted": "#c4a484"}
-VERDICT_COLOURS = {"held": "#00806a", "not held": "#c1121f", "inconclusive": "#b08900"}
-SEED_COLOURS = {"seed 0": "#2f3b45", "seed 1": "#5c6b77", "seed 2": "#9aa6af"}
-REFERENCE_COLOURS = {"author's label, judged by five": "#5b3a29", "gold label, judged by 100": "#e2711d"}
-TWIN = "random twin"
-COLOURS = {**LABEL_COLOURS, **LEVEL_COLOURS, **VIEW_COLOURS, **CORPUS_COLOURS, **VERDICT_COLOURS, **SEED_COLOURS}
-COLOURS |= REFERENCE_COLOURS
-COLOURS |= {TWIN: GREY, "all pairs": INK}
+STYLE = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
+INK, SMALL, WIDTH = STYLE["text.color"], STYLE["xtick.labelsize"], STYLE["figure.figsize"][0]
+SERIES = STYLE["axes.prop_cycle"].by_key()["color"]  # for what has no colour of its own
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
-SERIES = ("#12406b", "#d1761a", "#3f9c8f", "#b0473b", "#8fb9dd", "#6b6b6b")  # for what has no colour of its own
-STYLE = {
-    "figure.figsize": (WIDTH, 4.2),
-    "figure.dpi": 120,
-    "figure.constrained_layout.use": True,
-    "savefig.dpi": 160,
-    "font.family": "sans-serif",
-    "font.size": 12,
-    "figure.titlesize": 12.5,
-    "figure.titleweight": "bold",
-    "axes.titlesize": 12.5,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.labelsize": 12,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": mpl.cycler(color=SERIES),
-    "axes.axisbelow": True,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.fontsize": SMALL,
-    "legend.frameon": False,
-    "text.color": INK,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "lines.linewidth": 1.8,
-    "svg.fonttype": "none",
-}
+GROUPS = yaml.safe_load(Path(__file__).with_name("colours.yaml").read_text(encoding="utf-8"))
+COLOURS = {name: colour for group in GROUPS.values() for name, colour in group.items()}
+TWIN, PALE = "random twin", "#d9d9d9"
+GREY = COLOURS[TWIN]
 
 
-def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Run a drawing function in the house style and take its figure out of pyplot, so that none is shown twice."""
-
-    @wraps(draw)
-    def inner(*args, **kwargs) -> Figure:
-        with plt.rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-            figure.draw_without_rendering()  # the layout is computed here, while the style holds
-        plt.close(figure)
-        return figure
-
-    return inner
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the house style; ``@styled()`` does so for a function. The figures made meanwhile are laid out while the
+    style holds and taken out of pyplot, so that none is shown twice."""
+    others = plt.get_fignums()
+    with plt.rc_context(STYLE):
+        yield
+        for number in set(plt.get_fignums()).difference(others):
+            plt.figure(number).draw_without_rendering()
+            plt.close(number)
 
 
 def headline(figure: Figure, title: str) -> None:
@@ -99,11 +55,8 @@ def drawing(
 
     with drawing(1, 2, height=3, sharey=True) as (figure, panels): ...
     """
-    with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(rows, columns, figsize=(WIDTH, height), **options)
-        yield figure, panels
-        figure.draw_without_rendering()
-    plt.close(figure)
+    with styled():
+        yield plt.subplots(rows, columns, figsize=(WIDTH, height), **options)
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:

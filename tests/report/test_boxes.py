@@ -38,7 +38,7 @@ def test_points_beyond_the_whiskers_are_not_drawn():
 
 def test_labels_split_the_boxes_and_notes_stand_below():
     notes = {("overlap", "easy"): "E·N ***", ("overlap", "hard"): "E·N ns"}
-    figure = boxes(table(), ["overlap", "length"], group="level", order=LEVELS, hue="label", notes=notes, across=1)
+    figure = boxes(table(), ["overlap", "length"], group="level", order=LEVELS, hue="label", notes=notes)
     words = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     assert words == ["easy\nE·N ***", "hard\nE·N ns"]
     assert [text.get_text() for text in figure.legends[0].texts] == ["entailment", "neutral"]

@@ -19,7 +19,7 @@ from nli_lib.report.contrasts import (
     star_notes,
 )
 
-NAMES = ("easy", "ambiguous", "hard")
+BOTH = ["tied", "free"]
 
 
 def planted(n=600, seed=0):
@@ -28,13 +28,12 @@ def planted(n=600, seed=0):
     labels = random.integers(0, 3, n)
     levels = np.repeat([0, 1, 2], [n - 200, 100, 100])
     measures = {"tied": labels + random.normal(0, 1.7, n), "free": random.normal(size=n)}
-    return measures, labels, levels
+    return pd.DataFrame(measures).assign(gold=labels, level=levels)
 
 
 def test_by_hand():
     # entailment {3, 4} against neutral {1, 2}: every one is larger, U = 4, effect 1
-    measures = {"m": np.array([3.0, 4.0, 1.0, 2.0])}
-    tests = label_tests(measures, np.array([0, 0, 1, 1]), np.zeros(4, int), NAMES)
+    tests = label_tests(pd.DataFrame({"m": [3.0, 4.0, 1.0, 2.0], "gold": [0, 0, 1, 1], "level": 0}), ["m"])
     assert tuple(tests.columns) == COLUMNS
     (row,) = tests.to_dict("records")
     assert (row["pair"], row["level"], row["n_a"], row["n_b"]) == ("entailment - neutral", "easy", 2, 2)
@@ -44,67 +43,61 @@ def test_by_hand():
 
 
 def test_equal_to_one_test_at_a_time():
-    measures, labels, levels = planted()
-    tests = label_tests(measures, labels, levels, NAMES).set_index(["measure", "level", "pair"])
+    table = planted()
+    tests = label_tests(table, BOTH).set_index(["measure", "level", "pair"])
     assert len(tests) == 2 * 3 * 3
-    a = measures["tied"][(levels == 2) & (labels == 0)]
-    b = measures["tied"][(levels == 2) & (labels == 2)]
+    a, b = (table.loc[(table["level"] == 2) & (table["gold"] == label), "tied"] for label in (0, 2))
     expected = mannwhitneyu(a, b, alternative="two-sided", method="asymptotic", use_continuity=True)
     assert tests.loc[("tied", "hard", "entailment - contradiction"), "p"] == pytest.approx(expected.pvalue)
 
 
 def test_order_of_the_examples_does_not_matter():
-    measures, labels, levels = planted()
-    order = np.random.default_rng(3).permutation(len(labels))
-    mixed = label_tests({k: v[order] for k, v in measures.items()}, labels[order], levels[order], NAMES)
-    assert mixed.equals(label_tests(measures, labels, levels, NAMES))
+    table = planted()
+    assert label_tests(table.sample(frac=1, random_state=3), BOTH).equals(label_tests(table, BOTH))
 
 
 def test_a_small_part_finds_less_of_the_same_difference():
-    measures, labels, levels = planted()
-    whole = label_tests(measures, labels, levels, NAMES).set_index(["measure", "level"])
+    table = planted()
+    whole = label_tests(table, BOTH).set_index(["measure", "level"])
     assert (whole.loc[("tied", "easy"), "p_bonferroni"] <= 0.05).all()
-    parts = matched_tests({"tied": measures["tied"]}, labels, levels == 0, levels == 2, parts=60)
+    parts = matched_tests(table, ["tied"], table["level"] == 0, parts=60)
     found = (parts["p_bonferroni"] <= 0.05).mean()
     assert 0.05 < found < 0.9
     assert parts["effect"].abs().mean() == pytest.approx(whole.loc[("tied", "easy"), "effect"].abs().mean(), abs=0.1)
 
 
 def test_parts_have_the_labels_of_the_level_and_depend_on_the_seed_alone():
-    measures, labels, levels = planted()
-    call = {"parts": 5, "seed": 1}
-    first = matched_tests(measures, labels, levels == 0, levels == 2, **call)
-    assert first.equals(matched_tests(measures, labels, levels == 0, levels == 2, **call))
-    assert not first.equals(matched_tests(measures, labels, levels == 0, levels == 2, parts=5, seed=2))
+    table = planted()
+    easy = table["level"] == 0
+    first = matched_tests(table, BOTH, easy, parts=5, seed=1)
+    assert first.equals(matched_tests(table, BOTH, easy, parts=5, seed=1))
+    assert not first.equals(matched_tests(table, BOTH, easy, parts=5, seed=2))
     assert len(first) == 5 * 2 * 3
+    hard = table.loc[table["level"] == 2, "gold"].value_counts()
+    assert first.loc[first["pair"] == "entailment - neutral", ["n_a", "n_b"]].eq([hard[0], hard[1]]).all(axis=None)
 
 
 def test_a_label_that_is_rare_in_the_pool_gives_all_it_has():
-    labels = np.array([0, 1, 2, 0, 1, 2, 0, 1])
-    levels = np.array([0, 0, 0, 2, 2, 2, 2, 2])
-    tests = matched_tests({"m": np.arange(8.0)}, labels, levels == 0, levels == 2, parts=1)
-    assert len(tests) == 3
+    table = pd.DataFrame({"m": np.arange(8.0), "gold": [0, 1, 2, 0, 1, 2, 0, 1], "level": [0, 0, 0, 2, 2, 2, 2, 2]})
+    tests = matched_tests(table, ["m"], table["level"] == 0, parts=1)
+    assert tests[["n_a", "n_b"]].to_numpy().tolist() == [[1, 1]] * 3
 
 
 def test_a_level_without_a_label_has_no_test_for_it():
-    tests = label_tests({"m": np.arange(4.0)}, np.array([0, 0, 1, 1]), np.array([0, 0, 0, 2]), NAMES)
+    tests = label_tests(pd.DataFrame({"m": np.arange(4.0), "gold": [0, 0, 1, 1], "level": [0, 0, 0, 2]}), ["m"])
     assert tests[["level", "pair"]].to_numpy().tolist() == [["easy", "entailment - neutral"]]
 
 
 def two_corpora():
     """The planted measures of two corpora as a table."""
-    tables = []
-    for seed, name in enumerate(("a", "b")):
-        measures, labels, levels = planted(seed=seed)
-        tables.append(pd.DataFrame(measures).assign(corpus=name, gold=labels, level=levels))
+    tables = [planted(seed=seed).assign(corpus=name) for seed, name in enumerate(("a", "b"))]
     return pd.concat(tables, ignore_index=True)
 
 
 def test_tests_of_a_table_are_those_of_each_corpus():
-    measures, labels, levels = planted(seed=1)
     tests = level_tests(two_corpora(), ["tied", "free"])
     alone = tests[tests["corpus"] == "b"].drop(columns="corpus").reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, label_tests(measures, labels, levels, NAMES))
+    pd.testing.assert_frame_equal(alone, label_tests(planted(seed=1), BOTH))
     notes = star_notes(tests[tests["corpus"] == "b"])
     assert notes["tied", "easy"].splitlines() == ["E·N ***", "E·C ***", "N·C ***"]
 
@@ -123,13 +116,14 @@ def test_the_share_of_significant_tests_stands_beside_parts_as_small():
 
 
 def test_cells_agree_with_themselves():
-    _, labels, levels = planted()
-    flags = (labels == 2).astype(float)
-    assert cell_agreement(flags, labels, levels, levels, resamples=20).value == pytest.approx(1)
-    other = np.random.default_rng(1).integers(0, 2, len(labels)).astype(float)
-    found = cell_agreement(other, labels, levels, np.roll(levels, 7), resamples=50)
+    table = planted()
+    pairs = pd.DataFrame({"label": table["gold"], "first": table["level"], "second": table["level"]})
+    alike = cell_agreement(pairs.assign(flag=(pairs["label"] == 2).astype(float)), resamples=20)
+    assert alike.value == pytest.approx(1)
+    other = np.random.default_rng(1).integers(0, 2, len(pairs)).astype(float)
+    found = cell_agreement(pairs.assign(flag=other, second=np.roll(pairs["second"], 7)), resamples=50)
     assert found.low < found.high <= 1
-    assert found.n == len(labels)
+    assert found.n == len(pairs)
 
 
 def test_effects_of_neighbouring_labels_and_their_resamples():

@@ -44,11 +44,11 @@ def test_the_two_rules_differ_where_entailment_leads_without_half_the_mass():
 
 
 def test_bad_predictions_are_refused():
-    with pytest.raises(ValueError, match="1 examples are not finite"):
+    with pytest.raises(ValueError, match="not finite .1 rows"):
         correct_predictions(np.array([[np.nan, 0, 0], [1, 0, 0]]), np.array([0, 0]))
-    with pytest.raises(ValueError, match="give"):
+    with pytest.raises(ValueError, match="give one label each"):
         correct_predictions(np.zeros((3, 3)), np.array([0, 0]))
-    with pytest.raises(ValueError, match="no example"):
+    with pytest.raises(ValueError, match="n > 0"):
         accuracy_row(np.zeros(0, dtype=bool))
 
 
@@ -61,8 +61,6 @@ def test_suite_table_reports_both_rules_of_two_class_sets():
         ["two", "argmax", 1.0, 2, 7],
         ["two", "sum", 0.5, 2, 7],
     ]
-    with pytest.raises(ValueError, match=r"without predictions \['two'\]"):
-        suite_table({"three": np.eye(3)}, suite)
 
 
 def test_slices_add_up_to_the_whole():
@@ -71,8 +69,6 @@ def test_slices_add_up_to_the_whole():
     table = slices(logits, c, "genre", seed=1)
     assert table[["slice", "n", "correct"]].values.tolist() == [["(none)", 1, 1], ["fiction", 2, 2], ["travel", 1, 0]]
     assert table["correct"].sum() == correct_predictions(logits, c.labels).sum()
-    with pytest.raises(ValueError, match="no column 'heuristic'"):
-        slices(logits, c, "heuristic")
 
 
 def test_majority_is_the_best_constant_answer():
@@ -88,22 +84,20 @@ def test_across_seeds_by_hand():
     rows.append(("b", "pair", "argmax", 10, 0, 0.5))
     table = pd.DataFrame(rows, columns=["title", "view", "rule", "n", "seed", "accuracy"])
     wide = across_seeds(table)
-    assert wide.loc[0, ["title", "view", "mean", "std", "min", "max", "seeds", "spread"]].tolist() == [
-        "a", "pair", pytest.approx(0.8), pytest.approx(0.1), 0.7, 0.9, 3, "t interval",
+    assert wide.loc[0, ["title", "view", "mean", "std", "min", "max", "seeds"]].tolist() == [
+        "a", "pair", pytest.approx(0.8), pytest.approx(0.1), 0.7, 0.9, 3,
     ]  # fmt: skip
     assert wide.loc[0, "low"] < 0.8 < wide.loc[0, "high"]
-    assert wide.loc[1, "spread"] == "one seed"
+    assert wide.loc[1, "seeds"] == 1
     assert wide.loc[1, ["std", "low", "high"]].isna().all()
     shuffled = across_seeds(table.sample(frac=1, random_state=3)).sort_values("title", ignore_index=True)
     pd.testing.assert_frame_equal(shuffled, wide)
 
 
-def test_across_seeds_refuses_doubles_and_missing_columns():
+def test_across_seeds_refuses_doubles():
     table = pd.DataFrame({"title": ["a", "a"], "seed": [0, 0], "accuracy": [0.1, 0.2]})
     with pytest.raises(ValueError, match="seed 0 appears twice"):
         across_seeds(table)
-    with pytest.raises(ValueError, match="no column 'seed'"):
-        across_seeds(table.drop(columns="seed"))
 
 
 def test_models_that_have_not_learnt_say_so():
@@ -144,8 +138,9 @@ def test_three_ways_to_sum_up_a_stress_test():
 def test_gains_are_taken_within_a_seed():
     rows = [("gold", "one", 0, 0.8), ("gold", "one", 1, 0.7), ("gold", "two", 0, 0.7), ("gold", "two", 1, 0.62)]
     table = pd.DataFrame(rows, columns=["title", "condition", "seed", "accuracy"])
-    gains = seed_gains(table, "one", ["two", "three"])
+    gains = seed_gains(table.assign(n=50), "one")
     assert gains["other"].tolist() == ["two"]
     assert gains["value"].item() == pytest.approx(0.09) and gains["seeds"].item() == 2
+    assert gains["n"].item() == 50
     assert gains["low"].item() < 0.09 < gains["high"].item()
-    assert seed_gains(table, "none", ["two"]).empty
+    assert seed_gains(table.assign(n=50), "none").empty

@@ -74,7 +74,7 @@ def test_what_a_filter_left_out_is_written_with_its_reason(corpus, tmp_path):
 
 
 def test_a_selection_of_other_examples_is_refused(corpus, tmp_path):
-    with pytest.raises(ValueError, match="3 examples does not belong to a corpus of 4"):
+    with pytest.raises(ValueError, match="Length of values .3. does not match"):
         export_filtered(tmp_path / "z.csv", corpus, Selection.all(3))
 
 

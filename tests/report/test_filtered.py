@@ -7,6 +7,7 @@ import pytest
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import features, z_statistics, z_threshold
 from nli_lib.report import filtered
+from nli_lib.report.evaluate import seed_gains
 from nli_lib.select.zfilter import z_filter
 
 
@@ -56,7 +57,8 @@ def test_gains_seed_by_seed():
     base.append({**base[0], "title": "another"})
     both = filtered.with_all_pairs(pd.DataFrame(ours), pd.DataFrame(base))
     assert both["condition"].tolist() == ["all pairs"] * 2 + ["z-filter"] * 2 + ["random twin"] * 2
-    gains = filtered.seed_gains(both, "z-filter")
-    assert set(gains) == {("test", "all pairs"), ("test", "random twin")}
-    twin = gains["test", "random twin"]
-    assert twin.value == pytest.approx(0.075) and (twin.n, twin.seeds) == (100, 2) and twin.low < 0.075 < twin.high
+    gains = seed_gains(both, "z-filter").set_index("other")
+    assert set(gains.index) == {"all pairs", "random twin"}
+    twin = gains.loc["random twin"]
+    assert twin["value"] == pytest.approx(0.075) and (twin["n"], twin["seeds"]) == (100, 2)
+    assert twin["low"] < 0.075 < twin["high"]

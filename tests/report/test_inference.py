@@ -44,8 +44,6 @@ def test_mann_whitney_direction_family_and_ties():
     shifted = mann_whitney(np.arange(40), np.arange(40) + 12, family=9)
     assert shifted.effect < 0
     assert shifted.p_bonferroni == pytest.approx(min(1, 9 * shifted.p))
-    with pytest.raises(ValueError, match="family"):
-        mann_whitney([1], [2], family=0)
     with pytest.raises(ValueError, match="not finite"):
         mann_whitney([np.nan], [2])
 

@@ -9,13 +9,10 @@ from nli_lib.report.label_errors import (
     TWIN,
     climb,
     error_shares,
-    fold_accuracy,
     list_quality,
     overlaps,
-    set_quality,
     shares_by_gap,
     shares_by_kind,
-    split_effect,
     suspect_points,
     threshold_estimate,
 )
@@ -71,14 +68,6 @@ def test_lists_of_two_seeds_judged():
     assert quality.loc[1, ["by gap", "by votes"]].isna().all()
 
 
-def test_sets_by_precision_and_recall():
-    wrong = [True, True, False, False]
-    table = set_quality({"half": [True, False, True, False], "none": [False] * 4}, wrong)
-    assert table.loc[0, ["n", "precision", "chance", "recall"]].tolist() == [2, 0.5, 0.5, 0.5]
-    assert np.isnan(table.loc[1, "precision"]) and table.loc[1, "recall"] == 0
-    assert set_quality({"half": [True, False]}, [False, False]).empty
-
-
 JUDGED = pd.DataFrame(
     {"truth": "five", "kind": ["P1G0", "P1G0", "P1G0", "P0G1"], "gap": [2.0, 2.5, 0.5, 9.0], "wrong": [0, 1, 0, 1]}
 ).astype({"wrong": bool})
@@ -95,22 +84,6 @@ def test_by_kind_beside_any_pair_with_the_label():
     assert table["P1G0", "any gap"] == pytest.approx(1 / 3) and table["P1G0", "gap above 2"] == 1
     twin = table.xs("random twin: any pair with that label", level="condition")
     assert twin.to_dict() == {"P1G0": 0.1, "P2G0": 0.1, "P0G1": 0.5, "P2G1": 0.5}
-
-
-def test_split_premises_within_a_seed():
-    ways = ["fresh models, whole premises", "fresh models, random folds", "carried model"]
-    leak = pd.DataFrame({"seed": [0, 0, 0, 1, 1], "way": [*ways, *ways[:2]], "n": 100})
-    leak = leak.assign(right=[70, 66, 90, 72, 70], sibling=[30, 34, 20, 28, 30])
-    table = split_effect(leak).set_index("quantity")
-    assert table.loc["right", ["whole", "split", "difference"]].tolist() == pytest.approx([0.71, 0.68, -0.03])
-    assert table.loc["right", "low"] < -0.03 < table.loc["right", "high"]
-    assert split_effect(leak[leak["seed"] == 0])["low"].isna().all()
-    assert split_effect(leak[:0]).empty
-
-
-def test_right_predictions_of_each_fold():
-    table = fold_accuracy("all pairs", [1, 0, 1], [True, False, False])
-    assert table.to_numpy().tolist() == [["all pairs", 0, 1, 0], ["all pairs", 1, 2, 1]]
 
 
 def test_points_have_the_texts_that_are_recorded_and_no_others():

@@ -60,7 +60,7 @@ def test_the_table_groups_by_paper_and_says_who_judged():
     html = ledger_table(claims()).data
     assert re.findall(r'<tbody data-paper="([^"]+)">', html) == ["WANLI", "Debiased generation"]
     assert html.count("<tr data-verdict=") == 2
-    assert "SNLI&#x27;s five annotators" in html
+    assert "SNLI&#39;s five annotators" in html
     assert 'href="10_data_map.html"' in html
     assert "1,514 examples" in html
     assert "http" not in html, "no network"

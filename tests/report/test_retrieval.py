@@ -56,8 +56,7 @@ def test_table():
     [
         (SCORES, np.zeros(4, bool), "nothing can be found"),
         ([1.0, np.nan], np.array([True, False]), "NaN"),
-        (SCORES, WRONG[:2], "shape"),
-        (SCORES, WRONG.astype(int), "bool"),
+        (SCORES, WRONG[:2], "inconsistent numbers of samples"),
     ],
 )
 def test_bad_input_is_one_error(scores, wrong, said):
