@@ -17,18 +17,7 @@ from nli_lib.study.parameters import is_own_file, own_path
 DISK_GB = {"smoke": 1, "small": 3, "full": 60}
 MEMORY_GB = {"smoke": 3, "small": 4, "full": 24}
 
-STUDY_PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")
-BOOK_PACKAGES = (
-    "numpy",
-    "pandas",
-    "scipy",
-    "sklearn",
-    "statsmodels",
-    "matplotlib",
-    "seaborn",
-    "papermill",
-    "jupyter_book",
-)
+PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
 
 
 @dataclass(frozen=True)
@@ -50,16 +39,10 @@ def installed(package: str) -> bool:
         return False
 
 
-def _packages() -> list[Finding]:
-    groups = (
-        ("packages of the book", BOOK_PACKAGES, "pip install -c constraints.txt -e ."),
-        ("packages of the study", STUDY_PACKAGES, "pip install -c constraints.txt -e '.[study]'"),
-    )
-    found = []
-    for what, packages, fix in groups:
-        missing = [package for package in packages if not installed(package)]
-        found.append(Finding(what, not missing, f"missing: {', '.join(missing)}" if missing else "installed", fix))
-    return found
+def _packages() -> Finding:
+    missing = [package for package in PACKAGES if not installed(package)]
+    said = f"missing: {', '.join(missing)}" if missing else "installed"
+    return Finding("packages of the study", not missing, said, "pip install -c constraints.txt -e '.[study]'")
 
 
 def _model(name: str) -> Finding:
@@ -120,4 +103,4 @@ def examine(scale: str, corpus: str | None = None, data_dir: str | None = None) 
     row = read_scale(scale)
     encoders = dict.fromkeys((row.model, *row.difficulty.encoders))
     models = [_model(name) for name in encoders]
-    return [*_packages(), *models, _corpus(row, corpus, data_dir), _disk(scale), _memory(scale), _gpu(scale)]
+    return [_packages(), *models, _corpus(row, corpus, data_dir), _disk(scale), _memory(scale), _gpu(scale)]

@@ -15,7 +15,6 @@ import ctypes
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -31,8 +30,6 @@ from nli_lib import paths
 from nli_lib.store import now
 from nli_lib.study import manifest as records
 from nli_lib.study.notebook import DRAW, NOTEBOOK_FILE, RUN_PID, TOKEN
-
-LONGEST_SOCKET = 90  # a Unix socket's path holds about 100 characters
 
 
 @dataclass
@@ -50,12 +47,8 @@ class Job:
     show: bool = False  # drawn for the book, without the cells tagged `measure`: the record is left alone
 
 
-class Stopped(BaseException):
-    """Somebody asked this run to stop (SIGTERM)."""
-
-
-class TimeLimit(BaseException):
-    """The notebook's time is over."""
+class Cut(BaseException):
+    """This run was cut short from outside: asked to stop, or its time was over. Arguments: the end state, why."""
 
 
 class WatchedKernel(AsyncKernelManager):
@@ -135,19 +128,6 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
-def _socket_folder() -> Path:
-    """A new folder for the kernel's sockets. Those of workers that were killed are removed first."""
-    for left in Path(tempfile.gettempdir()).glob("nli-*-*"):
-        number = left.name.split("-")[1]
-        if number.isdigit() and not records.alive(int(number)):
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-"))
-    if len(str(folder)) > LONGEST_SOCKET:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-", dir="/tmp"))
-    return folder
-
-
 def _without_measuring(job: Job, cells: list[dict]) -> str:
     """A copy of the notebook that draws from the tables alone: the path of the copy."""
     notebook = json.loads(Path(job.source).read_text(encoding="utf-8"))
@@ -166,17 +146,15 @@ def _kill_kernel() -> None:
 
 
 def _on_signals(limit: float | None) -> None:
-    def stop(*_: object) -> None:
+    def cut(number: int, _: object) -> None:
         _kill_kernel()
-        raise Stopped
+        if number == signal.SIGALRM:
+            raise Cut("time limit", f"stopped after {limit:g} seconds")
+        raise Cut("stopped", "asked to stop (SIGTERM)")
 
-    def over(*_: object) -> None:
-        _kill_kernel()
-        raise TimeLimit
-
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, cut)
+    signal.signal(signal.SIGALRM, cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
-    signal.signal(signal.SIGALRM, over)
     if limit:
         signal.setitimer(signal.ITIMER_REAL, limit)
     if sys.platform == "linux":
@@ -184,7 +162,7 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, source: str, progress: _Progress, sockets: Path) -> None:
+def _execute(job: Job, source: str, progress: _Progress, sockets: str) -> None:
     import papermill
 
     with Path(job.log).open("w", encoding="utf-8") as log:
@@ -198,7 +176,7 @@ def _execute(job: Job, source: str, progress: _Progress, sockets: Path) -> None:
             stdout_file=log,
             stderr_file=log,
             kernel_manager_class="nli_lib.study.execute.WatchedKernel",
-            config=Config(WatchedKernel={"transport": "ipc", "ip": str(sockets / "kernel")}),
+            config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             on_cell_start=progress,
         )
 
@@ -211,24 +189,24 @@ def run(job: Job) -> tuple[str, str]:
     cells = json.loads(Path(job.source).read_text(encoding="utf-8"))["cells"]
     source = _without_measuring(job, cells) if job.show else job.source
     progress = _Progress(json.loads(Path(source).read_text(encoding="utf-8"))["cells"])
-    sockets, kills = _socket_folder(), oom_kills()
+    kills = oom_kills()
     try:
-        _execute(job, source, progress, sockets)
+        # below /tmp, whatever TMPDIR says: a Unix socket's path holds about 100 characters
+        with tempfile.TemporaryDirectory(prefix="nli-", dir="/tmp", ignore_cleanup_errors=True) as sockets:
+            _execute(job, source, progress, sockets)
     except PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
     except DeadKernelError:
         state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
-    except Stopped:
-        return "stopped", f"asked to stop (SIGTERM), in {progress}"
-    except TimeLimit:
-        return "time limit", f"stopped after {job.limit:g} seconds, in {progress}"
+    except Cut as cut:
+        state, reason = cut.args
+        return state, f"{reason}, in {progress}"
     except Exception as error:
         return "failed", f"could not be run: {type(error).__name__}: {error}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        shutil.rmtree(sockets, ignore_errors=True)
     return verdict_on_end(job)
 
 
@@ -247,10 +225,8 @@ def main() -> None:
     _on_signals(job.limit)
     try:
         state, reason = run(job)
-    except Stopped:  # the signal came while papermill was still being imported
-        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
-    except TimeLimit:
-        state, reason = "time limit", f"stopped after {job.limit:g} seconds, before its first cell"
+    except Cut as cut:  # while papermill was still being imported
+        state, reason = cut.args[0], f"{cut.args[1]}, before its first cell"
     if not job.show:
         stored = records.read(job.notebook, job.study)
         mine = stored if stored.get("token") == job.token else first

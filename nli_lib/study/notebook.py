@@ -237,7 +237,7 @@ class Study:
         if path is None:
             raise StudyError(
                 f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
-                f"Make it with: {self.command(notebook)}"
+                f"Make it with: {records.command(notebook, self.params['SCALE'], self.params['CORPUS'])}"
             )
         if notebook != self.notebook:
             self._note_file("inputs", path)
@@ -250,7 +250,7 @@ class Study:
         found = records.notebooks_with(part, self.results_name)
         tables = [self.table(part, name).assign(notebook=name) for name in found]
         if not tables:
-            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}. Run the study: {self.command('')}")
+            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
         stacked = pd.concat(tables, ignore_index=True)
         return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
@@ -260,13 +260,6 @@ class Study:
         path = paths.BOOK / file
         self._note("declared", file, records.digest_file(path))
         return path
-
-    def command(self, notebook: str) -> str:
-        """The shell command that runs a notebook of this study."""
-        words = ["nli-study run", notebook, f"--scale {self.params['SCALE']}"]
-        if self.params["CORPUS"]:
-            words.append(f"--corpus {self.params['CORPUS']}")
-        return " ".join(word for word in words if word)
 
     # ------------------------------------------------------------ words and claims
 
@@ -333,10 +326,8 @@ class Study:
             print(SMOKE_LABEL)
         if self.drawing:
             return
-        token = os.environ.get(TOKEN)
-        old = records.read(self.notebook, self.results_name)
-        busy = old.get("state") == records.RUNNING and old.get("pid") != os.getpid() and records.alive(old.get("pid"))
-        if busy and not (token and old.get("token") == token):
+        old, pid = records.read(self.notebook, self.results_name), int(os.environ.get(RUN_PID) or os.getpid())
+        if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
             raise StudyError(
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(self.notebook, self.results_name)}"
@@ -346,8 +337,8 @@ class Study:
             "notebook": self.notebook,
             "study": self.results_name,
             "state": records.RUNNING,
-            "token": token,
-            "pid": int(os.environ.get(RUN_PID) or os.getpid()),
+            "token": os.environ.get(TOKEN),
+            "pid": pid,
             "started": now(),
             # where the corpora lie on this machine is nobody else's business
             "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
@@ -373,13 +364,7 @@ class Study:
                 seeds=list(self.seeds) if self.params["SEEDS"] or "seeds" in self._record["dial"] else [],
             )
             records.write(self._record)
-        done = self._record or records.read(self.notebook, self.results_name)
-        if "ended" in done:
-            seeds = f"seeds {', '.join(map(str, done['seeds']))}; " if done["seeds"] else ""
-            print(
-                f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}\n"
-                f"{seeds}revision {done['environment'].get('revision')}"
-            )
+        print(records.recorded(self._record or records.read(self.notebook, self.results_name)))
 
 
 def _frame(rows: object, columns: list[str] | None = None) -> pd.DataFrame:

@@ -33,9 +33,9 @@ from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
 from nli_lib.study.execute import Job, command
-from nli_lib.study.parameters import STANDARD, ParameterError, check, close
+from nli_lib.study.parameters import ParameterError, Parameters, check, close
 
-HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
+HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
 
 _ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
@@ -130,11 +130,11 @@ def resolve(notebook: Path, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
     for name in request.others:
-        if name in STANDARD:
+        if name in Parameters.model_fields:
             option = name.lower().replace("_", "-")
             raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in declared:
-            own = [name for name in declared if name not in STANDARD]
+            own = [name for name in declared if name not in Parameters.model_fields]
             has = f"it has {', '.join(own)}" if own else "it has none of its own"
             raise ParameterError(f"{notebook.stem} has no parameter {name}{close(name, own)}; {has}")
     asked = {name: value for name, value in request.standard.items() if value is not None}
@@ -174,7 +174,9 @@ class Running:
         folder = paths.RUNS / "notebooks" / request.study
         folder.mkdir(parents=True, exist_ok=True)
         parameters = resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
-        given = {key: value for key, value in parameters.items() if key in STANDARD or key in request.others}
+        given = {
+            key: value for key, value in parameters.items() if key in Parameters.model_fields or key in request.others
+        }
         job = Job(
             notebook=name,
             source=str(paths.NOTEBOOKS / f"{name}.ipynb"),
@@ -244,36 +246,14 @@ def _stopping(active: dict[str, Running]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Screen:
-    """Progress: one line rewritten on a terminal, plain lines in a file."""
-
-    def __init__(self) -> None:
-        self.rewrites = sys.stdout.isatty()
-        self.last = time.monotonic()
-
-    def say(self, text: str) -> None:
-        print(("\r\033[K" if self.rewrites else "") + text, flush=True)
-
-    def show(self, active: dict[str, Running]) -> None:
-        """What runs now."""
-        lines = [f"{each.name} {timedelta(seconds=int(each.seconds))}: {each.at}" for each in active.values()]
-        if self.rewrites:
-            width = os.get_terminal_size().columns
-            print("\r\033[K" + " | ".join(lines)[: width - 1], end="", flush=True)
-        elif time.monotonic() - self.last > HEARTBEAT:
-            self.last = time.monotonic()
-            for line in lines:
-                print(f"  ... {line}", flush=True)
-
-
-def _start_or_skip(name: str, request: Request, threads: int, screen: Screen) -> Running | Outcome:
+def _start_or_skip(name: str, request: Request, threads: int) -> Running | Outcome:
     record = records.read(name, request.study)
     if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):
         return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
     reasons = ["asked for again (--force)"] if request.force else stale(name, request)
     if not reasons:
         return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=record.get("seconds", 0.0))
-    screen.say(f"{name}: running ({'; '.join(reasons)})")
+    print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
     return Running(name, request, threads)
 
 
@@ -286,23 +266,26 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     waiting = choose(names)
     for name in waiting:
         resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
-    waits, active, outcomes, screen = order(), {}, [], Screen()
+    waits, active, outcomes, told = order(), {}, [], time.monotonic()
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
     with _stopping(active):
         while waiting or active:
             for name in [n for n in waiting if not set(waits[n]) & {*waiting, *active}][: jobs - len(active)]:
                 waiting.remove(name)
-                started = _start_or_skip(name, request, threads, screen)
+                started = _start_or_skip(name, request, threads)
                 if isinstance(started, Running):
                     active[name] = started
                 else:
                     outcomes.append(started)
-                    screen.say(tell(started))
-            screen.show(active)
+                    print(tell(started), flush=True)
+            if time.monotonic() - told > HEARTBEAT:
+                told = time.monotonic()
+                for each in active.values():
+                    print(f"  ... {each.name} {timedelta(seconds=int(each.seconds))}: {each.at}", flush=True)
             time.sleep(0.2 if active else 0)
             for name in [name for name, each in active.items() if each.process.poll() is not None]:
                 outcomes.append(active.pop(name).outcome())
-                screen.say(tell(outcomes[-1]))
+                print(tell(outcomes[-1]), flush=True)
     return outcomes
 
 

@@ -28,7 +28,7 @@ from nli_lib.study.recipes import recipes
 
 LIBRARY = Path(__file__).resolve().parents[1]
 SPEC = "nli_lib.spec"  # kept by value: the defaults of RunSpec
-NAMED = 8  # modules that a stamp names; more are counted
+NAMED = 3  # reasons that a line names; more are counted
 
 
 # ---------------------------------------------------------------- digests of code
@@ -245,6 +245,12 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     return reasons + _changed_sources(record)
 
 
+def in_short(reasons: list[str]) -> str:
+    """The first reasons and the number of the others, for one line."""
+    more = [f"and {len(reasons) - NAMED} more"] if len(reasons) > NAMED else []
+    return "; ".join(reasons[:NAMED] + more)
+
+
 def _unnamed(parameters: Mapping) -> dict:
     """The parameters, the scale's own corpus written as None also where it was asked for by name."""
     own = bool(parameters.get("SCALE")) and parameters.get("CORPUS") == read_scale(parameters["SCALE"]).corpus
@@ -258,9 +264,8 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
     """Write finished records at `scale` anew for the code at hand where the smoke tables show the same numbers.
 
     `before` holds the smoke tables of the older revision. A chapter is confirmed when this clone's run, finished and
-    not stale, wrote all that they hold; its record keeps when and on what evidence. Columns and tables that have come
-    since are confirmed by nothing, and the tables are named in the record. Returns what was done with every chapter,
-    in words.
+    not stale, wrote all that they hold; its record keeps when. Columns and tables that have come since are confirmed by
+    nothing. Returns what was done with every chapter, in words.
     """
     said = {}
     for path in sorted((paths.RESULTS / scale).glob("*.json")):
@@ -272,7 +277,7 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
         elif obstacle := _obstacle(record, here, before):
             said[path.stem] = f"left: {obstacle}"
         else:
-            records.write(_confirmed(record, here, before))
+            records.write(_confirmed(record, here))
             said[path.stem] = "confirmed: the smoke tables before and after are equal"
     return said
 
@@ -302,10 +307,8 @@ def _equal(old: Path, new: Path | None) -> bool:
     """Whether a table holds all that it held before; columns may have come since."""
     from nli_lib.study.tables import read_table
 
-    if new is None or old.read_bytes() == new.read_bytes():
-        return new is not None
-    before, after = read_table(old), read_table(new)
-    return set(before) <= set(after) and before.equals(after[list(before)])
+    before = read_table(old)
+    return new is not None and before.equals(read_table(new).reindex(columns=before.columns))
 
 
 def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
@@ -314,39 +317,31 @@ def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
     return {name: records.digest_file(paths.RESULTS / name) for name in names if (paths.RESULTS / name).is_file()}
 
 
-def _confirmed(record: Mapping, here: Mapping, before: Path) -> dict:
-    old, new = (_tables(folder, record["notebook"]) for folder in (before, paths.RESULTS / "smoke"))
-    outputs = {
-        path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path)
-        for path in _tables(paths.RESULTS / record["study"], record["notebook"]).values()
-    }
-    dial = _dial_at(record["parameters"]["SCALE"], here["dial"])
-    then, own = record["parameters"], here["parameters"]
-    # a parameter that left its value to the dial since, where the dial says what the record was made with
-    left = {name for name, value in own.items() if value is None and then.get(name) in dial.values()}
-    parameters = {
-        name: None if name in left and name not in ("CORPUS", "SEEDS") else then.get(name, own[name]) for name in own
-    }
-    earlier = record.get("confirmed", [])
-    entry = {
-        "before": earlier[-1]["revision"] if earlier else record.get("environment", {}).get("revision", "unknown"),
-        "revision": revision(),
-        "date": now()[:10],
-        "modules": sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest),
-        "tables": sorted(n for n, digest in outputs.items() if record.get("outputs", {}).get(n) != digest),
-        "new_tables": sorted(new.keys() - old.keys()),
-        "evidence": "smoke tables equal",
-    }
+def _confirmed(record: Mapping, here: Mapping) -> dict:
+    tables = _tables(paths.RESULTS / record["study"], record["notebook"]).values()
+    outputs = {path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path) for path in tables}
+    then, earlier = record["parameters"], record.get("confirmed", [])
+    changed = sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest)
+    entry = {"revision": revision(), "date": now()[:10], "modules": changed}
     code = {key: here[key] for key in ("cells", "roots", "modules", "defaults", "recipes")}
-    files = {"inputs": _inputs(record, here), "outputs": outputs, "dial": dial, "parameters": parameters}
-    return {**record, **code, **files, "confirmed": [*earlier, entry]}
+    return {
+        **record,
+        **code,
+        "inputs": _inputs(record, here),
+        "outputs": outputs,
+        "dial": _dial_at(then["SCALE"], here["dial"]),
+        "parameters": {name: then.get(name, default) for name, default in here["parameters"].items()},
+        "confirmed": [*earlier, entry],
+    }
 
 
 def note(record: Mapping) -> str:
     """What a reader must know of a record that was confirmed instead of made again; "" for others."""
     if not record.get("confirmed"):
         return ""
-    modules = sorted({name for entry in record["confirmed"] for name in entry["modules"]})
-    named = "the modules " + ", ".join(modules) if len(modules) <= NAMED else f"{len(modules)} modules"
+    modules = {name for entry in record["confirmed"] for name in entry["modules"]}
     then = record.get("environment", {}).get("revision", "unknown")
-    return f"Recorded at revision {then}; {named} have changed since, the smoke tables before and after are equal."
+    return (
+        f"Recorded at revision {then}; {len(modules)} modules have changed since, the smoke tables before and after "
+        "are equal."
+    )

@@ -31,7 +31,10 @@ def test_wrong_values_are_one_message_and_code_2(home):
         [sys.executable, "-m", "nli_lib", "run", "--scale", "smal"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr.strip() == 'SCALE: expected one of "smoke", "small", "full", got "smal"; did you mean "small"?'
+    assert (
+        done.stderr.strip()
+        == """SCALE: Input should be 'smoke', 'small' or 'full', got "smal"; did you mean "small"?"""
+    )
 
 
 def test_run_passes_everything_on(home, monkeypatch):
