@@ -23,28 +23,39 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import nbformat
 from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
 from nli_lib import paths
 from nli_lib.store import now
 from nli_lib.study import manifest as records
-from nli_lib.study.notebook import DRAW, NOTEBOOK_FILE, RUN_PID, TOKEN
+from nli_lib.study.notebook import DRAW, RUN_PID, TOKEN
 
 
 @dataclass
 class Job:
-    """One notebook to run: where it is, what it is given, where its executed copy goes."""
+    """One notebook to run: what it is given, and the folder where its executed copy and its log go."""
 
     notebook: str
-    source: str
     study: str
-    output: str
-    log: str
-    token: str
+    folder: str
     parameters: dict = field(default_factory=dict)
+    token: str = ""
     limit: float | None = None
     show: bool = False  # drawn for the book, without the cells tagged `measure`: the record is left alone
+
+    @property
+    def source(self) -> Path:
+        return paths.NOTEBOOKS / f"{self.notebook}.ipynb"
+
+    @property
+    def output(self) -> Path:
+        return Path(self.folder, f"{self.notebook}.ipynb")
+
+    @property
+    def log(self) -> Path:
+        return self.output.with_suffix(".log")
 
 
 class Cut(BaseException):
@@ -93,8 +104,8 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
 
 def uncounted(path: Path) -> list[int]:
     """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
-    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
-    return [n for n, cell in enumerate(cells, 1) if "".join(cell["source"]).strip() and not cell.get("execution_count")]
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [number for number, cell in enumerate(cells, 1) if cell.source.strip() and not cell.execution_count]
 
 
 def verdict_on_end(job: Job) -> tuple[str, str]:
@@ -102,7 +113,7 @@ def verdict_on_end(job: Job) -> tuple[str, str]:
     stored = records.read(job.notebook, job.study)
     if not job.show and (stored.get("token") != job.token or stored.get("state") != records.CLOSING):
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
-    if missing := uncounted(Path(job.output)):
+    if missing := uncounted(job.output):
         return "incomplete", f"code cells {missing} were never executed"
     return records.FINISHED, ""
 
@@ -111,7 +122,7 @@ class _Progress:
     """Tells the runner, one JSON line each, how far the notebook is and below which heading."""
 
     def __init__(self, cells: list[dict]):
-        self.cells = sum(cell["cell_type"] == "code" and bool("".join(cell["source"]).strip()) for cell in cells)
+        self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
         self.at, self.line, self.heading = 0, "", "the beginning"
 
     def __call__(self, cell: dict, cell_index: int) -> None:
@@ -128,13 +139,15 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
-def _without_measuring(job: Job, cells: list[dict]) -> str:
-    """A copy of the notebook that draws from the tables alone: the path of the copy."""
-    notebook = json.loads(Path(job.source).read_text(encoding="utf-8"))
-    notebook["cells"] = [cell for cell in cells if "measure" not in cell["metadata"].get("tags", [])]
-    copy = Path(job.output).with_suffix(".show.ipynb")
-    copy.write_text(json.dumps(notebook), encoding="utf-8")
-    return str(copy)
+def _source(job: Job) -> Path:
+    """What papermill is given: the notebook, or where it is only drawn a copy without the cells that measure."""
+    if not job.show:
+        return job.source
+    notebook = nbformat.read(job.source, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if "measure" not in cell.metadata.get("tags", [])]
+    copy = job.output.with_suffix(".show.ipynb")
+    nbformat.write(notebook, copy)
+    return copy
 
 
 def _kill_kernel() -> None:
@@ -162,13 +175,13 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, source: str, progress: _Progress, sockets: str) -> None:
+def _execute(job: Job, source: Path, progress: _Progress, sockets: str) -> None:
     import papermill
 
-    with Path(job.log).open("w", encoding="utf-8") as log:
+    with job.log.open("w", encoding="utf-8") as log:
         papermill.execute_notebook(
-            source,
-            job.output,
+            str(source),
+            str(job.output),
             parameters=job.parameters,
             kernel_name="python3",
             progress_bar=False,
@@ -186,9 +199,8 @@ def run(job: Job) -> tuple[str, str]:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    cells = json.loads(Path(job.source).read_text(encoding="utf-8"))["cells"]
-    source = _without_measuring(job, cells) if job.show else job.source
-    progress = _Progress(json.loads(Path(source).read_text(encoding="utf-8"))["cells"])
+    source = _source(job)
+    progress = _Progress(nbformat.read(source, as_version=4).cells)
     kills = oom_kills()
     try:
         # below /tmp, whatever TMPDIR says: a Unix socket's path holds about 100 characters
@@ -213,10 +225,9 @@ def run(job: Job) -> tuple[str, str]:
 def main() -> None:
     """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
-    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
-    os.environ[DRAW] = "1" if job.show else ""
+    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: "1" if job.show else ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    job.output.parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
     if not job.show:

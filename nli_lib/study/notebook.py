@@ -47,7 +47,6 @@ SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
 DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
 TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
-NOTEBOOK_FILE = "NLI_NOTEBOOK"
 SEEN = "_nli_names_at_begin"
 OWN_FILE = "own file"  # what a claim calls a user's file, whatever the file's name: no evidence for a paper's claim
 _SCALE_LIMIT = object()
@@ -332,7 +331,6 @@ class Study:
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(self.notebook, self.results_name)}"
             )
-        source = Path(os.environ.get(NOTEBOOK_FILE) or paths.NOTEBOOKS / f"{self.notebook}.ipynb")
         self._record = {
             "notebook": self.notebook,
             "study": self.results_name,
@@ -344,7 +342,7 @@ class Study:
             "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
             "corpus_file": records.corpus_file(self.params["CORPUS"], self.data_dir),
             "environment": environment(),
-            **standing.code_of(source),
+            **standing.code_of(paths.NOTEBOOKS / f"{self.notebook}.ipynb"),
             **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
         }
         records.write(self._record)

@@ -24,6 +24,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+import nbformat
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
@@ -67,6 +68,10 @@ class Request:
     @property
     def study(self) -> str:
         return records.study_name(self.scale, self.corpus)
+
+    def command(self, notebook: str) -> str:
+        """The shell command that runs a notebook as asked here."""
+        return records.command(notebook, self.scale, self.corpus)
 
 
 @dataclass
@@ -117,16 +122,16 @@ def choose(wanted: Iterable[str]) -> list[str]:
     return [name for name in known if name in chosen] if chosen else known
 
 
-def declared_parameters(notebook: Path) -> dict[str, object]:
-    """Names and default values in the notebook's cell tagged `parameters`."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if "parameters" in cell.get("metadata", {}).get("tags", []):
-            set_here = [node for node in ast.parse("".join(cell["source"])).body if isinstance(node, ast.Assign)]
+def declared_parameters(name: str) -> dict[str, object]:
+    """Names and default values in the cell tagged `parameters` of a notebook."""
+    for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", as_version=4).cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            set_here = [node for node in ast.parse(cell.source).body if isinstance(node, ast.Assign)]
             return {node.targets[0].id: ast.literal_eval(node.value) for node in set_here}
-    raise RunnerError(f"{notebook.name} has no cell tagged `parameters`")
+    raise RunnerError(f"{name} has no cell tagged `parameters`")
 
 
-def resolve(notebook: Path, request: Request) -> dict[str, object]:
+def resolve(notebook: str, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
     for name in request.others:
@@ -136,7 +141,7 @@ def resolve(notebook: Path, request: Request) -> dict[str, object]:
         if name not in declared:
             own = [name for name in declared if name not in Parameters.model_fields]
             has = f"it has {', '.join(own)}" if own else "it has none of its own"
-            raise ParameterError(f"{notebook.stem} has no parameter {name}{close(name, own)}; {has}")
+            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; {has}")
     asked = {name: value for name, value in request.standard.items() if value is not None}
     return {**declared, **asked, **request.others}
 
@@ -147,7 +152,7 @@ def stale(name: str, request: Request) -> list[str]:
     state, reason = records.end_state(record)
     if state != records.FINISHED:
         return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
-    return standing.why_stale(record, resolve(paths.NOTEBOOKS / f"{name}.ipynb", request))
+    return standing.why_stale(record, resolve(name, request))
 
 
 def write_reasons(name: str, request: Request) -> str:
@@ -173,22 +178,14 @@ class Running:
         self.name = name
         folder = paths.RUNS / "notebooks" / request.study
         folder.mkdir(parents=True, exist_ok=True)
-        parameters = resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
+        parameters = resolve(name, request)
         given = {
             key: value for key, value in parameters.items() if key in Parameters.model_fields or key in request.others
         }
-        job = Job(
-            notebook=name,
-            source=str(paths.NOTEBOOKS / f"{name}.ipynb"),
-            study=request.study,
-            output=str(folder / f"{name}.ipynb"),
-            log=str(folder / f"{name}.log"),
-            token=uuid.uuid4().hex,
-            parameters={key: value for key, value in given.items() if value is not None},
-            limit=request.limit,
-        )
-        self.study, self.token, self.clock, self.place = request.study, job.token, time.monotonic(), "starting"
-        self.log, self.errors = Path(job.log), folder / f"{name}.worker.log"
+        given = {key: value for key, value in given.items() if value is not None}
+        job = Job(name, request.study, str(folder), given, token=uuid.uuid4().hex, limit=request.limit)
+        self.job, self.clock, self.place = job, time.monotonic(), "starting"
+        self.errors = folder / f"{name}.worker.log"
         limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         with self.errors.open("w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(
@@ -204,7 +201,7 @@ class Running:
     @property
     def at(self) -> str:
         """The section that runs, and the last line that it printed: an epoch, a fold."""
-        printed = self.log.read_text(encoding="utf-8", errors="replace").split("\n") if self.log.is_file() else []
+        printed = self.job.log.read_text(errors="replace").split("\n") if self.job.log.is_file() else []
         last = next((line for line in reversed(printed) if line.strip()), "")
         return f"{self.place} {' '.join(last.split())}".strip()
 
@@ -214,13 +211,13 @@ class Running:
 
     def outcome(self) -> Outcome:
         """How it ended, from the record; a worker that left none of its own is reported with its last words."""
-        record = records.read(self.name, self.study)
+        record = records.read(self.name, self.job.study)
         state, reason = records.end_state(record)
-        if record.get("token") != self.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+        if record.get("token") != self.job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
             words = self.errors.read_text(encoding="utf-8").strip().splitlines()
             code = self.process.returncode
             state, reason = "killed", f"its runner ended with code {code}: {words[-1] if words else 'no message'}"
-            if record.get("token") == self.token:
+            if record.get("token") == self.job.token:
                 records.write({**record, "state": state, "reason": reason})
         return Outcome(self.name, state, reason, True, self.seconds)
 
@@ -265,7 +262,7 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     """
     waiting = choose(names)
     for name in waiting:
-        resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
+        resolve(name, request)
     waits, active, outcomes, told = order(), {}, [], time.monotonic()
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
     with _stopping(active):

@@ -348,15 +348,3 @@ def test_other_environments_are_stamped(home):
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
     assert status.stamps("1_fine", Request()) == []
-
-
-def test_the_readme_takes_its_figures_from_drawn_chapters(home):
-    page = home / "book" / "chapters" / "1_fine.ipynb"
-    page.parent.mkdir(parents=True)
-    cell = new_code_cell("1", metadata={"mystnb": {"figure": {"name": "data-map"}}})
-    cell.outputs = [new_output("display_data", data={"image/png": PIXEL})]
-    nbformat.write(new_notebook(cells=[cell]), page)
-    (written,) = book.export_figures(Request(), ["data-map"])
-    assert written.read_bytes() == b"\x89PNG\r\n\x1a\n"
-    with pytest.raises(book.BookError, match="competency"):
-        book.export_figures(Request(), ["data-map", "competency"])

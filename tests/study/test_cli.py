@@ -1,6 +1,5 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.study import book, doctor, schedule, standing
 from nli_lib.study import manifest as records
-from nli_lib.study.cli import _others, app
+from nli_lib.study.cli import _pairs, app
 
 
 def call(*words):
@@ -111,16 +110,6 @@ def test_suspects_runs_its_chapters_on_the_file(nothing_runs, tmp_path):
     assert nothing_runs[-1][1].seeds == 3
 
 
-def test_a_list_of_an_earlier_run_is_not_named_as_if_it_were_new(nothing_runs, tmp_path):
-    own_file(tmp_path)
-    call("suspects", "mine.csv")
-    old = paths.EXPORTS / nothing_runs[0][1].study / "suspects.csv"
-    old.parent.mkdir(parents=True)
-    old.touch()
-    os.utime(old, (1, 1))
-    assert f"{old} (from an earlier run" in call("suspects", "mine.csv").output
-
-
 def test_the_console_says_which_rows_are_left_out(nothing_runs, tmp_path):
     path = own_file(tmp_path)
     path.write_text(path.read_text() + "A man sleeps,He rests,0\n" * 30)
@@ -142,7 +131,7 @@ def test_columns_of_a_file_are_named_on_the_command_line(nothing_runs, tmp_path)
     done = call("audit", "mine.csv", "--columns", ",".join(f"{ours}={theirs}" for ours, theirs in columns.items()))
     assert done.exit_code == 0, done.output
     assert nothing_runs[0][1].standard["COLUMNS"] == columns
-    assert "write premise=YOUR_NAME" in str(call("audit", "mine.csv", "--columns", "context").exception)
+    assert "--columns context: write NAME=VALUE" in str(call("audit", "mine.csv", "--columns", "context").exception)
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
@@ -156,7 +145,7 @@ def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
 
 
 def test_values_of_other_parameters_are_read_as_yaml():
-    assert _others(["A=3", "B=0.5", "C=false", "D=two", "E=[1, 2]"]) == {
+    assert _pairs("-p", ["A=3", "B=0.5", "C=false", "D=two", "E=[1, 2]"]) == {
         "A": 3,
         "B": 0.5,
         "C": False,
@@ -164,9 +153,9 @@ def test_values_of_other_parameters_are_read_as_yaml():
         "E": [1, 2],
     }
     with pytest.raises(ValueError, match="write NAME=VALUE"):
-        _others(["A"])
+        _pairs("-p", ["A"])
     with pytest.raises(ValueError, match="cannot be read as a value"):
-        _others(["A=[1"])
+        _pairs("-p", ["A=[1"])
 
 
 def test_status_tells_each_state(home):

@@ -126,11 +126,10 @@ def test_memory_and_kill_are_told_apart():
 
 def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
     """The whole worker in this process, with a counter that rises as it does when memory runs out."""
-    path = write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
+    write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     counts = iter([4, 5])
     monkeypatch.setattr(execute, "oom_kills", lambda: next(counts))
-    folder = home / "data" / "runs"
-    job = execute.Job("1_big", str(path), "smoke", str(folder / "out.ipynb"), str(folder / "out.log"), token="t")
+    job = execute.Job("1_big", "smoke", str(home / "data" / "runs"), token="t")
     assert execute.run(job)[0] == "out of memory"
 
 
@@ -213,9 +212,8 @@ def test_progress_names_the_section(capsys):
 
 def test_a_drawn_notebook_has_no_measuring_cells(home):
     path = write_notebook(home / "notebooks", "1_fine", SAVE, SHOW)
-    job = execute.Job("1_fine", str(path), "smoke", str(home / "out.ipynb"), "", "", show=True)
-    whole = json.loads(path.read_text())["cells"]
-    copy = json.loads(Path(execute._without_measuring(job, whole)).read_text())["cells"]
+    job = execute.Job("1_fine", "smoke", str(home), show=True)
+    whole, copy = (json.loads(each.read_text())["cells"] for each in (path, execute._source(job)))
     assert [cell["id"] for cell in whole if cell not in copy] == [whole[3]["id"]]
 
 
