@@ -84,8 +84,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _title(name: str) -> str:
-    first = nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", as_version=4).cells[0]
-    return first.source.partition("\n")[0].lstrip("# ")
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:

@@ -15,8 +15,7 @@ import yaml
 from nli_lib import paths
 from nli_lib.corpora import check_enough, load
 from nli_lib.errors import UserError
-from nli_lib.report.evaluate import skill
-from nli_lib.study import book, doctor, schedule, standing
+from nli_lib.study import doctor, schedule, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError, is_own_file
 from nli_lib.study.schedule import Request
@@ -146,6 +145,8 @@ def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir =
 @app.command("book")
 def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """Draw the chapters from the recorded tables and build book/_build/html. Needs neither torch nor data."""
+    from nli_lib.study import book  # what draws and renders takes seconds to be imported
+
     print(book.build(_request(scale, corpus)))
 
 
@@ -191,6 +192,8 @@ def _look_at(request: Request, rows_a_class: int, what: str) -> None:
 
 def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict]) -> None:
     """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
+    from nli_lib.study import book
+
     folder = paths.EXPORTS / request.study
     ended = [end for name in chapters for end in schedule.run([name], replace(request, others=others.get(name, {})))]
     lists = [path for path in sorted(folder.glob("*.*")) if path.is_file()]
@@ -204,6 +207,8 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
 
 def _skill(arrays: Path) -> str:
     """What the models of a list of suspects have learnt, in words."""
+    from nli_lib.report.evaluate import skill
+
     with np.load(arrays) as found:
         labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
     return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels)).words

@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import nbformat
 from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
@@ -104,8 +103,8 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
 
 def uncounted(path: Path) -> list[int]:
     """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-    return [number for number, cell in enumerate(cells, 1) if cell.source.strip() and not cell.execution_count]
+    code = [cell for cell in records.cells(path) if cell["cell_type"] == "code"]
+    return [number for number, cell in enumerate(code, 1) if cell["source"].strip() and not cell["execution_count"]]
 
 
 def verdict_on_end(job: Job) -> tuple[str, str]:
@@ -143,10 +142,10 @@ def _source(job: Job) -> Path:
     """What papermill is given: the notebook, or where it is only drawn a copy without the cells that measure."""
     if not job.show:
         return job.source
-    notebook = nbformat.read(job.source, as_version=4)
-    notebook.cells = [cell for cell in notebook.cells if "measure" not in cell.metadata.get("tags", [])]
+    notebook = json.loads(job.source.read_text(encoding="utf-8"))
+    notebook["cells"] = [cell for cell in notebook["cells"] if "measure" not in cell["metadata"].get("tags", [])]
     copy = job.output.with_suffix(".show.ipynb")
-    nbformat.write(notebook, copy)
+    copy.write_text(json.dumps(notebook), encoding="utf-8")
     return copy
 
 
@@ -200,7 +199,7 @@ def run(job: Job) -> tuple[str, str]:
     from papermill.exceptions import PapermillExecutionError
 
     source = _source(job)
-    progress = _Progress(nbformat.read(source, as_version=4).cells)
+    progress = _Progress(records.cells(source))
     kills = oom_kills()
     try:
         # below /tmp, whatever TMPDIR says: a Unix socket's path holds about 100 characters

@@ -77,6 +77,12 @@ def end_state(record: Mapping) -> tuple[str, str]:
     return state, reason
 
 
+def cells(notebook: Path) -> list[dict]:
+    """The cells of a notebook's file, the source of each as one text. nbformat takes a second to be imported."""
+    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [{**cell, "source": "".join(cell["source"])} for cell in found]
+
+
 # ---------------------------------------------------------------- digests
 
 

@@ -12,7 +12,7 @@
     study.say("{share:.1%} of the {n:,} pairs are ambiguous.", share=..., n=len(scores))
     study.finish()                                                  # cell tagged `finish`
 
-Importing this module takes well under a second and needs no torch; pandas and the corpora are imported when first used.
+Importing this module needs no torch.
 What decides a number stands in modules that the record names (`_rests_on`), not here.
 """
 
@@ -22,10 +22,16 @@ import os
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from nli_lib import paths
+from nli_lib.corpora import suites
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.load import sources
+from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.errors import UserError
+from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
 from nli_lib.store import device, environment, now
 from nli_lib.study import manifest as records
@@ -34,12 +40,7 @@ from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from nli_lib.corpora.corpus import Corpus
-    from nli_lib.report.estimate import Estimate
+from nli_lib.study.tables import find_table, read_table, write_table
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin"]
 
@@ -115,8 +116,6 @@ class Study:
 
     def title_of(self, corpus: str) -> str:
         """A corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
-        from nli_lib.corpora.load.catalogue import SOURCES
-
         known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
         return known.get(corpus, Path(corpus).name)
 
@@ -132,8 +131,6 @@ class Study:
         `limit` defaults to the scale's: `limit` for the training split, `suite_limit` for every other one; None takes
         all rows. What was read is written into the record by its digest.
         """
-        from nli_lib.corpora.load import sources
-
         self._measures("corpora are read")
         self._rests_on("nli_lib.corpora.load.sources")
         name, split = name or self.corpus_name, split or self.train_split
@@ -154,14 +151,12 @@ class Study:
 
         The others go with the reason into the table "missing", which is always written; see `absent`.
         """
-        from nli_lib.corpora import suites
-
         self._measures("corpora are read")
         self._rests_on("nli_lib.corpora.suites")
         load = suites.load_suite if isinstance(sets, str) else suites.load_each
         loaded, missing = load(sets, self.data_dir, limit)
         self._missing |= missing
-        self.save(_frame(self._missing.items(), columns=["corpus", "reason"]), "missing")
+        self.save(pd.DataFrame(self._missing.items(), columns=["corpus", "reason"]), "missing")
         return loaded
 
     def absent(self) -> list[str]:
@@ -219,8 +214,6 @@ class Study:
 
     def save(self, table: pd.DataFrame, part: str) -> Path:
         """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
-        from nli_lib.study.tables import write_table
-
         self._measures(f"table {part!r} is written")
         self._rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
@@ -229,8 +222,6 @@ class Study:
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
         """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
-        from nli_lib.study.tables import find_table, read_table
-
         notebook = notebook or self.notebook
         path = find_table(self.folder / f"{notebook}.{part}")
         if path is None:
@@ -244,8 +235,6 @@ class Study:
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
-        import pandas as pd
-
         found = records.notebooks_with(part, self.results_name)
         tables = [self.table(part, name).assign(notebook=name) for name in found]
         if not tables:
@@ -272,18 +261,11 @@ class Study:
 
         display(Markdown(fill(template, values)))
 
-    def show(
-        self,
-        table: pd.DataFrame,
-        formats: Mapping[str, str] | None = None,
-        *,
-        digits: int = 3,
-        index: bool = False,
-    ) -> None:
+    def show(self, table: pd.DataFrame, formats: Mapping[str, str] | None = None, **how: object) -> None:
         """Show a table as text, whatever stands in it; see `nli_lib.study.show.show`."""
         from nli_lib.study.show import show
 
-        show(table, formats, digits=digits, index=index)
+        show(table, formats, **how)
 
     def claim(self, id: str, estimate: Estimate, *, corpora: Sequence[str] | None = None) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
@@ -291,14 +273,12 @@ class Study:
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
         """
-        from nli_lib.study.tables import claim_row
-
         names = list(corpora or [self.corpus_name])
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
             names = [OWN_FILE if name in own else name for name in names]
-        self._claims[id] = claim_row(id, estimate, names)
-        self.save(_frame(self._claims.values()), "claims")
+        self._claims[id] = {"id": id, **estimate._asdict(), "corpora": ";".join(names)}
+        self.save(pd.DataFrame(self._claims.values()), "claims")
 
     # ------------------------------------------------------------ the record
 
@@ -346,8 +326,6 @@ class Study:
             **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
         }
         records.write(self._record)
-        from nli_lib.corpora.load import sources
-
         sources.OBSERVERS[:] = [self.log_corpus]
 
     def finish(self) -> None:
@@ -363,9 +341,3 @@ class Study:
             )
             records.write(self._record)
         print(records.recorded(self._record or records.read(self.notebook, self.results_name)))
-
-
-def _frame(rows: object, columns: list[str] | None = None) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=columns)

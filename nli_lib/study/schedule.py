@@ -24,7 +24,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-import nbformat
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
@@ -124,9 +123,9 @@ def choose(wanted: Iterable[str]) -> list[str]:
 
 def declared_parameters(name: str) -> dict[str, object]:
     """Names and default values in the cell tagged `parameters` of a notebook."""
-    for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", as_version=4).cells:
-        if "parameters" in cell.metadata.get("tags", []):
-            set_here = [node for node in ast.parse(cell.source).body if isinstance(node, ast.Assign)]
+    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
+        if "parameters" in cell["metadata"].get("tags", []):
+            set_here = [node for node in ast.parse(cell["source"]).body if isinstance(node, ast.Assign)]
             return {node.targets[0].id: ast.literal_eval(node.value) for node in set_here}
     raise RunnerError(f"{name} has no cell tagged `parameters`")
 

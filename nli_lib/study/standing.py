@@ -116,11 +116,9 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
 
 def _code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
     """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    sources = [(cell, re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"]))) for cell in cells]
     return [
-        (set(cell.get("metadata", {}).get("tags", [])), _parse(source))
-        for cell, source in sources
+        (set(cell["metadata"].get("tags", [])), _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"])))
+        for cell in records.cells(notebook)
         if cell["cell_type"] == "code"
     ]
 

@@ -199,8 +199,6 @@ def test_claims_are_gathered_from_all_notebooks(home):
         ["10_one", "wanli-a", 0.6, "trainings", "planted"],
         ["20_two", "zfilter-b", 2.0, "pairs", "snli;chaosnli"],
     ]
-    with pytest.raises(tables.TableError, match="from 1 down to 0"):
-        one.claim("wanli-a", Estimate(0.6, 1, 0, n=10))
 
 
 def test_a_users_file_is_no_evidence_whatever_its_name(home):
