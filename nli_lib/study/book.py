@@ -88,7 +88,7 @@ def _title(name: str) -> str:
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:
-    return {str(path): records.digest_file(path) for path in sorted(files) if path.is_file()}
+    return {str(path): records.digest_file(path) for path in sorted(files)}
 
 
 # ---------------------------------------------------------------- the book of another corpus

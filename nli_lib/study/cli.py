@@ -116,15 +116,15 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 @app.command()
 def confirm(
-    before: Annotated[Path, typer.Option(help="folder with the smoke tables of the revision before")],
+    before: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="folder with the smoke tables of the revision before")
+    ],
     scale: Scale = "small",
 ) -> None:
     """Confirm recorded chapters for the code at hand where the smoke tables before and after are equal.
 
     For records that cost hours: each keeps the revision it was made at, and its page names the modules that changed.
     """
-    if not before.is_dir():
-        raise typer.BadParameter(f"there is no folder {before}", param_hint="--before")
     for name, said in standing.confirm(_request(scale, None).scale, before).items():
         print(f"{name:24} {said}")
 

@@ -90,7 +90,10 @@ def digest_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def digest_file(path: Path) -> str:
+def digest_file(path: Path) -> str | None:
+    """Digest of a file's bytes; None where there is no such file."""
+    if not path.is_file():
+        return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 
@@ -89,11 +89,11 @@ def _read(path: Path, modified: int) -> tuple[ast.Module, str, tuple[str, ...]]:
     return tree, digest_code(tree), tuple(sorted({module for _, module in _imports(tree)}))
 
 
-def digest_module(name: str) -> str:
-    """Digest of a module's code, and of the data files beside it that it names (word lists, prompts)."""
+def digest_module(name: str) -> str | None:
+    """Digest of a module's code, and of the data files beside it that it names (word lists, prompts); None if gone."""
     path = _file(name)
     if path is None or name == SPEC:
-        return "missing" if path is None else "by value"
+        return path and "by value"
     tree, digest, _ = _read(path, path.stat().st_mtime_ns)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = [path.parent / word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
@@ -182,27 +182,16 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     return found
 
 
-def _changed_code(record: Mapping) -> list[str]:
-    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")
-    reasons = ["the code of its measuring cells changed"] if record.get("cells") != code["cells"] else []
-    now = {name: digest_module(name) for name in record.get("modules", {})}
-    return reasons + [
-        f"module {name} {'is gone' if now[name] == 'missing' else 'changed'}"
-        for name, then in record.get("modules", {}).items()
-        if now[name] != then
+def _changed(what: str, then: Mapping[str, str], digest: Callable[[str], str | None]) -> list[str]:
+    """The modules or files among `then` (name -> digest) that are no longer what they were."""
+    now = {name: digest(name) for name in then}
+    return [
+        f"{what.format(name)} {'changed' if now[name] else 'is missing'}" for name in then if now[name] != then[name]
     ]
 
 
-def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
-    """Tables that a run read or wrote and that are no longer what they were."""
-    reasons = []
-    for name, digest in record.get(kind, {}).items():
-        path = paths.RESULTS / name
-        if not path.is_file():
-            reasons.append(f"{name}, which it {verb}, is missing")
-        elif records.digest_file(path) != digest:
-            reasons.append(f"{name}, which it {verb}, changed")
-    return reasons
+def _result(name: str) -> str | None:
+    return records.digest_file(paths.RESULTS / name)
 
 
 def _changed_sources(record: Mapping) -> list[str]:
@@ -213,10 +202,7 @@ def _changed_sources(record: Mapping) -> list[str]:
         for name in records.notebooks_with(part, record["study"])
         if name not in then
     ]
-    for file, digest in record.get("declared", {}).items():
-        path = paths.BOOK / file
-        if not path.is_file() or records.digest_file(path) != digest:
-            reasons.append(f"{file} changed")
+    reasons += _changed("{}", record.get("declared", {}), lambda file: records.digest_file(paths.BOOK / file))
     corpus = record.get("parameters", {}).get("CORPUS")
     own = records.corpus_file(corpus)
     return reasons + ([f"the corpus file {corpus} changed"] if own and own != record.get("corpus_file") else [])
@@ -233,13 +219,16 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
         then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
         asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
         reasons += _changes("", {name: then.get(name) for name in asked}, asked)
-    reasons += _changed_code(record)
+    if record.get("cells") != code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")["cells"]:
+        reasons.append("the code of its measuring cells changed")
+    reasons += _changed("module {}", record.get("modules", {}), digest_module)
     if scale:
         reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
     if record.get("recipes"):
         reasons += _changes("RunSpec's default of ", record.get("defaults", {}), DEFAULTS)
-    reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
+    reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
+    reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     return reasons + _changed_sources(record)
 
 
@@ -288,8 +277,6 @@ def _tables(folder: Path, notebook: str) -> dict[str, Path]:
 def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     """Why the smoke tables cannot confirm a record, or ""."""
     name = record["notebook"]
-    if not (paths.NOTEBOOKS / f"{name}.ipynb").is_file():
-        return "there is no such notebook"
     if here["state"] != records.FINISHED or why_stale(here):
         return "its smoke run here is missing or stale"
     old, new = (_tables(folder, name) for folder in (before, paths.RESULTS / "smoke"))
@@ -312,7 +299,7 @@ def _equal(old: Path, new: Path | None) -> bool:
 def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
     """What the chapter reads today, at the record's scale."""
     names = [name.replace("smoke/", f"{record['study']}/", 1) for name in here["inputs"]]
-    return {name: records.digest_file(paths.RESULTS / name) for name in names if (paths.RESULTS / name).is_file()}
+    return {name: digest for name in names if (digest := _result(name))}
 
 
 def _confirmed(record: Mapping, here: Mapping) -> dict:
