@@ -101,15 +101,10 @@ def write_json(path: Path, value: object) -> None:
 
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ("git", "-C", str(paths.HOME), *words), capture_output=True, text=True, check=True
-        ).stdout.strip()
-
+    words = ("git", "-C", str(paths.HOME), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
+    except OSError:
         return "unknown"
 
 

@@ -109,13 +109,9 @@ class Study:
     def test_split(self) -> str:
         return self.dial.test_split if self.corpus_name == self.dial.corpus else "test"
 
-    @property
-    def corpus_title(self) -> str:
-        """The study's corpus as prose calls it, see `title_of`."""
-        return self.title_of(self.corpus_name)
-
-    def title_of(self, corpus: str) -> str:
-        """A corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
+    def title_of(self, corpus: str | None = None) -> str:
+        """A corpus (by default the study's) as prose calls it: "SNLI", "the planted corpus", or the name of a file."""
+        corpus = corpus or self.corpus_name
         known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
         return known.get(corpus, Path(corpus).name)
 

@@ -20,7 +20,6 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -150,7 +149,7 @@ def stale(name: str, request: Request) -> list[str]:
     record = records.read(name, request.study)
     state, reason = records.end_state(record)
     if state != records.FINISHED:
-        return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
+        return [f"{state}: {reason}".partition("\n")[0].removesuffix(": ")]
     return standing.why_stale(record, resolve(name, request))
 
 
@@ -177,11 +176,7 @@ class Running:
         self.name = name
         folder = paths.RUNS / "notebooks" / request.study
         folder.mkdir(parents=True, exist_ok=True)
-        parameters = resolve(name, request)
-        given = {
-            key: value for key, value in parameters.items() if key in Parameters.model_fields or key in request.others
-        }
-        given = {key: value for key, value in given.items() if value is not None}
+        given = {key: value for key, value in resolve(name, request).items() if value is not None}
         job = Job(name, request.study, str(folder), given, token=uuid.uuid4().hex, limit=request.limit)
         self.job, self.clock, self.place = job, time.monotonic(), "starting"
         self.errors = folder / f"{name}.worker.log"
@@ -200,13 +195,9 @@ class Running:
     @property
     def at(self) -> str:
         """The section that runs, and the last line that it printed: an epoch, a fold."""
-        printed = self.job.log.read_text(errors="replace").split("\n") if self.job.log.is_file() else []
-        last = next((line for line in reversed(printed) if line.strip()), "")
+        printed = self.job.log.read_text(errors="replace") if self.job.log.is_file() else ""
+        last = printed.strip().rpartition("\n")[2]
         return f"{self.place} {' '.join(last.split())}".strip()
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.clock
 
     def outcome(self) -> Outcome:
         """How it ended, from the record; a worker that left none of its own is reported with its last words."""
@@ -218,7 +209,7 @@ class Running:
             state, reason = "killed", f"its runner ended with code {code}: {words[-1] if words else 'no message'}"
             if record.get("token") == self.job.token:
                 records.write({**record, "state": state, "reason": reason})
-        return Outcome(self.name, state, reason, True, self.seconds)
+        return Outcome(self.name, state, reason, seconds=time.monotonic() - self.clock)
 
 
 @contextlib.contextmanager
@@ -277,7 +268,7 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
             if time.monotonic() - told > HEARTBEAT:
                 told = time.monotonic()
                 for each in active.values():
-                    print(f"  ... {each.name} {timedelta(seconds=int(each.seconds))}: {each.at}", flush=True)
+                    print(f"  ... {each.name}, {time.monotonic() - each.clock:.0f} s: {each.at}", flush=True)
             time.sleep(0.2 if active else 0)
             for name in [name for name, each in active.items() if each.process.poll() is not None]:
                 outcomes.append(active.pop(name).outcome())

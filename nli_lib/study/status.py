@@ -28,8 +28,7 @@ def stamps(name: str, request: Request) -> list[str]:
 def _row(name: str, request: Request) -> str:
     record = records.read(name, request.study)
     state, _ = records.end_state(record)
-    finished = state == records.FINISHED
-    if finished and stamps(name, request):
+    if state == records.FINISHED and stamps(name, request):
         state += ", stale"
     cells = [
         f"[{name}]({name})",
