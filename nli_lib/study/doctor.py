@@ -36,10 +36,7 @@ class Finding:
 
 def installed(package: str) -> bool:
     """Whether a package can be imported, found without importing it."""
-    try:
-        return importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False
+    return importlib.util.find_spec(package) is not None
 
 
 def _packages() -> Finding:
