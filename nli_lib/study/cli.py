@@ -39,18 +39,19 @@ Columns = Annotated[
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
 
 
-def _pairs(option: str, pairs: list[str]) -> dict[str, object]:
+def _pairs(option: str, pairs: list[str]) -> dict[str, str]:
+    split = [pair.partition("=") for pair in pairs]
+    if wrong := ["".join(parts) for parts in split if not all(parts)]:
+        raise ParameterError(f"{option} {wrong[0]}: write NAME=VALUE")
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _others(pairs: list[str]) -> dict[str, object]:
     """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ParameterError(f"{option} {pair}: write NAME=VALUE")
-        try:
-            found[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise ParameterError(f"{option} {pair}: {value} cannot be read as a value (YAML)") from None
-    return found
+    try:
+        return {name: yaml.safe_load(value) for name, value in _pairs("-p", pairs).items()}
+    except yaml.YAMLError:
+        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
 
 
 def _request(scale: str, corpus: str | None, data_dir: str | None = None, columns: str | None = None, **more: object):
@@ -90,7 +91,7 @@ def run(
     ] = None,
 ) -> None:
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
-    others = _pairs("-p", parameter or [])
+    others = _others(parameter or [])
     request = _request(scale, corpus, data_dir, columns, seeds=seeds, others=others, limit=limit, force=force)
     outcomes = schedule.run(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != records.FINISHED]
