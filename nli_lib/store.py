@@ -43,6 +43,8 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 FORMER = "renamed_from"  # file in a run's folder with the name that an earlier revision gave the folder
 FORMER_CAPTURE = {"eval": "settled", "train": "passing"}  # what an earlier revision called them
 
+Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
+
 
 class StoreError(UserError, RuntimeError):
     """The store cannot give or take what was asked of it; the message names the file or field and what to do."""
@@ -77,37 +79,19 @@ def _writing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    """A path for a new file or folder that takes the place of `path` when the block ends well, and vanishes if not."""
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=path.suffix)
-        os.close(handle)
-        draft = Path(name)
-        try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.") as folder:
+            draft = Path(folder, path.name)
             yield draft
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())
-            draft.chmod(0o644)
+            if draft.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with draft.open("rb+") as file:
+                    os.fsync(file.fileno())
             draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes when it does not."""
-    path = Path(path)
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
-        try:
-            yield draft
-            draft.chmod(0o755)
-            shutil.rmtree(path, ignore_errors=True)
-            draft.replace(path)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -117,15 +101,10 @@ def write_json(path: Path, value: object) -> None:
 
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ("git", "-C", str(paths.HOME), *words), capture_output=True, text=True, check=True
-        ).stdout.strip()
-
+    words = ("git", "-C", str(paths.HOME), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
+    except OSError:
         return "unknown"
 
 
@@ -279,22 +258,22 @@ def _adopt(path: Path, asked: Mapping) -> None:
                 return
 
 
-def _declare(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[int, ...], str]], steps: int) -> None:
+def _declare(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
     """Start a run: `spec.json` comes last, so what lies in a folder without one counts for nothing."""
     folder.checkpoint.unlink(missing_ok=True)
-    for name, (shape, dtype) in {**arrays, "done": ((steps,), "bool")}.items():
+    for name, (shape, dtype) in arrays.items():
         with atomic(folder.path / f"{name}.npy") as draft:
             np.save(draft, np.zeros(shape, dtype))  # all bytes written: a sparse file would find the disk full later
     write_json(folder.path / "spec.json", dict(spec))
 
 
-def _check(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[int, ...], str]], steps: int) -> None:
+def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
     """Compare what is stored with what is asked for, and a finished run with its checksums."""
     if difference := _difference(folder.spec, spec):
         raise StoreError(
             f"{folder.path}: the stored run has {difference}. Use another folder, or delete this one to start again."
         )
-    for name, (shape, dtype) in {**arrays, "done": ((steps,), "bool")}.items():
+    for name, (shape, dtype) in arrays.items():
         array = folder.array(name)
         if array.shape != tuple(shape) or array.dtype != dtype:
             folder.refuse(f"{name}.npy is {array.dtype} {array.shape} and should be {dtype} {tuple(shape)}")
@@ -303,32 +282,28 @@ def _check(folder: RunFolder, spec: Mapping, arrays: Mapping[str, tuple[tuple[in
 
 
 @contextlib.contextmanager
-def open_run(
-    path: Path, spec: Mapping, arrays: Mapping[str, tuple[tuple[int, ...], str]], *, steps: int, wait: float = -1
-) -> Iterator[RunFolder]:
+def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterator[RunFolder]:
     """Open a run's folder for writing, alone: create it, or compare `spec` with the stored one and continue.
 
     `arrays` maps a name to (shape, dtype); `steps` is the number of done bits (epochs). A second process that opens the
-    same folder says so and waits, for ever by default, at most `wait` seconds otherwise. Raises `StoreError` when the
-    specs differ (it names the field), when the wait runs out, when a file is damaged, and when the folder cannot be
-    written. A run that an earlier revision stored under another id is found and its folder renamed.
+    same folder says so and waits. Raises `StoreError` when the specs differ (it names the field), when a file is
+    damaged, and when the folder cannot be written. A run that an earlier revision stored under another id is found and
+    its folder renamed.
     """
     folder = RunFolder(path)
     spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
+    arrays = {**arrays, "done": ((steps,), "bool")}
     with _writing(folder.path):
         _adopt(folder.path, spec)
         folder.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.path / ".lock")
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(blocking=False)
         except Timeout:
             print(f"{folder.path.name}: another process works on this run; waiting for it", flush=True)
-            try:
-                lock.acquire(timeout=wait)
-            except Timeout as error:
-                raise StoreError(f"{folder.path}: still in use by another process after {wait:g} seconds") from error
+            lock.acquire()
         try:
-            (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays, steps)
+            (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays)
             yield folder
         finally:
             lock.release()

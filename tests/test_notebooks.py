@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nli_lib.study import schedule
-from nli_lib.study.parameters import STANDARD
+from nli_lib.study.parameters import Parameters
 from nli_lib.study.schedule import Request
 
 LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 6, 600
@@ -35,9 +35,9 @@ def test_parameters_are_four_to_eight_literals(path):
     assert len(tagged) == 1
     statements = ast.parse("".join(tagged[0]["source"])).body
     assert all(isinstance(statement, ast.Assign | ast.AnnAssign) for statement in statements)
-    found = schedule.declared_parameters(path)
+    found = schedule.declared_parameters(path.stem)
     assert 4 <= len(found) <= 8
-    named = set(STANDARD) - {"COLUMNS"}  # of a user's own file: the command line sets it
+    named = set(Parameters.model_fields) - {"COLUMNS"}  # of a user's own file: the command line sets it
     assert named <= set(found), "every notebook takes the standard parameters"
     assert found["SCALE"] == "smoke"
 

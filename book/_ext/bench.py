@@ -1,10 +1,10 @@
 """What the book needs from Sphinx: pages that read from disk without a network, computed words, a banner on top.
 
 - A placeholder such as {{ verdicts wanli }} in a tracked page is replaced by what the recorded tables say. `nli-study
-  book` computes the replacements (nli_lib.study.placeholders) and leaves them in chapters/words.json.
+  book` computes the replacements (nli_lib.study.words) and leaves them in chapters/words.json.
 - Scripts from elsewhere are taken out. Jupyter Book puts those of thebe (live code) on every page. Pages with an
   interactive figure get plotly's script, of which there is one copy in _static.
-- The banner comes from chapters/announcement.html, which is written at scale smoke.
+- The banner on top of every page is the announcement in chapters/words.json, which is not empty at scale smoke.
 """
 
 import json
@@ -18,13 +18,17 @@ PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")
 ABSENT = "*not recorded at this scale*"
 
 
+def words_of(folder):
+    path = Path(folder, "chapters", "words.json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
 def computed_words(app, docname, source):
     """Replace each placeholder of a page; one that nothing explains is a warning that names it."""
     if not PLACEHOLDER.search(source[0]) or docname.startswith("chapters/"):
         return
-    path = Path(app.srcdir, "chapters", "words.json")
-    words = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    app.env.note_dependency(str(path))
+    words = words_of(app.srcdir)
+    app.env.note_dependency(str(Path(app.srcdir, "chapters", "words.json")))
 
     def word(found):
         if found[1] not in words:
@@ -51,12 +55,8 @@ def local_scripts(app, pagename, templatename, context, doctree):
 
 def banner(app, config):
     """Show the announcement, when there is one, on top of every page."""
-    path = Path(app.srcdir, "chapters", "announcement.html")
-    if path.is_file():
-        config.html_theme_options = {
-            **config.html_theme_options,
-            "announcement": path.read_text(encoding="utf-8").strip(),
-        }
+    if announcement := words_of(app.srcdir).get("announcement"):
+        config.html_theme_options = {**config.html_theme_options, "announcement": announcement}
 
 
 def setup(app):

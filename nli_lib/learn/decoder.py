@@ -14,7 +14,7 @@ from filelock import FileLock
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 
-from nli_lib.store import atomic_folder
+from nli_lib.store import atomic
 
 END = "<|endoftext|>"  # what SmolLM2 saw between two documents; here it ends each text, and the last one is read
 
@@ -33,7 +33,7 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
     with FileLock(f"{target}.lock"):  # another process may be making it
         if target.is_dir():
             return target
-        with atomic_folder(target) as draft:
+        with atomic(target) as draft:
             whole = AutoModel.from_pretrained(**source, dtype=torch.float32).state_dict()
             config = AutoConfig.from_pretrained(**source, num_hidden_layers=layers, use_cache=False)
             lower = AutoModel.from_config(config, dtype=torch.float32)

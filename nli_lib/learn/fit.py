@@ -25,7 +25,7 @@ from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import quiet
 from nli_lib.learn.objectives import Classify, Objective
 from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder, atomic, atomic_folder, open_run
+from nli_lib.store import RunFolder, atomic, open_run
 
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
 
@@ -157,7 +157,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         if last:
             seconds = sum(each["seconds"] for each in folder.log)
             folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
-            with quiet(), atomic_folder(folder.path / "model") as draft:
+            with quiet(), atomic(folder.path / "model") as draft:
                 loop.finish().save_pretrained(draft)
                 loop.tokenizer.save_pretrained(draft)
         else:

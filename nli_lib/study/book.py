@@ -20,6 +20,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from plotly.offline import get_plotlyjs
 
 from nli_lib import paths
 from nli_lib.errors import UserError
@@ -33,8 +34,6 @@ from nli_lib.study.schedule import Request, order, resolve
 from nli_lib.study.status import stamps, status_page
 
 AT_ONCE = 2  # chapters drawn at a time
-README_FIGURES = ("data-map", "competency", "suite-accuracy", "level-accuracy", "errors-by-gap")
-PLOTLY = "_static/plotly.min.js"
 
 
 class BookError(UserError, RuntimeError):
@@ -84,17 +83,12 @@ def _write(path: Path, text: str) -> None:
             draft.write_text(text, encoding="utf-8")
 
 
-def _run_command(name: str, request: Request) -> str:
-    words = f"nli-study run {name} --scale {request.scale}"
-    return words + (f" --corpus {request.corpus}" if request.corpus else "")
-
-
 def _title(name: str) -> str:
-    path = paths.NOTEBOOKS / f"{name}.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
-    text = "".join("".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "markdown")
-    found = re.search(r"^# +(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else name
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
+
+
+def _digests(files: Iterable[Path]) -> dict[str, str]:
+    return {str(path): records.digest_file(path) for path in sorted(files)}
 
 
 # ---------------------------------------------------------------- the book of another corpus
@@ -134,53 +128,35 @@ def _box(kind: str, title: str, text: str) -> str:
 
 def _foot(name: str, request: Request) -> str:
     """The last line of a page: when and with what its numbers were recorded, and the notebook to take away."""
-    record = records.read(name, request.study)
-    seeds = f"seeds {', '.join(map(str, record['seeds']))}; " if record.get("seeds") else ""
-    revision = record.get("environment", {}).get("revision", "unknown")
     link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
-    return (
-        f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {record.get('device', '')}; "
-        f"{seeds}revision {revision}. {link} to run it yourself: `{_run_command(name, request)}`."
-    )
+    recorded = records.recorded(records.read(name, request.study))
+    return f"{recorded}. {link} to run it yourself: `{request.command(name)}`."
 
 
 def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
     why = f"\n\n```text\n{reason}\n```" if reason else ""
     said = f"At scale {request.study} this notebook's state is: **{state}**.{why}"
-    box = _box("note", "Not part of this report", f"{said}\n\nRun `{_run_command(name, request)}`.")
+    box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
     return f"# {_title(name)}\n\n{box}"
 
 
 def _key(name: str, request: Request, notes: list[str]) -> str:
     """Digest of everything a drawn chapter depends on."""
-    record = records.read(name, request.study)
-    own = {p.name: records.digest_file(p) for p in sorted((paths.RESULTS / request.study).glob(f"{name}.*"))}
-    library = {p.name: records.digest_file(p) for p in sorted(standing.LIBRARY.rglob("*.*")) if p.suffix != ".pyc"}
-    declared = {p.name: records.digest_file(p) for p in sorted(paths.BOOK.glob("*.yaml"))}
-    notebook = records.digest_file(paths.NOTEBOOKS / f"{name}.ipynb")
-    parts = [notebook, own, record.get("inputs"), library, declared, notes, request.study]
-    return records.digest_bytes(json.dumps(parts).encode())
+    library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
+    own = (paths.RESULTS / request.study).glob(f"{name}.*")
+    files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
+    inputs = records.read(name, request.study).get("inputs")
+    return records.digest_bytes(json.dumps([_digests(files), inputs, notes]).encode())
 
 
 def _draw(name: str, request: Request) -> tuple[str, str, Path]:
     """Execute what shows: (state, reason, the executed copy)."""
-    folder = paths.RUNS / "book" / request.study
-    folder.mkdir(parents=True, exist_ok=True)
-    source = paths.NOTEBOOKS / f"{name}.ipynb"
-    job = Job(
-        notebook=name,
-        source=str(source),
-        study=request.study,
-        output=str(folder / f"{name}.ipynb"),
-        log=str(folder / f"{name}.log"),
-        token="",
-        parameters={"SCALE": request.scale, "CORPUS": resolve(source, request)["CORPUS"]},
-        show=True,
-    )
+    parameters = {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]}
+    job = Job(name, request.study, str(paths.RUNS / "book" / request.study), parameters, show=True)
     done = subprocess.run(command(job), capture_output=True, text=True)
     last = done.stdout.strip().splitlines()[-1:] or ["{}"]
     end = json.loads(last[0])
-    return end.get("state", "killed"), end.get("reason", done.stderr.strip()[-2_000:]), Path(job.output)
+    return end.get("state", "killed"), end.get("reason", done.stderr.strip()[-2_000:]), job.output
 
 
 def chapter(name: str, site: Site, known: dict[str, str]) -> tuple[str, str, str]:
@@ -189,14 +165,14 @@ def chapter(name: str, site: Site, known: dict[str, str]) -> tuple[str, str, str
     page, absent = (site.chapters / f"{name}{suffix}" for suffix in (".ipynb", ".md"))
     state, reason = records.end_state(records.read(name, request.study))
     problem = ""
-    if state == records.FINISHED and source.is_file():
+    if state == records.FINISHED:
         notes = stamps(name, request)
         key = _key(name, request, notes)
         if known.get(name) == key and page.is_file():
             return name, key, ""
         state, reason, drawn = _draw(name, request)
         if state == records.FINISHED:
-            boxes = [_box("warning", "Run it again", f"{note} Run `{_run_command(name, request)}`.") for note in notes]
+            boxes = [_box("warning", "Run it again", f"{note} Run `{request.command(name)}`.") for note in notes]
             notebook, executed = (nbformat.read(path, as_version=4) for path in (source, drawn))
             _write(page, nbformat.writes(pages.page(notebook, executed, boxes, _foot(name, request))))
             _write(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
@@ -208,32 +184,12 @@ def chapter(name: str, site: Site, known: dict[str, str]) -> tuple[str, str, str
     return name, "", problem
 
 
-def export_figures(request: Request, names: Iterable[str] = README_FIGURES) -> list[Path]:
-    """Write the named figures of the drawn chapters to `book/figures`, for the README; the paths written.
-
-    A figure's name stands in its cell's metadata. One that no drawn chapter holds is a `BookError`.
-    """
-    found = words.figures(site(request).chapters)
-    if missing := sorted(set(names) - found.keys()):
-        raise BookError(
-            f"no drawn chapter of {request.study} has the figure {', '.join(missing)}: run `make book` first"
-        )
-    files = [paths.BOOK / "figures" / f"{name}.png" for name in names]
-    for path in files:
-        with atomic(path) as draft:
-            draft.write_bytes(found[path.stem].image)
-    return files
-
-
 # ---------------------------------------------------------------- the whole book
 
 
 def _digest_book(site: Site) -> str:
-    files = [
-        p for p in site.source.rglob("*") if p.is_file() and "_build" not in p.parts and "__pycache__" not in p.parts
-    ]
-    parts = {p.relative_to(site.source).as_posix(): records.digest_file(p) for p in sorted(files)}
-    return records.digest_bytes(json.dumps([parts, site.request.study, sys.version]).encode())
+    files = (path for path in site.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
+    return records.digest_bytes(json.dumps([_digests(files), site.request.study, sys.version]).encode())
 
 
 def _render(site: Site) -> None:
@@ -254,17 +210,6 @@ def _render(site: Site) -> None:
         raise BookError(f"jupyter-book failed (code {done.returncode}):\n{last}\nIts whole output: {log}")
 
 
-def _plotly(site: Site) -> None:
-    """The one copy of plotly's script that the pages share."""
-    import plotly
-
-    copy = site.source / PLOTLY
-    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-    if not copy.is_file() or copy.stat().st_size != script.stat().st_size:
-        with atomic(copy) as draft:
-            shutil.copyfile(script, draft)
-
-
 def build(request: Request, book: Site | None = None) -> Path:
     """Draw the chapters that are due and build the book, where `site` says or at `book`; the path of its first page.
 
@@ -281,21 +226,16 @@ def build(request: Request, book: Site | None = None) -> Path:
         done = list(pool.map(lambda name: chapter(name, book, known), names))
     write_json(memory, {name: key for name, key, _ in done if key})
     problems = [problem for _, _, problem in done if problem]
-    _plotly(book)
+    _write(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
     _write(folder / "status.md", status_page(names, request))
-    _write(folder / "words.json", json.dumps(words.words(folder, request.study), indent=1, ensure_ascii=False))
-    announcement = folder / "announcement.html"
-    if request.scale == "smoke":
-        _write(announcement, SMOKE_LABEL.capitalize())
-    else:
-        announcement.unlink(missing_ok=True)
+    said = words.words(folder, request.study)
+    said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
+    _write(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
     built, digest = book.output / "_build" / "built.json", _digest_book(book)
     if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
         print("book: nothing changed since it was built")
     else:
-        print(
-            f"book: {sum(bool(key) for _, key, _ in done)} of {len(names)} chapters have results; building", flush=True
-        )
+        print(f"book: {sum(bool(key) for _, key, _ in done)} of {len(names)} chapters have results", flush=True)
         _render(book)
         write_json(built, digest)
     if problems:

@@ -6,13 +6,20 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 import typer
 import yaml
 
-if TYPE_CHECKING:
-    from nli_lib.study.schedule import Request
+from nli_lib import paths
+from nli_lib.corpora import check_enough, load
+from nli_lib.errors import UserError
+from nli_lib.study import doctor, schedule, standing
+from nli_lib.study import manifest as records
+from nli_lib.study.parameters import ParameterError, is_own_file
+from nli_lib.study.schedule import Request
+from nli_lib.study.status import stamps
 
 # chapters that answer one question about one corpus, and the rows of each class that they need
 AUDIT, AUDIT_ROWS = ("20_z_statistics", "21_z_filter"), 20
@@ -32,48 +39,40 @@ Columns = Annotated[
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
 
 
+def _pairs(option: str, pairs: list[str]) -> dict[str, str]:
+    split = [pair.partition("=") for pair in pairs]
+    if wrong := ["".join(parts) for parts in split if not all(parts)]:
+        raise ParameterError(f"{option} {wrong[0]}: write NAME=VALUE")
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
 def _others(pairs: list[str]) -> dict[str, object]:
     """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
-    from nli_lib.study.parameters import ParameterError
-
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ParameterError(f"-p {pair}: write NAME=VALUE")
-        try:
-            found[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise ParameterError(f"-p {pair}: {value} cannot be read as a value (YAML)") from None
-    return found
+    try:
+        return {name: yaml.safe_load(value) for name, value in _pairs("-p", pairs).items()}
+    except yaml.YAMLError:
+        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
 
 
-def _columns(words: str | None) -> dict[str, str] | None:
-    """ "premise=context,label=verdict" as a mapping from the library's column names to the file's."""
-    from nli_lib.study.parameters import ParameterError
-
-    if words is None:
-        return None
-    pairs = [pair.partition("=") for pair in words.split(",")]
-    if not all(ours and equals and theirs for ours, equals, theirs in pairs):
-        raise ParameterError(f"--columns {words}: write premise=YOUR_NAME,hypothesis=YOUR_NAME,label=YOUR_NAME")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-
-
-def _request(scale: str, corpus: str | None, seeds: int | None = None, data_dir: str | None = None, **more: object):
+def _request(scale: str, corpus: str | None, data_dir: str | None = None, columns: str | None = None, **more: object):
     """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
-    from nli_lib.study.parameters import is_own_file
-    from nli_lib.study.schedule import Request
-
     if corpus and is_own_file(corpus) and Path(corpus).expanduser().is_file():
-        corpus = str(Path(corpus).expanduser().resolve())
-    if data_dir:
-        data_dir = str(Path(data_dir).expanduser().resolve())
+        corpus = _absolute(corpus)
     if os.environ.get("NLI_DATA"):
-        os.environ["NLI_DATA"] = str(Path(os.environ["NLI_DATA"]).expanduser().resolve())
-    request = Request(scale=scale, corpus=corpus, seeds=seeds, data_dir=data_dir, **more)
+        os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
+    request = Request(
+        scale=scale,
+        corpus=corpus,
+        data_dir=_absolute(data_dir) if data_dir else None,
+        columns=_pairs("--columns", columns.split(",")) if columns else None,
+        **more,
+    )
     request.standard  # noqa: B018  raises ParameterError on wrong values
     return request
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().resolve())
 
 
 @app.command()
@@ -92,15 +91,10 @@ def run(
     ] = None,
 ) -> None:
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
-    from nli_lib.study.manifest import FINISHED
-    from nli_lib.study.schedule import run as run_notebooks
-
     others = _others(parameter or [])
-    request = _request(
-        scale, corpus, seeds, data_dir, columns=_columns(columns), others=others, limit=limit, force=force
-    )
-    outcomes = run_notebooks(notebooks or [], request, jobs)
-    failed = [outcome.notebook for outcome in outcomes if outcome.state != FINISHED]
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds, others=others, limit=limit, force=force)
+    outcomes = schedule.run(notebooks or [], request, jobs)
+    failed = [outcome.notebook for outcome in outcomes if outcome.state != records.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} finished, {len(outcomes) - ran} of them found done")
     if failed:
@@ -111,34 +105,27 @@ def run(
 @app.command()
 def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """How every notebook stands: done, stale and why, failed and why."""
-    from nli_lib.study import manifest as records
-    from nli_lib.study import standing
-    from nli_lib.study.schedule import order
-
     request = _request(scale, corpus)
-    for name in order():
+    for name in schedule.order():
         record = records.read(name, request.study)
         state, reason = records.end_state(record)
         if state == records.FINISHED:
-            reasons = standing.why_stale(record)
-            reasons += records.other_environment(record)
-            state, reason = ("stale", "; ".join(reasons)) if reasons else (state, f"{record.get('seconds', 0):,.0f} s")
+            notes = stamps(name, request)
+            state, reason = ("stale", " ".join(notes)) if notes else (state, f"{record.get('seconds', 0):,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())
 
 
 @app.command()
 def confirm(
-    before: Annotated[Path, typer.Option(help="folder with the smoke tables of the revision before")],
+    before: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="folder with the smoke tables of the revision before")
+    ],
     scale: Scale = "small",
 ) -> None:
     """Confirm recorded chapters for the code at hand where the smoke tables before and after are equal.
 
     For records that cost hours: each keeps the revision it was made at, and its page names the modules that changed.
     """
-    from nli_lib.study import standing
-
-    if not before.is_dir():
-        raise typer.BadParameter(f"there is no folder {before}", param_hint="--before")
     for name, said in standing.confirm(_request(scale, None).scale, before).items():
         print(f"{name:24} {said}")
 
@@ -146,10 +133,7 @@ def confirm(
 @app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
     """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
-    from nli_lib.study.doctor import examine
-
-    request = _request(scale, corpus, None, data_dir)
-    findings = examine(request.scale, request.corpus, request.data_dir)
+    findings = doctor.examine(_request(scale, corpus, data_dir))
     for finding in findings:
         mark = "ok" if finding.ok else "LACKS" if finding.needed else "note"
         print(f"{mark:6} {finding.what:24} {finding.said}")
@@ -159,12 +143,12 @@ def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir =
         raise typer.Exit(1)
 
 
-@app.command()
-def book(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
+@app.command("book")
+def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """Draw the chapters from the recorded tables and build book/_build/html. Needs neither torch nor data."""
-    from nli_lib.study.book import build
+    from nli_lib.study import book  # what draws and renders takes seconds to be imported
 
-    print(build(_request(scale, corpus)))
+    print(book.build(_request(scale, corpus)))
 
 
 @app.command()
@@ -173,7 +157,7 @@ def audit(corpus: YourFile, scale: Scale = "small", data_dir: DataDir = None, co
 
     Reads texts and labels and trains no network.
     """
-    request = _request(scale, corpus, None, data_dir, columns=_columns(columns))
+    request = _request(scale, corpus, data_dir, columns)
     _look_at(request, AUDIT_ROWS, "an audit")
     _pages(AUDIT, request, {"21_z_filter": {"TRAIN": False}})
 
@@ -192,16 +176,13 @@ def suspects(
     Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
     continues.
     """
-    request = _request(scale, corpus, seeds, data_dir, columns=_columns(columns))
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds)
     _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
     _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
 
 
 def _look_at(request: Request, rows_a_class: int, what: str) -> None:
     """Read a user's own file before anything runs: say which rows are left out, and refuse what is too small."""
-    from nli_lib.corpora import check_enough, load
-    from nli_lib.study.parameters import is_own_file
-
     if is_own_file(request.corpus):
         corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
         print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
@@ -212,29 +193,21 @@ def _look_at(request: Request, rows_a_class: int, what: str) -> None:
 
 def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict]) -> None:
     """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
-    from nli_lib import paths
-    from nli_lib.study.book import build
-    from nli_lib.study.manifest import FINISHED
-    from nli_lib.study.schedule import run as run_notebooks
+    from nli_lib.study import book
 
     folder = paths.EXPORTS / request.study
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
-    ended = [end for name in chapters for end in run_notebooks([name], replace(request, others=others.get(name, {})))]
+    ended = [end for name in chapters for end in schedule.run([name], replace(request, others=others.get(name, {})))]
     lists = [path for path in sorted(folder.glob("*.*")) if path.is_file()]
-    for path in lists:
-        old = path.stat().st_mtime_ns == before.get(path)
-        print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
+    print(*lists, sep="\n")
     if (arrays := folder / "cleanlab.npz") in lists and chapters == SUSPECTS:
         print(_skill(arrays))
-    print(build(request))
-    if any(outcome.state != FINISHED for outcome in ended):
+    print(book.build(request))
+    if any(outcome.state != records.FINISHED for outcome in ended):
         raise typer.Exit(1)
 
 
 def _skill(arrays: Path) -> str:
     """What the models of a list of suspects have learnt, in words."""
-    import numpy as np
-
     from nli_lib.report.evaluate import skill
 
     with np.load(arrays) as found:
@@ -242,19 +215,8 @@ def _skill(arrays: Path) -> str:
     return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels)).words
 
 
-@app.command()
-def figures(scale: Scale = "small", corpus: CorpusName = None) -> None:
-    """Take the README's figures out of the drawn chapters into book/figures. After `book` at the same scale."""
-    from nli_lib.study.book import export_figures
-
-    for path in export_figures(_request(scale, corpus)):
-        print(path)
-
-
 def main() -> None:
     """The command line with errors of ours as one clear message instead of a traceback."""
-    from nli_lib.errors import UserError
-
     try:
         app()
     except (UserError, OSError) as error:  # OSError: a disk that is full or cannot be written; it names the file

@@ -15,7 +15,6 @@ import ctypes
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -30,32 +29,36 @@ from traitlets.config import Config
 from nli_lib import paths
 from nli_lib.store import now
 from nli_lib.study import manifest as records
-from nli_lib.study.notebook import DRAW, NOTEBOOK_FILE, RUN_PID, TOKEN
-
-LONGEST_SOCKET = 90  # a Unix socket's path holds about 100 characters
+from nli_lib.study.notebook import DRAW, RUN_PID, TOKEN
 
 
 @dataclass
 class Job:
-    """One notebook to run: where it is, what it is given, where its executed copy goes."""
+    """One notebook to run: what it is given, and the folder where its executed copy and its log go."""
 
     notebook: str
-    source: str
     study: str
-    output: str
-    log: str
-    token: str
+    folder: str
     parameters: dict = field(default_factory=dict)
+    token: str = ""
     limit: float | None = None
     show: bool = False  # drawn for the book, without the cells tagged `measure`: the record is left alone
 
+    @property
+    def source(self) -> Path:
+        return paths.NOTEBOOKS / f"{self.notebook}.ipynb"
 
-class Stopped(BaseException):
-    """Somebody asked this run to stop (SIGTERM)."""
+    @property
+    def output(self) -> Path:
+        return Path(self.folder, f"{self.notebook}.ipynb")
+
+    @property
+    def log(self) -> Path:
+        return self.output.with_suffix(".log")
 
 
-class TimeLimit(BaseException):
-    """The notebook's time is over."""
+class Cut(BaseException):
+    """This run was cut short from outside: asked to stop, or its time was over. Arguments: the end state, why."""
 
 
 class WatchedKernel(AsyncKernelManager):
@@ -100,8 +103,8 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
 
 def uncounted(path: Path) -> list[int]:
     """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
-    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
-    return [n for n, cell in enumerate(cells, 1) if "".join(cell["source"]).strip() and not cell.get("execution_count")]
+    code = [cell for cell in records.cells(path) if cell["cell_type"] == "code"]
+    return [number for number, cell in enumerate(code, 1) if cell["source"].strip() and not cell["execution_count"]]
 
 
 def verdict_on_end(job: Job) -> tuple[str, str]:
@@ -109,7 +112,7 @@ def verdict_on_end(job: Job) -> tuple[str, str]:
     stored = records.read(job.notebook, job.study)
     if not job.show and (stored.get("token") != job.token or stored.get("state") != records.CLOSING):
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
-    if missing := uncounted(Path(job.output)):
+    if missing := uncounted(job.output):
         return "incomplete", f"code cells {missing} were never executed"
     return records.FINISHED, ""
 
@@ -118,7 +121,7 @@ class _Progress:
     """Tells the runner, one JSON line each, how far the notebook is and below which heading."""
 
     def __init__(self, cells: list[dict]):
-        self.cells = sum(cell["cell_type"] == "code" and bool("".join(cell["source"]).strip()) for cell in cells)
+        self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
         self.at, self.line, self.heading = 0, "", "the beginning"
 
     def __call__(self, cell: dict, cell_index: int) -> None:
@@ -135,26 +138,15 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
-def _socket_folder() -> Path:
-    """A new folder for the kernel's sockets. Those of workers that were killed are removed first."""
-    for left in Path(tempfile.gettempdir()).glob("nli-*-*"):
-        number = left.name.split("-")[1]
-        if number.isdigit() and not records.alive(int(number)):
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-"))
-    if len(str(folder)) > LONGEST_SOCKET:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix=f"nli-{os.getpid()}-", dir="/tmp"))
-    return folder
-
-
-def _without_measuring(job: Job, cells: list[dict]) -> str:
-    """A copy of the notebook that draws from the tables alone: the path of the copy."""
-    notebook = json.loads(Path(job.source).read_text(encoding="utf-8"))
-    notebook["cells"] = [cell for cell in cells if "measure" not in cell["metadata"].get("tags", [])]
-    copy = Path(job.output).with_suffix(".show.ipynb")
+def _source(job: Job) -> Path:
+    """What papermill is given: the notebook, or where it is only drawn a copy without the cells that measure."""
+    if not job.show:
+        return job.source
+    notebook = json.loads(job.source.read_text(encoding="utf-8"))
+    notebook["cells"] = [cell for cell in notebook["cells"] if "measure" not in cell["metadata"].get("tags", [])]
+    copy = job.output.with_suffix(".show.ipynb")
     copy.write_text(json.dumps(notebook), encoding="utf-8")
-    return str(copy)
+    return copy
 
 
 def _kill_kernel() -> None:
@@ -166,17 +158,15 @@ def _kill_kernel() -> None:
 
 
 def _on_signals(limit: float | None) -> None:
-    def stop(*_: object) -> None:
+    def cut(number: int, _: object) -> None:
         _kill_kernel()
-        raise Stopped
+        if number == signal.SIGALRM:
+            raise Cut("time limit", f"stopped after {limit:g} seconds")
+        raise Cut("stopped", "asked to stop (SIGTERM)")
 
-    def over(*_: object) -> None:
-        _kill_kernel()
-        raise TimeLimit
-
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, cut)
+    signal.signal(signal.SIGALRM, cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
-    signal.signal(signal.SIGALRM, over)
     if limit:
         signal.setitimer(signal.ITIMER_REAL, limit)
     if sys.platform == "linux":
@@ -184,13 +174,13 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, source: str, progress: _Progress, sockets: Path) -> None:
+def _execute(job: Job, source: Path, progress: _Progress, sockets: str) -> None:
     import papermill
 
-    with Path(job.log).open("w", encoding="utf-8") as log:
+    with job.log.open("w", encoding="utf-8") as log:
         papermill.execute_notebook(
-            source,
-            job.output,
+            str(source),
+            str(job.output),
             parameters=job.parameters,
             kernel_name="python3",
             progress_bar=False,
@@ -198,7 +188,7 @@ def _execute(job: Job, source: str, progress: _Progress, sockets: Path) -> None:
             stdout_file=log,
             stderr_file=log,
             kernel_manager_class="nli_lib.study.execute.WatchedKernel",
-            config=Config(WatchedKernel={"transport": "ipc", "ip": str(sockets / "kernel")}),
+            config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             on_cell_start=progress,
         )
 
@@ -208,37 +198,35 @@ def run(job: Job) -> tuple[str, str]:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    cells = json.loads(Path(job.source).read_text(encoding="utf-8"))["cells"]
-    source = _without_measuring(job, cells) if job.show else job.source
-    progress = _Progress(json.loads(Path(source).read_text(encoding="utf-8"))["cells"])
-    sockets, kills = _socket_folder(), oom_kills()
+    source = _source(job)
+    progress = _Progress(records.cells(source))
+    kills = oom_kills()
     try:
-        _execute(job, source, progress, sockets)
+        # below /tmp, whatever TMPDIR says: a Unix socket's path holds about 100 characters
+        with tempfile.TemporaryDirectory(prefix="nli-", dir="/tmp", ignore_cleanup_errors=True) as sockets:
+            _execute(job, source, progress, sockets)
     except PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
     except DeadKernelError:
         state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
-    except Stopped:
-        return "stopped", f"asked to stop (SIGTERM), in {progress}"
-    except TimeLimit:
-        return "time limit", f"stopped after {job.limit:g} seconds, in {progress}"
+    except Cut as cut:
+        state, reason = cut.args
+        return state, f"{reason}, in {progress}"
     except Exception as error:
         return "failed", f"could not be run: {type(error).__name__}: {error}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        shutil.rmtree(sockets, ignore_errors=True)
     return verdict_on_end(job)
 
 
 def main() -> None:
     """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
-    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), NOTEBOOK_FILE: job.source})
-    os.environ[DRAW] = "1" if job.show else ""
+    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: "1" if job.show else ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    job.output.parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
     if not job.show:
@@ -247,10 +235,8 @@ def main() -> None:
     _on_signals(job.limit)
     try:
         state, reason = run(job)
-    except Stopped:  # the signal came while papermill was still being imported
-        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
-    except TimeLimit:
-        state, reason = "time limit", f"stopped after {job.limit:g} seconds, before its first cell"
+    except Cut as cut:  # while papermill was still being imported
+        state, reason = cut.args[0], f"{cut.args[1]}, before its first cell"
     if not job.show:
         stored = records.read(job.notebook, job.study)
         mine = stored if stored.get("token") == job.token else first

@@ -19,14 +19,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+import psutil
 
 from nli_lib import paths
 from nli_lib.store import write_json
@@ -36,25 +33,7 @@ from nli_lib.study.parameters import is_own_file, own_path
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
 
-# Packages that decide numbers: a record made with other versions than the pins is from another environment.
-DECISIVE = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels", "torch", "transformers", "sentence-transformers")
-
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
-
-
-# The types of a record's fields as far as others compute with them; a run that was cut short lacks the last of them.
-_MANIFEST = TypeAdapter(
-    with_config(ConfigDict(extra="allow"))(
-        TypedDict(
-            "Manifest",
-            {"notebook": str, "study": str, "state": str, "reason": str, "ended": str, "seconds": float, "seeds": list}
-            | dict.fromkeys(("roots", "confirmed"), list)
-            | dict.fromkeys(("parameters", "environment", "modules", "defaults", "dial", "recipes", "corpora"), dict)
-            | dict.fromkeys(("inputs", "gathered", "declared", "outputs"), dict),
-            total=False,
-        )
-    )
-)
 
 
 def study_name(scale: str, corpus: str | None) -> str:
@@ -79,40 +58,29 @@ def read(notebook: str, study: str) -> dict:
     path = record_path(notebook, study)
     unread = {"notebook": notebook, "study": study}
     try:
-        return _MANIFEST.validate_python({**unread, **json.loads(path.read_text(encoding="utf-8"))})
+        return {**unread, **json.loads(path.read_text(encoding="utf-8"))}
     except FileNotFoundError:
         return {**unread, "state": NEVER}
-    except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (OSError, ValueError, TypeError) as error:
-        reason = str(error)
-    return {**unread, "state": "unreadable", "reason": f"{path}: {reason}; delete it and run the notebook again"}
+        return {**unread, "state": "unreadable", "reason": f"{path}: {error}; delete it and run the notebook again"}
 
 
 def write(record: Mapping) -> None:
     write_json(record_path(record["notebook"], record["study"]), dict(record))
 
 
-def alive(pid: int | None) -> bool:
-    """Whether a process of this number runs on this machine."""
-    if not pid:
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def end_state(record: Mapping) -> tuple[str, str]:
     """(state, reason) as it is now: a run still marked running whose process is gone was interrupted."""
     state, reason = record.get("state", NEVER), record.get("reason", "")
-    if state in (RUNNING, CLOSING) and not alive(record.get("pid")):
+    if state in (RUNNING, CLOSING) and not psutil.pid_exists(record.get("pid", -1)):
         return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
     return state, reason
+
+
+def cells(notebook: Path) -> list[dict]:
+    """The cells of a notebook's file, the source of each as one text. nbformat takes a second to be imported."""
+    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [{**cell, "source": "".join(cell["source"])} for cell in found]
 
 
 # ---------------------------------------------------------------- digests
@@ -122,7 +90,10 @@ def digest_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def digest_file(path: Path) -> str:
+def digest_file(path: Path) -> str | None:
+    """Digest of a file's bytes; None where there is no such file."""
+    if not path.is_file():
+        return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
@@ -139,26 +110,27 @@ def corpus_file(corpus: str | None, data_dir: str | None = None) -> str | None:
     return digest_file(path) if path else None
 
 
-def pins() -> dict[str, str]:
-    """The versions in constraints.txt, or those installed where that file is not shipped."""
-    path = paths.HOME / "constraints.txt"
-    if path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return dict(line.strip().split("==") for line in lines if "==" in line and not line.startswith("#"))
-    versions = {}
-    for package in DECISIVE:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
 def other_environment(record: Mapping) -> list[str]:
     """Packages that decide numbers and had another version when the record was made than this clone pins."""
-    then, now = record.get("environment", {}), pins()
+    path, then = paths.HOME / "constraints.txt", record.get("environment", {})
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    pins = dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
     return [
-        f"{package} {then[package]} then, {now[package]} here"
-        for package in DECISIVE
-        if package in then and package in now and then[package].split("+")[0] != now[package].split("+")[0]
+        f"{package} {version} then, {pins[package]} here"
+        for package, version in then.items()
+        if package in pins and version.split("+")[0] != pins[package]
     ]
+
+
+def command(notebook: str, scale: str, corpus: str | None) -> str:
+    """The shell command that runs a notebook of a study."""
+    return f"nli-study run {notebook} --scale {scale}" + (f" --corpus {corpus}" if corpus else "")
+
+
+def recorded(record: Mapping) -> str:
+    """When and with what a finished record was made, in words."""
+    seeds = f"seeds {', '.join(map(str, record['seeds']))}; " if record.get("seeds") else ""
+    return (
+        f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {record.get('device', '')}; "
+        f"{seeds}revision {record.get('environment', {}).get('revision', 'unknown')}"
+    )

@@ -12,7 +12,7 @@
     study.say("{share:.1%} of the {n:,} pairs are ambiguous.", share=..., n=len(scores))
     study.finish()                                                  # cell tagged `finish`
 
-Importing this module takes well under a second and needs no torch; pandas and the corpora are imported when first used.
+Importing this module needs no torch.
 What decides a number stands in modules that the record names (`_rests_on`), not here.
 """
 
@@ -22,10 +22,16 @@ import os
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from nli_lib import paths
+from nli_lib.corpora import suites
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.load import sources
+from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.errors import UserError
+from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
 from nli_lib.store import device, environment, now
 from nli_lib.study import manifest as records
@@ -34,12 +40,7 @@ from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from nli_lib.corpora.corpus import Corpus
-    from nli_lib.report.estimate import Estimate
+from nli_lib.study.tables import find_table, read_table, write_table
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin"]
 
@@ -47,7 +48,6 @@ SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
 DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
 TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
-NOTEBOOK_FILE = "NLI_NOTEBOOK"
 SEEN = "_nli_names_at_begin"
 OWN_FILE = "own file"  # what a claim calls a user's file, whatever the file's name: no evidence for a paper's claim
 _SCALE_LIMIT = object()
@@ -109,15 +109,9 @@ class Study:
     def test_split(self) -> str:
         return self.dial.test_split if self.corpus_name == self.dial.corpus else "test"
 
-    @property
-    def corpus_title(self) -> str:
-        """The study's corpus as prose calls it, see `title_of`."""
-        return self.title_of(self.corpus_name)
-
-    def title_of(self, corpus: str) -> str:
-        """A corpus as prose calls it: "SNLI", "the planted corpus", or the name of a user's file."""
-        from nli_lib.corpora.load.catalogue import SOURCES
-
+    def title_of(self, corpus: str | None = None) -> str:
+        """A corpus (by default the study's) as prose calls it: "SNLI", "the planted corpus", or the name of a file."""
+        corpus = corpus or self.corpus_name
         known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
         return known.get(corpus, Path(corpus).name)
 
@@ -133,8 +127,6 @@ class Study:
         `limit` defaults to the scale's: `limit` for the training split, `suite_limit` for every other one; None takes
         all rows. What was read is written into the record by its digest.
         """
-        from nli_lib.corpora.load import sources
-
         self._measures("corpora are read")
         self._rests_on("nli_lib.corpora.load.sources")
         name, split = name or self.corpus_name, split or self.train_split
@@ -155,13 +147,11 @@ class Study:
 
         The others go with the reason into the table "missing", which is always written; see `absent`.
         """
-        from nli_lib.corpora import suites
-
         self._measures("corpora are read")
         self._rests_on("nli_lib.corpora.suites")
         loaded, missing = suites.load_each(sets, self.data_dir, limit)
         self._missing |= missing
-        self.save(_frame(self._missing.items(), columns=["corpus", "reason"]), "missing")
+        self.save(pd.DataFrame(self._missing.items(), columns=["corpus", "reason"]), "missing")
         return loaded
 
     def absent(self) -> list[str]:
@@ -219,8 +209,6 @@ class Study:
 
     def save(self, table: pd.DataFrame, part: str) -> Path:
         """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
-        from nli_lib.study.tables import write_table
-
         self._measures(f"table {part!r} is written")
         self._rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
@@ -229,14 +217,12 @@ class Study:
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
         """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
-        from nli_lib.study.tables import find_table, read_table
-
         notebook = notebook or self.notebook
         path = find_table(self.folder / f"{notebook}.{part}")
         if path is None:
             raise StudyError(
                 f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
-                f"Make it with: {self.command(notebook)}"
+                f"Make it with: {records.command(notebook, self.params['SCALE'], self.params['CORPUS'])}"
             )
         if notebook != self.notebook:
             self._note_file("inputs", path)
@@ -244,12 +230,10 @@ class Study:
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
-        import pandas as pd
-
         found = records.notebooks_with(part, self.results_name)
         tables = [self.table(part, name).assign(notebook=name) for name in found]
         if not tables:
-            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}. Run the study: {self.command('')}")
+            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
         stacked = pd.concat(tables, ignore_index=True)
         return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
@@ -259,13 +243,6 @@ class Study:
         path = paths.BOOK / file
         self._note("declared", file, records.digest_file(path))
         return path
-
-    def command(self, notebook: str) -> str:
-        """The shell command that runs a notebook of this study."""
-        words = ["nli-study run", notebook, f"--scale {self.params['SCALE']}"]
-        if self.params["CORPUS"]:
-            words.append(f"--corpus {self.params['CORPUS']}")
-        return " ".join(word for word in words if word)
 
     # ------------------------------------------------------------ words and claims
 
@@ -279,18 +256,11 @@ class Study:
 
         display(Markdown(fill(template, values)))
 
-    def show(
-        self,
-        table: pd.DataFrame,
-        formats: Mapping[str, str] | None = None,
-        *,
-        digits: int = 3,
-        index: bool = False,
-    ) -> None:
+    def show(self, table: pd.DataFrame, formats: Mapping[str, str] | None = None, **how: object) -> None:
         """Show a table as text, whatever stands in it; see `nli_lib.study.show.show`."""
         from nli_lib.study.show import show
 
-        show(table, formats, digits=digits, index=index)
+        show(table, formats, **how)
 
     def claim(self, id: str, estimate: Estimate, *, corpora: Sequence[str] | None = None) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
@@ -298,14 +268,12 @@ class Study:
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
         """
-        from nli_lib.study.tables import claim_row
-
         names = list(corpora or [self.corpus_name])
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
             names = [OWN_FILE if name in own else name for name in names]
-        self._claims[id] = claim_row(id, estimate, names)
-        self.save(_frame(self._claims.values()), "claims")
+        self._claims[id] = {"id": id, **estimate._asdict(), "corpora": ";".join(names)}
+        self.save(pd.DataFrame(self._claims.values()), "claims")
 
     # ------------------------------------------------------------ the record
 
@@ -332,32 +300,27 @@ class Study:
             print(SMOKE_LABEL)
         if self.drawing:
             return
-        token = os.environ.get(TOKEN)
-        old = records.read(self.notebook, self.results_name)
-        busy = old.get("state") == records.RUNNING and old.get("pid") != os.getpid() and records.alive(old.get("pid"))
-        if busy and not (token and old.get("token") == token):
+        old, pid = records.read(self.notebook, self.results_name), int(os.environ.get(RUN_PID) or os.getpid())
+        if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
             raise StudyError(
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(self.notebook, self.results_name)}"
             )
-        source = Path(os.environ.get(NOTEBOOK_FILE) or paths.NOTEBOOKS / f"{self.notebook}.ipynb")
         self._record = {
             "notebook": self.notebook,
             "study": self.results_name,
             "state": records.RUNNING,
-            "token": token,
-            "pid": int(os.environ.get(RUN_PID) or os.getpid()),
+            "token": os.environ.get(TOKEN),
+            "pid": pid,
             "started": now(),
             # where the corpora lie on this machine is nobody else's business
             "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
             "corpus_file": records.corpus_file(self.params["CORPUS"], self.data_dir),
             "environment": environment(),
-            **standing.code_of(source),
+            **standing.code_of(paths.NOTEBOOKS / f"{self.notebook}.ipynb"),
             **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
         }
         records.write(self._record)
-        from nli_lib.corpora.load import sources
-
         sources.OBSERVERS[:] = [self.log_corpus]
 
     def finish(self) -> None:
@@ -372,16 +335,4 @@ class Study:
                 seeds=list(self.seeds) if self.params["SEEDS"] or "seeds" in self._record["dial"] else [],
             )
             records.write(self._record)
-        done = self._record or records.read(self.notebook, self.results_name)
-        if "ended" in done:
-            seeds = f"seeds {', '.join(map(str, done['seeds']))}; " if done["seeds"] else ""
-            print(
-                f"Recorded {done['ended'][:10]} in {done['seconds']:,.0f} s on {done['device']}\n"
-                f"{seeds}revision {done['environment'].get('revision')}"
-            )
-
-
-def _frame(rows: object, columns: list[str] | None = None) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=columns)
+        print(records.recorded(self._record or records.read(self.notebook, self.results_name)))

@@ -19,7 +19,7 @@ from nli_lib.study.interactive import PLOTLY
 
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
-HOW = re.compile(r"##\s+How (it|this) was measured", re.IGNORECASE)
+HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
 FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
 
@@ -29,7 +29,6 @@ class Section:
 
     shown: list[NotebookNode] = field(default_factory=list)  # prose and outputs
     code: list[str] = field(default_factory=list)
-    measures: bool = False  # holds a cell tagged `measure`
 
     @property
     def heading(self) -> str:
@@ -55,11 +54,6 @@ def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
     outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
     texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
     return ["".join(text).strip() for text in texts]
-
-
-def _says(cell: NotebookNode) -> bool:
-    """Whether a cell of a page shows a sentence of the answer."""
-    return "answer" in tagged(cell) and "text/markdown" in cell.outputs[0].get("data", {})
 
 
 def _interactive(figure: dict) -> str:
@@ -108,7 +102,6 @@ def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section],
                     sections.append(Section())
                 sections[-1].shown.append(new_markdown_cell(text.strip()))
         elif tagged(cell) & MACHINERY:
-            sections[-1].measures |= "measure" in tagged(cell)
             measuring.append(cell.source)
         elif cell.cell_type == "code":
             heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
@@ -132,10 +125,9 @@ def page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), f
             answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
             section.shown = []
     title, _, question = first.source.partition("\n")
-    answers.sort(key=lambda cell: not _says(cell))  # sentences first, then figures
+    answers.sort(key=lambda cell: not answer(new_notebook(cells=[cell])))  # sentences first, then figures
     cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
-    home = next((s for s in sections if HOW.match(s.heading)), None)
-    home = home or next((s for s in sections if s.measures), sections[-1])
+    home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
     left = []  # code of a section that is gone goes with the one before it
     for number, section in enumerate(sections):
         if number and section.gone and section is not home:

@@ -9,28 +9,20 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 
 from nli_lib.errors import UserError
 from nli_lib.study.dial import SCALES
 
 # What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values. With
-# None among them, as in (2, 100, None), None is allowed too: the scale's own value.
+# None in a range, as in (2, 100, None), None is allowed too: the scale's own value.
 Rule = type | tuple | list | UnionType
-
-STANDARD: dict[str, Rule] = {
-    "SCALE": list(SCALES),
-    "CORPUS": str | None,
-    "SEEDS": (1, 20, None),
-    "DATA_DIR": str | None,
-    "COLUMNS": dict[str, str] | None,  # of a user's own file; the command line sets it, no notebook declares it
-}
-DEFAULTS = {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "DATA_DIR": None, "COLUMNS": None}
 
 # Names that a running kernel puts beside the parameters.
 KERNEL_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython", "display"}
@@ -40,38 +32,44 @@ class ParameterError(UserError, ValueError):
     """A parameter is wrong; the message names it, what was given and what is allowed."""
 
 
-def _without_none(rule: Rule) -> tuple[Rule, bool]:
-    """A rule, and whether it allows None."""
-    if isinstance(rule, UnionType):
-        return next(each for each in get_args(rule) if each is not NoneType), True
-    if isinstance(rule, tuple | list) and None in rule:
-        return type(rule)(each for each in rule if each is not None), True
-    return rule, False
+class Parameters(BaseModel):
+    """What every notebook takes; its own parameters are added by `check`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    SCALE: Literal[SCALES] = "smoke"
+    SEEDS: Annotated[int, Field(ge=1, le=20)] | None = None
+    DATA_DIR: str | None = None
+    CORPUS: str | None = None
+    COLUMNS: dict[str, str] | None = None  # of a user's own file; the command line sets it, no notebook declares it
+
+    @field_validator("CORPUS")
+    @classmethod
+    def is_known(cls, corpus: str | None, others: ValidationInfo) -> str | None:
+        """Refuse what is neither a known name nor a file here or in the data folder."""
+        from nli_lib.corpora.load import reading, sources
+
+        names = sources.names()
+        if corpus in (None, *names):
+            return corpus
+        if reading.kind(Path(corpus)):
+            if own_path(corpus, others.data.get("DATA_DIR")):
+                return corpus
+            raise ValueError(f"no such file: {corpus} (looked from {Path.cwd()})")
+        raise ValueError(
+            f"{_shown(corpus)} is neither a known corpus ({', '.join(names)}) "
+            f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, names)}"
+        )
 
 
 def _kind(rule: Rule) -> Any:
     """A rule as a type that pydantic checks."""
-    rule, optional = _without_none(rule)
     if isinstance(rule, list):
-        kind: Any = Literal[tuple(rule)]
-    elif isinstance(rule, tuple):
+        return Literal[tuple(rule)]
+    if isinstance(rule, tuple):
         kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1])]
-    else:
-        kind = rule
-    return kind | None if optional else kind
-
-
-def wanted(rule: Rule) -> str:
-    """A rule in words, for messages: what a parameter's value must be."""
-    rule, optional = _without_none(rule)
-    if isinstance(rule, list):
-        words = f"one of {', '.join(json.dumps(value) for value in rule)}"
-    elif isinstance(rule, tuple):
-        words = f"{'a whole number' if isinstance(rule[0], int) else 'a number'} from {rule[0]} to {rule[1]}"
-    else:
-        known = {int: "a whole number", float: "a number", bool: "True or False", str: "text", list: "a list"}
-        words = known.get(rule, "a mapping of column names")
-    return f"{words} or None" if optional else words
+        return kind | None if None in rule else kind
+    return rule
 
 
 def _shown(value: object) -> str:
@@ -79,22 +77,24 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def close(name: object, choices: object) -> str:
+def close(name: object, choices: Iterable[str]) -> str:
     """'; did you mean "..."?' when one of `choices` is near `name`, else ""."""
-    upper = {str(choice).upper(): choice for choice in choices}
+    upper = {choice.upper(): choice for choice in choices}
     near = difflib.get_close_matches(str(name).upper(), upper, n=1, cutoff=0.6)
     return f'; did you mean "{upper[near[0]]}"?' if near else ""
 
 
-def _told(error: Mapping, rules: Mapping[str, Rule]) -> str:
-    """One of pydantic's errors in our words."""
+def _told(error: Mapping, known: Iterable[str]) -> str:
+    """One of pydantic's errors with the parameter, what was given and what is near it."""
     name = error["loc"][0]
     if error["type"] == "extra_forbidden":
-        return f"{name}: no such parameter{close(name, rules)} (allowed: {', '.join(rules)})"
+        return f"{name}: no such parameter{close(name, known)} (allowed: {', '.join(known)})"
     if error["type"] == "missing":
         return f"{name}: declared, but the parameters cell does not set it"
-    hint = close(error["input"], rules[name]) if isinstance(rules[name], list) else ""
-    return f"{name}: expected {wanted(rules[name])}, got {_shown(error['input'])}{hint}"
+    if error["type"] == "value_error":
+        return f"{name}: {error['ctx']['error']}"
+    hint = close(error["input"], re.findall(r"'(.+?)'", error["msg"]))
+    return f"{name}: {error['msg']}, got {_shown(error['input'])}{hint}"
 
 
 def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
@@ -109,42 +109,17 @@ def is_own_file(corpus: str) -> bool:
     return bool(Path(corpus).suffix)
 
 
-def check_corpus(corpus: str | None, data_dir: str | None = None) -> str | None:
-    """What is wrong with CORPUS, or None: it is a known name, or a file here or in the data folder."""
-    if corpus is None:
-        return None
-    from nli_lib.corpora.load import reading, sources
-
-    if reading.kind(Path(corpus)):
-        there = own_path(corpus, data_dir)
-        return None if there else f"CORPUS: no such file: {corpus} (looked from {Path.cwd()})"
-    if corpus in sources.names():
-        return None
-    return (
-        f"CORPUS: {_shown(corpus)} is neither a known corpus ({', '.join(sources.names())}) "
-        f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, sources.names())}"
-    )
-
-
 def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None) -> dict[str, object]:
     """All parameters, defaults filled in, or one `ParameterError` that lists every problem.
 
     `values` are names and values as given; `extra` declares a notebook's own parameters, which must all be given.
     """
-    rules = {**STANDARD, **(extra or {})}
-    fields = {name: (_kind(rule), DEFAULTS.get(name, ...)) for name, rule in rules.items()}
-    model = create_model("Parameters", __config__=ConfigDict(extra="forbid", strict=True), **fields)
+    own = {name: (_kind(rule), ...) for name, rule in (extra or {}).items()}
+    model = create_model("Parameters", __base__=Parameters, **own)
     try:
-        model.model_validate(dict(values))
-        problems = []
+        return model.model_validate(dict(values)).model_dump()
     except ValidationError as error:
-        problems = list(dict.fromkeys(_told(each, rules) for each in error.errors()))
-    filled = {**DEFAULTS, **values}
-    if not any(problem.startswith(("CORPUS:", "DATA_DIR:")) for problem in problems):
-        problems += filter(None, [check_corpus(filled["CORPUS"], filled["DATA_DIR"])])
-    if problems:
-        raise ParameterError("\n".join(problems))
-    return filled
+        raise ParameterError("\n".join(_told(each, model.model_fields) for each in error.errors())) from None
 
 
 def literals(namespace: Mapping[str, object]) -> dict[str, object]:

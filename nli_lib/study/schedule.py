@@ -20,7 +20,6 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -33,9 +32,9 @@ from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
 from nli_lib.study.execute import Job, command
-from nli_lib.study.parameters import STANDARD, ParameterError, check, close
+from nli_lib.study.parameters import ParameterError, Parameters, check, close
 
-HEARTBEAT = 60.0  # seconds between lines where the screen cannot be rewritten
+HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
 
 _ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
@@ -67,6 +66,10 @@ class Request:
     @property
     def study(self) -> str:
         return records.study_name(self.scale, self.corpus)
+
+    def command(self, notebook: str) -> str:
+        """The shell command that runs a notebook as asked here."""
+        return records.command(notebook, self.scale, self.corpus)
 
 
 @dataclass
@@ -117,26 +120,26 @@ def choose(wanted: Iterable[str]) -> list[str]:
     return [name for name in known if name in chosen] if chosen else known
 
 
-def declared_parameters(notebook: Path) -> dict[str, object]:
-    """Names and default values in the notebook's cell tagged `parameters`."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if "parameters" in cell.get("metadata", {}).get("tags", []):
-            set_here = [node for node in ast.parse("".join(cell["source"])).body if isinstance(node, ast.Assign)]
+def declared_parameters(name: str) -> dict[str, object]:
+    """Names and default values in the cell tagged `parameters` of a notebook."""
+    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
+        if "parameters" in cell["metadata"].get("tags", []):
+            set_here = [node for node in ast.parse(cell["source"]).body if isinstance(node, ast.Assign)]
             return {node.targets[0].id: ast.literal_eval(node.value) for node in set_here}
-    raise RunnerError(f"{notebook.name} has no cell tagged `parameters`")
+    raise RunnerError(f"{name} has no cell tagged `parameters`")
 
 
-def resolve(notebook: Path, request: Request) -> dict[str, object]:
+def resolve(notebook: str, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
     for name in request.others:
-        if name in STANDARD:
+        if name in Parameters.model_fields:
             option = name.lower().replace("_", "-")
             raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in declared:
-            own = [name for name in declared if name not in STANDARD]
+            own = [name for name in declared if name not in Parameters.model_fields]
             has = f"it has {', '.join(own)}" if own else "it has none of its own"
-            raise ParameterError(f"{notebook.stem} has no parameter {name}{close(name, own)}; {has}")
+            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; {has}")
     asked = {name: value for name, value in request.standard.items() if value is not None}
     return {**declared, **asked, **request.others}
 
@@ -146,8 +149,8 @@ def stale(name: str, request: Request) -> list[str]:
     record = records.read(name, request.study)
     state, reason = records.end_state(record)
     if state != records.FINISHED:
-        return [state if not reason else f"{state}: {reason.splitlines()[0]}"]
-    return standing.why_stale(record, resolve(paths.NOTEBOOKS / f"{name}.ipynb", request))
+        return [f"{state}: {reason}".partition("\n")[0].removesuffix(": ")]
+    return standing.why_stale(record, resolve(name, request))
 
 
 def write_reasons(name: str, request: Request) -> str:
@@ -173,20 +176,10 @@ class Running:
         self.name = name
         folder = paths.RUNS / "notebooks" / request.study
         folder.mkdir(parents=True, exist_ok=True)
-        parameters = resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
-        given = {key: value for key, value in parameters.items() if key in STANDARD or key in request.others}
-        job = Job(
-            notebook=name,
-            source=str(paths.NOTEBOOKS / f"{name}.ipynb"),
-            study=request.study,
-            output=str(folder / f"{name}.ipynb"),
-            log=str(folder / f"{name}.log"),
-            token=uuid.uuid4().hex,
-            parameters={key: value for key, value in given.items() if value is not None},
-            limit=request.limit,
-        )
-        self.study, self.token, self.clock, self.place = request.study, job.token, time.monotonic(), "starting"
-        self.log, self.errors = Path(job.log), folder / f"{name}.worker.log"
+        given = {key: value for key, value in resolve(name, request).items() if value is not None}
+        job = Job(name, request.study, str(folder), given, token=uuid.uuid4().hex, limit=request.limit)
+        self.job, self.clock, self.place = job, time.monotonic(), "starting"
+        self.errors = folder / f"{name}.worker.log"
         limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         with self.errors.open("w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(
@@ -202,25 +195,21 @@ class Running:
     @property
     def at(self) -> str:
         """The section that runs, and the last line that it printed: an epoch, a fold."""
-        printed = self.log.read_text(encoding="utf-8", errors="replace").split("\n") if self.log.is_file() else []
-        last = next((line for line in reversed(printed) if line.strip()), "")
+        printed = self.job.log.read_text(errors="replace") if self.job.log.is_file() else ""
+        last = printed.strip().rpartition("\n")[2]
         return f"{self.place} {' '.join(last.split())}".strip()
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.clock
 
     def outcome(self) -> Outcome:
         """How it ended, from the record; a worker that left none of its own is reported with its last words."""
-        record = records.read(self.name, self.study)
+        record = records.read(self.name, self.job.study)
         state, reason = records.end_state(record)
-        if record.get("token") != self.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+        if record.get("token") != self.job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
             words = self.errors.read_text(encoding="utf-8").strip().splitlines()
             code = self.process.returncode
             state, reason = "killed", f"its runner ended with code {code}: {words[-1] if words else 'no message'}"
-            if record.get("token") == self.token:
+            if record.get("token") == self.job.token:
                 records.write({**record, "state": state, "reason": reason})
-        return Outcome(self.name, state, reason, True, self.seconds)
+        return Outcome(self.name, state, reason, seconds=time.monotonic() - self.clock)
 
 
 @contextlib.contextmanager
@@ -244,36 +233,14 @@ def _stopping(active: dict[str, Running]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Screen:
-    """Progress: one line rewritten on a terminal, plain lines in a file."""
-
-    def __init__(self) -> None:
-        self.rewrites = sys.stdout.isatty()
-        self.last = time.monotonic()
-
-    def say(self, text: str) -> None:
-        print(("\r\033[K" if self.rewrites else "") + text, flush=True)
-
-    def show(self, active: dict[str, Running]) -> None:
-        """What runs now."""
-        lines = [f"{each.name} {timedelta(seconds=int(each.seconds))}: {each.at}" for each in active.values()]
-        if self.rewrites:
-            width = os.get_terminal_size().columns
-            print("\r\033[K" + " | ".join(lines)[: width - 1], end="", flush=True)
-        elif time.monotonic() - self.last > HEARTBEAT:
-            self.last = time.monotonic()
-            for line in lines:
-                print(f"  ... {line}", flush=True)
-
-
-def _start_or_skip(name: str, request: Request, threads: int, screen: Screen) -> Running | Outcome:
+def _start_or_skip(name: str, request: Request, threads: int) -> Running | Outcome:
     record = records.read(name, request.study)
     if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):
         return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
     reasons = ["asked for again (--force)"] if request.force else stale(name, request)
     if not reasons:
         return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=record.get("seconds", 0.0))
-    screen.say(f"{name}: running ({'; '.join(reasons)})")
+    print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
     return Running(name, request, threads)
 
 
@@ -285,24 +252,27 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     """
     waiting = choose(names)
     for name in waiting:
-        resolve(paths.NOTEBOOKS / f"{name}.ipynb", request)
-    waits, active, outcomes, screen = order(), {}, [], Screen()
+        resolve(name, request)
+    waits, active, outcomes, told = order(), {}, [], time.monotonic()
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
     with _stopping(active):
         while waiting or active:
             for name in [n for n in waiting if not set(waits[n]) & {*waiting, *active}][: jobs - len(active)]:
                 waiting.remove(name)
-                started = _start_or_skip(name, request, threads, screen)
+                started = _start_or_skip(name, request, threads)
                 if isinstance(started, Running):
                     active[name] = started
                 else:
                     outcomes.append(started)
-                    screen.say(tell(started))
-            screen.show(active)
+                    print(tell(started), flush=True)
+            if time.monotonic() - told > HEARTBEAT:
+                told = time.monotonic()
+                for each in active.values():
+                    print(f"  ... {each.name}, {time.monotonic() - each.clock:.0f} s: {each.at}", flush=True)
             time.sleep(0.2 if active else 0)
             for name in [name for name, each in active.items() if each.process.poll() is not None]:
                 outcomes.append(active.pop(name).outcome())
-                screen.say(tell(outcomes[-1]))
+                print(tell(outcomes[-1]), flush=True)
     return outcomes
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import html
-import numbers
 from collections.abc import Mapping
-from functools import partial
 
 import pandas as pd
 from IPython.display import HTML, display
@@ -39,16 +36,8 @@ def show(
     ]
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
-    written = {column: partial(_text, form=(formats or {}).get(column), digits=digits) for column in table}
-    style = Styler(table, uuid=name, cell_ids=False).format(written).hide(axis="index").set_table_styles(text)
-    display(HTML(style.format_index(lambda label: html.escape(str(label)), axis=1).to_html()))
-
-
-def _text(value: object, form: str | None, digits: int) -> str:
-    if not pd.api.types.is_scalar(value):
-        return html.escape(str(value))
-    if pd.isna(value):
-        return ""
-    if form is None and isinstance(value, numbers.Real) and not isinstance(value, bool):
-        form = "{:,}" if isinstance(value, numbers.Integral) else f"{{:,.{digits}f}}"
-    return html.escape(form.format(value) if form else str(value))
+    # the Styler escapes strings alone
+    table = table.map(lambda value: value if pd.api.types.is_scalar(value) else str(value))
+    style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
+    style.format(formats, na_rep="", precision=digits, thousands=",", escape="html")
+    display(HTML(style.format_index(escape="html", axis=1).to_html()))

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from nli_lib.study.recipes import recipes
 
 LIBRARY = Path(__file__).resolve().parents[1]
 SPEC = "nli_lib.spec"  # kept by value: the defaults of RunSpec
-NAMED = 8  # modules that a stamp names; more are counted
+NAMED = 3  # reasons that a line names; more are counted
 
 
 # ---------------------------------------------------------------- digests of code
@@ -89,11 +89,11 @@ def _read(path: Path, modified: int) -> tuple[ast.Module, str, tuple[str, ...]]:
     return tree, digest_code(tree), tuple(sorted({module for _, module in _imports(tree)}))
 
 
-def digest_module(name: str) -> str:
-    """Digest of a module's code, and of the data files beside it that it names (word lists, prompts)."""
+def digest_module(name: str) -> str | None:
+    """Digest of a module's code, and of the data files beside it that it names (word lists, prompts); None if gone."""
     path = _file(name)
     if path is None or name == SPEC:
-        return "missing" if path is None else "by value"
+        return path and "by value"
     tree, digest, _ = _read(path, path.stat().st_mtime_ns)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = [path.parent / word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
@@ -116,11 +116,9 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
 
 def _code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
     """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    sources = [(cell, re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"]))) for cell in cells]
     return [
-        (set(cell.get("metadata", {}).get("tags", [])), _parse(source))
-        for cell, source in sources
+        (set(cell["metadata"].get("tags", [])), _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"])))
+        for cell in records.cells(notebook)
         if cell["cell_type"] == "code"
     ]
 
@@ -184,27 +182,16 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     return found
 
 
-def _changed_code(record: Mapping) -> list[str]:
-    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")
-    reasons = ["the code of its measuring cells changed"] if record.get("cells") != code["cells"] else []
-    now = {name: digest_module(name) for name in record.get("modules", {})}
-    return reasons + [
-        f"module {name} {'is gone' if now[name] == 'missing' else 'changed'}"
-        for name, then in record.get("modules", {}).items()
-        if now[name] != then
+def _changed(what: str, then: Mapping[str, str], digest: Callable[[str], str | None]) -> list[str]:
+    """The modules or files among `then` (name -> digest) that are no longer what they were."""
+    now = {name: digest(name) for name in then}
+    return [
+        f"{what.format(name)} {'changed' if now[name] else 'is missing'}" for name in then if now[name] != then[name]
     ]
 
 
-def _changed_files(record: Mapping, kind: str, verb: str) -> list[str]:
-    """Tables that a run read or wrote and that are no longer what they were."""
-    reasons = []
-    for name, digest in record.get(kind, {}).items():
-        path = paths.RESULTS / name
-        if not path.is_file():
-            reasons.append(f"{name}, which it {verb}, is missing")
-        elif records.digest_file(path) != digest:
-            reasons.append(f"{name}, which it {verb}, changed")
-    return reasons
+def _result(name: str) -> str | None:
+    return records.digest_file(paths.RESULTS / name)
 
 
 def _changed_sources(record: Mapping) -> list[str]:
@@ -215,10 +202,7 @@ def _changed_sources(record: Mapping) -> list[str]:
         for name in records.notebooks_with(part, record["study"])
         if name not in then
     ]
-    for file, digest in record.get("declared", {}).items():
-        path = paths.BOOK / file
-        if not path.is_file() or records.digest_file(path) != digest:
-            reasons.append(f"{file} changed")
+    reasons += _changed("{}", record.get("declared", {}), lambda file: records.digest_file(paths.BOOK / file))
     corpus = record.get("parameters", {}).get("CORPUS")
     own = records.corpus_file(corpus)
     return reasons + ([f"the corpus file {corpus} changed"] if own and own != record.get("corpus_file") else [])
@@ -235,14 +219,23 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
         then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
         asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
         reasons += _changes("", {name: then.get(name) for name in asked}, asked)
-    reasons += _changed_code(record)
+    if record.get("cells") != code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")["cells"]:
+        reasons.append("the code of its measuring cells changed")
+    reasons += _changed("module {}", record.get("modules", {}), digest_module)
     if scale:
         reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
     if record.get("recipes"):
         reasons += _changes("RunSpec's default of ", record.get("defaults", {}), DEFAULTS)
-    reasons += _changed_files(record, "inputs", "read") + _changed_files(record, "outputs", "wrote")
+    reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
+    reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     return reasons + _changed_sources(record)
+
+
+def in_short(reasons: list[str]) -> str:
+    """The first reasons and the number of the others, for one line."""
+    more = [f"and {len(reasons) - NAMED} more"] if len(reasons) > NAMED else []
+    return "; ".join(reasons[:NAMED] + more)
 
 
 def _unnamed(parameters: Mapping) -> dict:
@@ -258,9 +251,8 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
     """Write finished records at `scale` anew for the code at hand where the smoke tables show the same numbers.
 
     `before` holds the smoke tables of the older revision. A chapter is confirmed when this clone's run, finished and
-    not stale, wrote all that they hold; its record keeps when and on what evidence. Columns and tables that have come
-    since are confirmed by nothing, and the tables are named in the record. Returns what was done with every chapter,
-    in words.
+    not stale, wrote all that they hold; its record keeps when. Columns and tables that have come since are confirmed by
+    nothing. Returns what was done with every chapter, in words.
     """
     said = {}
     for path in sorted((paths.RESULTS / scale).glob("*.json")):
@@ -272,7 +264,7 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
         elif obstacle := _obstacle(record, here, before):
             said[path.stem] = f"left: {obstacle}"
         else:
-            records.write(_confirmed(record, here, before))
+            records.write(_confirmed(record, here))
             said[path.stem] = "confirmed: the smoke tables before and after are equal"
     return said
 
@@ -285,8 +277,6 @@ def _tables(folder: Path, notebook: str) -> dict[str, Path]:
 def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     """Why the smoke tables cannot confirm a record, or ""."""
     name = record["notebook"]
-    if not (paths.NOTEBOOKS / f"{name}.ipynb").is_file():
-        return "there is no such notebook"
     if here["state"] != records.FINISHED or why_stale(here):
         return "its smoke run here is missing or stale"
     old, new = (_tables(folder, name) for folder in (before, paths.RESULTS / "smoke"))
@@ -302,51 +292,41 @@ def _equal(old: Path, new: Path | None) -> bool:
     """Whether a table holds all that it held before; columns may have come since."""
     from nli_lib.study.tables import read_table
 
-    if new is None or old.read_bytes() == new.read_bytes():
-        return new is not None
-    before, after = read_table(old), read_table(new)
-    return set(before) <= set(after) and before.equals(after[list(before)])
+    before = read_table(old)
+    return new is not None and before.equals(read_table(new).reindex(columns=before.columns))
 
 
 def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
     """What the chapter reads today, at the record's scale."""
     names = [name.replace("smoke/", f"{record['study']}/", 1) for name in here["inputs"]]
-    return {name: records.digest_file(paths.RESULTS / name) for name in names if (paths.RESULTS / name).is_file()}
+    return {name: digest for name in names if (digest := _result(name))}
 
 
-def _confirmed(record: Mapping, here: Mapping, before: Path) -> dict:
-    old, new = (_tables(folder, record["notebook"]) for folder in (before, paths.RESULTS / "smoke"))
-    outputs = {
-        path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path)
-        for path in _tables(paths.RESULTS / record["study"], record["notebook"]).values()
-    }
-    dial = _dial_at(record["parameters"]["SCALE"], here["dial"])
-    then, own = record["parameters"], here["parameters"]
-    # a parameter that left its value to the dial since, where the dial says what the record was made with
-    left = {name for name, value in own.items() if value is None and then.get(name) in dial.values()}
-    parameters = {
-        name: None if name in left and name not in ("CORPUS", "SEEDS") else then.get(name, own[name]) for name in own
-    }
-    earlier = record.get("confirmed", [])
-    entry = {
-        "before": earlier[-1]["revision"] if earlier else record.get("environment", {}).get("revision", "unknown"),
-        "revision": revision(),
-        "date": now()[:10],
-        "modules": sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest),
-        "tables": sorted(n for n, digest in outputs.items() if record.get("outputs", {}).get(n) != digest),
-        "new_tables": sorted(new.keys() - old.keys()),
-        "evidence": "smoke tables equal",
-    }
+def _confirmed(record: Mapping, here: Mapping) -> dict:
+    tables = _tables(paths.RESULTS / record["study"], record["notebook"]).values()
+    outputs = {path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path) for path in tables}
+    then, earlier = record["parameters"], record.get("confirmed", [])
+    changed = sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest)
+    entry = {"revision": revision(), "date": now()[:10], "modules": changed}
     code = {key: here[key] for key in ("cells", "roots", "modules", "defaults", "recipes")}
-    files = {"inputs": _inputs(record, here), "outputs": outputs, "dial": dial, "parameters": parameters}
-    return {**record, **code, **files, "confirmed": [*earlier, entry]}
+    return {
+        **record,
+        **code,
+        "inputs": _inputs(record, here),
+        "outputs": outputs,
+        "dial": _dial_at(then["SCALE"], here["dial"]),
+        "parameters": {name: then.get(name, default) for name, default in here["parameters"].items()},
+        "confirmed": [*earlier, entry],
+    }
 
 
 def note(record: Mapping) -> str:
     """What a reader must know of a record that was confirmed instead of made again; "" for others."""
     if not record.get("confirmed"):
         return ""
-    modules = sorted({name for entry in record["confirmed"] for name in entry["modules"]})
-    named = "the modules " + ", ".join(modules) if len(modules) <= NAMED else f"{len(modules)} modules"
+    modules = {name for entry in record["confirmed"] for name in entry["modules"]}
     then = record.get("environment", {}).get("revision", "unknown")
-    return f"Recorded at revision {then}; {named} have changed since, the smoke tables before and after are equal."
+    return (
+        f"Recorded at revision {then}; {len(modules)} modules have changed since, the smoke tables before and after "
+        "are equal."
+    )

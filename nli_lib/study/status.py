@@ -11,7 +11,6 @@ from nli_lib.study.prose import as_text
 from nli_lib.study.schedule import Request
 
 MACHINE = ("python", "torch")  # of a record's environment
-NAMED = 3  # reasons of a stale record that its page names
 HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Revision")
 
 
@@ -20,9 +19,7 @@ def stamps(name: str, request: Request) -> list[str]:
     record = records.read(name, request.study)
     found = []
     if reasons := standing.why_stale(record):
-        more = f"; and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
-        named = "; ".join(reasons[:NAMED]) + more
-        found.append(f"The numbers here were recorded before something changed: {named}.")
+        found.append(f"The numbers here were recorded before something changed: {standing.in_short(reasons)}.")
     if reasons := records.other_environment(record):
         found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
     return found
@@ -31,8 +28,7 @@ def stamps(name: str, request: Request) -> list[str]:
 def _row(name: str, request: Request) -> str:
     record = records.read(name, request.study)
     state, _ = records.end_state(record)
-    finished = state == records.FINISHED
-    if finished and stamps(name, request):
+    if state == records.FINISHED and stamps(name, request):
         state += ", stale"
     cells = [
         f"[{name}]({name})",

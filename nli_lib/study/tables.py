@@ -7,17 +7,12 @@ diff, and parquet beyond.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from nli_lib.errors import UserError
 from nli_lib.store import atomic
-
-if TYPE_CHECKING:
-    from nli_lib.report.estimate import Estimate
 
 MOST_BYTES = 1_000_000
 CSV_ROWS = 20_000
@@ -25,7 +20,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 class TableError(UserError, ValueError):
-    """A table or a claim's row cannot be kept; the message says why and what to do."""
+    """A table cannot be kept; the message says why and what to do."""
 
 
 def _encode(table: pd.DataFrame, suffix: str) -> bytes:
@@ -70,12 +65,3 @@ def read_table(path: Path) -> pd.DataFrame:
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
-
-
-def claim_row(id: str, estimate: Estimate, corpora: Sequence[str]) -> dict[str, object]:
-    """The row of a claim in the table "claims": the estimate's fields, and the corpora it was computed from."""
-    value, low, high = estimate.value, estimate.low, estimate.high
-    if low is not None and high is not None and low > high:
-        raise TableError(f"claim {id}: the interval runs from {low} down to {high}")
-    row = {"id": id, "value": value, "low": low, "high": high, "n": estimate.n, "seeds": estimate.seeds}
-    return {**row, "over": estimate.over, "corpora": ";".join(corpora)}

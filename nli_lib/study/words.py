@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import NamedTuple
 
 import nbformat
 
@@ -24,20 +23,18 @@ from nli_lib.study.tables import find_table, read_table
 LEDGER = "63_claims.ledger"
 
 
-class Picture(NamedTuple):
-    image: bytes  # of a PNG file
-    caption: str
-
-
-def figures(chapters: Path) -> dict[str, Picture]:
-    """The figures of the drawn chapters that have a name."""
+def _figures(page: nbformat.NotebookNode, folder: Path) -> dict[str, str]:
+    """Words for the figures of a drawn chapter that have a name; the images are written into `folder`."""
     found = {}
-    for path in sorted(chapters.glob("*.ipynb")):
-        for cell in nbformat.read(path, as_version=4).cells:
-            name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-            images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
-            if name and images:
-                found[name] = Picture(base64.b64decode(images[0]), pages.caption(cell))
+    for cell in page.cells:
+        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+        if name and images:
+            with atomic(folder / f"{name}.png") as draft:
+                draft.write_bytes(base64.b64decode(images[0]))
+            caption = pages.caption(cell)
+            lines = (f":::{{figure}} /chapters/figures/{name}.png", f":alt: {caption}", caption, ":::")
+            found[f"figure {name}"] = "\n".join(lines)
     return found
 
 
@@ -60,13 +57,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
         page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
+        found |= _figures(page, chapters / "figures")
         found[f"answer {name}"] = "\n\n".join(pages.answer(page))
         found[f"headline {name}"] = " ".join(text.removeprefix("- ") for text in pages.answer(page, "headline"))
-    for name, picture in figures(chapters).items():
-        file = chapters / "figures" / f"{name}.png"
-        if not file.is_file() or file.read_bytes() != picture.image:
-            with atomic(file) as draft:
-                draft.write_bytes(picture.image)
-        about = f":::{{figure}} /chapters/figures/{name}.png\n:alt: {picture.caption}\n{picture.caption}\n:::"
-        found[f"figure {name}"] = about
     return found

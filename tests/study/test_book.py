@@ -154,14 +154,6 @@ def test_a_section_called_the_answer_moves_up_whole(notebook):
     assert "## The answer" not in "".join(cell.source for cell in cells)
 
 
-def test_without_a_section_on_measuring_the_code_stands_where_the_first_measuring_cell_did(notebook):
-    source, drawn = notebook
-    source.cells[3].source = "## Scores"
-    page = pages.page(source, drawn)
-    place = [cell.source for cell in page.cells].index("## Scores")
-    assert "first()\n\nsecond()" in next(cell.source for cell in page.cells[place:] if cell.cell_type == "code")
-
-
 def test_an_interactive_figure_brings_its_data_and_no_script_of_its_own(notebook):
     source, drawn = notebook
     figure = {"data": [{"x": [1], "text": ["</script><script>alert(1)</script>"]}], "layout": {}, "config": {}}
@@ -348,15 +340,3 @@ def test_other_environments_are_stamped(home):
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
     assert status.stamps("1_fine", Request()) == []
-
-
-def test_the_readme_takes_its_figures_from_drawn_chapters(home):
-    page = home / "book" / "chapters" / "1_fine.ipynb"
-    page.parent.mkdir(parents=True)
-    cell = new_code_cell("1", metadata={"mystnb": {"figure": {"name": "data-map"}}})
-    cell.outputs = [new_output("display_data", data={"image/png": PIXEL})]
-    nbformat.write(new_notebook(cells=[cell]), page)
-    (written,) = book.export_figures(Request(), ["data-map"])
-    assert written.read_bytes() == b"\x89PNG\r\n\x1a\n"
-    with pytest.raises(book.BookError, match="competency"):
-        book.export_figures(Request(), ["data-map", "competency"])

@@ -229,9 +229,9 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     assert standing.why_stale(record) == []
     assert "SHOW_ONLY" not in record["parameters"] and record["parameters"]["SCALE"] == "small"
     (entry,) = record["confirmed"]
-    assert (entry["before"], entry["evidence"], entry["tables"]) == ("abc", "smoke tables equal", [])
+    assert entry.keys() == {"revision", "date", "modules"}
     assert "nli_lib.measure.dynamics" in entry["modules"]
-    assert standing.note(record).startswith("Recorded at revision abc; the modules nli_lib.")
+    assert standing.note(record).startswith(f"Recorded at revision abc; {len(entry['modules'])} modules have changed")
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -247,7 +247,6 @@ def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     records.write({**record, "outputs": outputs})
     done = standing.confirm("small", recorded_small)
     assert done["10_scores"].startswith("confirmed")
-    assert records.read("10_scores", "small")["confirmed"][0]["new_tables"] == ["since"]
     assert done["63_ledger"] == "left: the smoke tables differ: lost"
 
 
@@ -262,20 +261,12 @@ def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, cha
     assert "confirmed" not in records.read("10_scores", "small")
 
 
-def test_a_parameter_left_to_the_dial_is_confirmed_with_the_dials_value(recorded_small, chapters):
-    cell = "#| measure\nfolds = study.dial.consensus.folds"
-    source = 'SCALE = "smoke"\nCORPUS = None\nSEEDS = None\nDATA_DIR = None\nFOLDS = None'
-    path = write_notebook(chapters / "notebooks", "10_scores", SAVE, cell, parameters=source)
-    edit(path, "globals())", 'globals(), extra={\\"FOLDS\\": (2, 20, None)})')
-    run(path)
-    for folds, left in ((10, None), (20, 20)):
-        record = records.read("10_scores", "small")
-        records.write({**record, "cells": "of old", "parameters": {**record["parameters"], "FOLDS": folds}})
-        standing.confirm("small", recorded_small)
-        assert records.read("10_scores", "small")["parameters"]["FOLDS"] == left
+def test_a_line_names_three_reasons_and_counts_the_others():
+    assert standing.in_short(["one", "two", "three"]) == "one; two; three"
+    assert standing.in_short(["one", "two", "three", "four", "five"]) == "one; two; three; and 2 more"
 
 
 def test_every_record_of_the_study_can_be_read():
     for path in sorted((Path(__file__).parents[2] / "data" / "results" / "small").glob("*.json")):
-        record = records._MANIFEST.validate_python(json.loads(path.read_text()))
+        record = json.loads(path.read_text())
         assert isinstance(standing.note(record), str)
