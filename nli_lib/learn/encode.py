@@ -90,8 +90,8 @@ def encode(
     texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> Tokens:
     """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
-    pieces, kinds, lengths = [], [], []
-    with_segments = "token_type_ids" in tokenizer.model_input_names
+    names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
+    columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, [0]
     for start in range(0, len(texts), CHUNK):
         chunk = slice(start, start + CHUNK)
         encoded = tokenizer(
@@ -99,21 +99,15 @@ def encode(
             None if others is None else list(others[chunk]),
             truncation="longest_first",
             max_length=max_length,
-            padding=False,
             return_attention_mask=False,
-            return_token_type_ids=with_segments,
+            return_token_type_ids="token_type_ids" in names,
         )
         lengths += map(len, encoded["input_ids"])
-        pieces.append(np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int64))
-        if with_segments:
-            kinds.append(np.fromiter(chain.from_iterable(encoded["token_type_ids"]), np.int64))
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-
-    def joined(parts: list[np.ndarray]) -> torch.Tensor:
-        return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *parts]))
-
-    segments = joined(kinds) if with_segments else None
-    return Tokens(joined(pieces), segments, torch.from_numpy(offsets), tokenizer.pad_token_id or 0)
+        for name, parts in columns.items():
+            parts.append(np.fromiter(chain.from_iterable(encoded[name]), np.int64))
+    offsets = torch.from_numpy(np.cumsum(lengths, dtype=np.int64))
+    ids, *segments = (torch.from_numpy(np.concatenate(parts)) for parts in columns.values())
+    return Tokens(ids, segments[0] if segments else None, offsets, tokenizer.pad_token_id or 0)
 
 
 def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:

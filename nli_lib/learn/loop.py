@@ -124,15 +124,11 @@ class Loop:
 
     def state_dict(self) -> dict:
         """All that a later epoch depends on; random streams are seeded anew in every epoch."""
-        buffers = {name: buffer for name, buffer in self.model.named_buffers() if buffer.is_floating_point()}
-        return {"optimizer": self.optimizer.state_dict(), "buffers": buffers, "best": self.best}
+        return {"optimizer": self.optimizer.state_dict(), "best": self.best}
 
     def load_state_dict(self, state: dict) -> None:
         self.best = state.get("best", self.best)
         self.optimizer.load_state_dict(state["optimizer"])
-        for name, buffer in self.model.named_buffers():
-            if name in state["buffers"]:
-                buffer.copy_(state["buffers"][name])
 
     def finish(self) -> nn.Module:
         """End the training and give the model as transformers saves it: whole vocabulary, own layers, fp32."""

@@ -103,10 +103,17 @@ def side_of(names: ArrayLike) -> NDArray[np.object_]:
     return side
 
 
-def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None) -> ZStatistics:
+def z_statistics(
+    matrix: sparse.sparray | ArrayLike,
+    labels: ArrayLike,
+    n_classes: int | None = None,
+    *,
+    weights: NDArray | None = None,
+) -> ZStatistics:
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
-    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C).
+    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With
+    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`report.inference.resample_counts`).
     Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
     1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
     A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.
@@ -116,9 +123,11 @@ def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classe
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
     classes = class_count(gold, n_classes=n_classes)
+    firing = np.diff(present.indptr)
     cells = present.indices.astype(np.int64) * classes  # one cell a (feature, label)
-    cells += np.repeat(gold, np.diff(present.indptr))
-    return z_from_counts(np.bincount(cells, minlength=present.shape[1] * classes).reshape(-1, classes))
+    cells += np.repeat(gold, firing)
+    weights = None if weights is None else np.repeat(weights, firing)
+    return z_from_counts(np.bincount(cells, weights, minlength=present.shape[1] * classes).reshape(-1, classes))
 
 
 def z_from_counts(counts: ArrayLike) -> ZStatistics:

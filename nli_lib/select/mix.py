@@ -31,10 +31,7 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say;
     here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
     """
-    base, labels = np.asarray(base, dtype=bool), np.asarray(labels)
-    if base.shape != labels.shape:
-        raise ValueError(f"base has shape {base.shape}, labels {labels.shape}")
-    matrix = sparse.csr_array(features)
+    base, labels, matrix = np.asarray(base, dtype=bool), np.asarray(labels), sparse.csr_array(features)
     options["n_classes"] = class_count(labels, n_classes=options.get("n_classes"))
     origin, made = np.flatnonzero(base), np.flatnonzero(~base)
 
@@ -63,11 +60,9 @@ def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.Dat
     Columns: way, of D0 and of G (shares kept of `corpus` and of `generated`), kept (pairs), highest z among the kept
     pairs, of features that 20 pairs or more have.
     """
-    premise, hypothesis, labels = (
-        np.concatenate([getattr(part, side) for part in (corpus, generated)])
-        for side in ("premise", "hypothesis", "labels")
-    )
-    table, base, rows = features(premise, hypothesis), np.arange(len(labels)) < len(corpus), []
+    pairs = pd.concat([corpus.table, generated.table])
+    labels, base = pairs["label"].to_numpy(), np.arange(len(pairs)) < len(corpus)
+    table, rows = features(pairs["premise"], pairs["hypothesis"]), []
     for way in WAYS:
         mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
         stats = z_statistics(table.matrix[mixed.positions], labels[mixed.keep], len(corpus.classes))

@@ -8,7 +8,6 @@ selection has a control one call away: ``random_twin``, of the same size and lab
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,70 +94,29 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(
-    scores: np.ndarray,
-    *,
-    fraction: float | None = None,
-    count: int | None = None,
-    per_label: np.ndarray | None = None,
-) -> Selection:
+def top(scores: np.ndarray, *, fraction: float, per_label: np.ndarray | None = None) -> Selection:
     """Keep the examples with the highest scores; equal scores go to the earlier position.
 
-    scores (N,), no NaN. Give either ``fraction`` (0-1, of N) or ``count``. With ``per_label`` (N,) the fraction is
-    taken of each label's examples, and the count is shared out equally, so it must divide by the number of labels.
+    scores (N,), no NaN; fraction 0-1, of N, or with ``per_label`` (N,) of each label's examples.
 
     *Departures*: int(fraction * n) examples, as cartography's log says; its code takes one more.
     """
-    return _extreme(-_checked(scores), "top", fraction, count, per_label)
+    return _extreme(-np.asarray(scores, dtype=float), "top", fraction, per_label)
 
 
-def bottom(
-    scores: np.ndarray,
-    *,
-    fraction: float | None = None,
-    count: int | None = None,
-    per_label: np.ndarray | None = None,
-) -> Selection:
+def bottom(scores: np.ndarray, *, fraction: float, per_label: np.ndarray | None = None) -> Selection:
     """Keep the examples with the lowest scores; equal scores go to the earlier position. See `top`."""
-    return _extreme(_checked(scores), "bottom", fraction, count, per_label)
+    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction, per_label)
 
 
-def _checked(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    scores = np.asarray(scores, dtype=float)
-    if scores.ndim != 1:
-        raise ValueError(f"scores must have shape (N,), not {scores.shape}")
-    if np.isnan(scores).any():
-        position = int(np.flatnonzero(np.isnan(scores))[0])
-        raise ValueError(
-            f"{np.isnan(scores).sum()} scores are NaN, the first at position {position}: they have no rank"
-        )
-    return scores
-
-
-def _extreme(
-    ascending: np.ndarray, which: str, fraction: float | None, count: int | None, per_label: np.ndarray | None
-) -> Selection:
+def _extreme(ascending: np.ndarray, which: str, fraction: float, per_label: np.ndarray | None) -> Selection:
     """Keep the first of ``ascending`` (N,), whole or in each label."""
-    if (fraction is None) == (count is None):
-        raise ValueError("give either fraction or count, and only one of them")
-    if fraction is not None and not 0 <= fraction <= 1:
+    if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
-    groups = [np.arange(len(ascending))]
-    if per_label is not None:
-        per_label = np.asarray(per_label)
-        if per_label.shape != ascending.shape:
-            raise ValueError(f"per_label has shape {per_label.shape}, the scores {ascending.shape}")
-        groups = [np.flatnonzero(per_label == label) for label in np.unique(per_label)]
-    keep = np.zeros(len(ascending), dtype=bool)
-    for members in groups:
-        wanted = int(fraction * len(members)) if fraction is not None else _share(count, len(groups))
-        if not 0 <= wanted <= len(members):
-            raise ValueError(f"count asks for {wanted} examples where there are {len(members)}")
-        keep[members[np.argsort(ascending[members], kind="stable")[:wanted]]] = True
+    if np.isnan(ascending).any():
+        position = int(np.flatnonzero(np.isnan(ascending))[0])
+        raise ValueError(f"scores are NaN, the first at position {position}: they have no rank")
+    group = pd.Series(ascending).groupby(np.zeros(len(ascending)) if per_label is None else per_label)
+    wanted = (fraction * group.transform("size")).astype(int)
+    keep = (group.rank(method="first") <= wanted).to_numpy()
     return Selection.where(keep, dropped=f"not in the {which}", kept=which)
-
-
-def _share(count: int, n_groups: int) -> int:
-    if count % n_groups:
-        raise ValueError(f"count {count} cannot be shared equally among {n_groups} labels")
-    return count // n_groups

@@ -17,7 +17,9 @@ from nli_lib.measure.check import check_labels, class_count
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select.selection import KEPT, Selection
 
-BATCH = 1000  # pairs at most between two looks at Z
+# Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
+# feature, which every pair has, is then among the top features of each label, and no other pair comes in.
+BATCHES = (3, 1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +79,9 @@ def z_filter(
 
     Source: the z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
     *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has a
-    hundredth of the pairs and at most 1,000, ties are exact (`measure.artifacts.z_order`) and go to the more frequent
-    feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the paper has none
-    (1). See chapter 21 for what these choices are worth.
+    hundredth of the pairs, at least 3 and at most 1,000, ties are exact (`measure.artifacts.z_order`) and go to the
+    more frequent feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the
+    paper has none (1). See chapter 21 for what these choices are worth.
     """
     matrix = binary(features)
     rows, columns = matrix.shape
@@ -112,9 +114,9 @@ def z_filter(
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
 
 
-def default_batch_size(pairs: int, largest: int = BATCH) -> int:
-    """A hundredth of the pairs, at least one and at most `largest`: a small corpus is filtered in many batches too."""
-    return min(largest, max(1, pairs // 100))
+def default_batch_size(pairs: int) -> int:
+    """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
+    return int(np.clip(pairs // 100, *BATCHES))
 
 
 def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:

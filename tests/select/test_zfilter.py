@@ -188,7 +188,7 @@ def test_the_batch_follows_the_size_of_the_corpus():
     found = z_filter(table.matrix, labels, names=table.names)
     assert (found.keep == z_filter(table.matrix, labels, names=table.names, batch_size=4).keep).all()
     assert found.size < len(labels)
-    assert [default_batch_size(n) for n in (3, 1_002, 549_367)] == [1, 10, 1_000]
+    assert [default_batch_size(n) for n in (3, 300, 1_002, 549_367)] == [3, 3, 10, 1_000]
 
 
 @pytest.mark.parametrize("labels", [np.zeros(4, int), np.array([0, 2, 2, 0])])

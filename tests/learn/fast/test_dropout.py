@@ -11,7 +11,7 @@ from nli_lib.learn.fast.dropout import FastDropout, Mask, RandomBits, cut, insta
 
 def fast(rate, source):
     model = nn.Sequential(nn.Dropout(rate))
-    assert install(model, source) == []
+    install(model, source)
     assert type(model[0]) is FastDropout
     return model[0]
 
