@@ -15,7 +15,7 @@ import time
 import numpy as np
 from z_filter import peak_gb, real_pairs, repeated
 
-from nli_lib.measure.artifacts import features, top_features, z_statistics, z_threshold
+from nli_lib.measure.artifacts import features, side_of, top_features, z_statistics, z_threshold
 from nli_lib.measure.chance import above_line, shuffled_labels, table_12
 from nli_lib.report.inference import resample_counts
 
@@ -44,7 +44,7 @@ def main(pairs: int = 549_367) -> None:
     say("z and the top")
     often = table.matrix[:, np.flatnonzero(seen)]
     copies = (z_statistics(often, shuffled_labels(labels, premise, seed=seed)) for seed in range(200))
-    highest, above = above_line(copies, table.side[seen] == "hypothesis", line)
+    highest, above = above_line(copies, side_of(table.names[seen]) == "hypothesis", line)
     say(f"{len(highest)} shuffled copies")
     del often
     weights = resample_counts(pairs, groups=premise)

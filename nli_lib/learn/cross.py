@@ -47,7 +47,7 @@ def cross_score(
     found = np.unique(fold)
     if fold.shape != (len(corpus),) or len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
         raise ValueError(
-            f"fold has shape {fold.shape} and holds {found.tolist()}: give a number to each of the {len(corpus)} examples, "
+            f"fold has shape {fold.shape} and holds {found.tolist()}: number the folds of the {len(corpus)} examples "
             "from 0 up, two folds or more and none of them empty"
         )
     count = len(found)

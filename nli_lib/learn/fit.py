@@ -37,7 +37,7 @@ class TrainingError(UserError, RuntimeError):
 class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
-    logits  (E, N, C) float32, row i belongs to labels[i] and uid[i]; taken as `spec.capture` says. E is less than
+    logits  (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than
             `spec.epochs` where `spec.patience` ended the training
     labels  (N,) int64 gold labels the model was trained on
     log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
@@ -59,17 +59,6 @@ class Run:
     @property
     def labels(self) -> np.ndarray:
         return np.asarray(self.store.array("labels"))
-
-    @property
-    def uid(self) -> np.ndarray:
-        with self.store.reading("rows.csv"):
-            rows = pd.read_csv(self.folder / "rows.csv", dtype={"uid": str}, keep_default_na=False)
-            return rows["uid"].to_numpy(object)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        with self.store.reading("about.json"):
-            return tuple(self.store.about["classes"])
 
     @property
     def log(self) -> pd.DataFrame:

@@ -35,12 +35,11 @@ class Loop:
         self,
         spec: RunSpec,
         corpus: Corpus,
-        device: torch.device | None = None,
         tokens: Tokens | None = None,
         objective: Objective | None = None,
         validation: Corpus | None = None,
     ):
-        self.spec, self.device, self.objective = spec, device or pick_device(), objective or Classify()
+        self.spec, self.device, self.objective = spec, pick_device(), objective or Classify()
         self.bf16 = takes_bf16(spec.precision, self.device)
         self.tokenizer = load_tokenizer(spec.model)
         self.arrays = self._on_device(self.objective.arrays(spec, corpus, self.tokenizer, tokens))

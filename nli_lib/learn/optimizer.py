@@ -12,6 +12,7 @@ import math
 import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from transformers.trainer_pt_utils import get_parameter_names
 
 from nli_lib.spec import RunSpec
 
@@ -42,11 +43,7 @@ def only_in_linear_layers(model: nn.Module) -> set[nn.Parameter]:
 
 def decayed(model: nn.Module) -> set[str]:
     """Names of the parameters with weight decay: all but biases and those of normalisation layers."""
-    names = {name for name, _ in model.named_parameters() if not name.endswith("bias")}
-    for prefix, module in model.named_modules():
-        if "norm" in type(module).__name__.lower():
-            names -= {f"{prefix}.{name}" for name, _ in module.named_parameters(recurse=False)}
-    return names
+    return set(get_parameter_names(model, [], [r"bias$", "norm"]))
 
 
 class _Group:

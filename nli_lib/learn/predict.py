@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from nli_lib.corpora.corpus import Corpus
@@ -26,7 +26,7 @@ Take = Callable[[ModelOutput, torch.Tensor | None], torch.Tensor]
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
     """Logits (N, C) float32 of a finished run or a ready NLI model for the N examples of `corpus`, dropout off.
 
-    A run predicts its own classes (`run.classes`) with its own view, length and precision, and keeps the answer in its
+    A run predicts the classes it was trained on, with its own view, length and precision, and keeps the answer in its
     folder, so asking again costs nothing. A ready model is named by offline name, hub id or local folder and reads the
     pair; its outputs are put into the order of `LABELS` by the *names* in its config, and a model with LABEL_0 names is
     refused.
@@ -34,10 +34,9 @@ def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.nda
     Raises `StoreError` for a run that is unfinished or damaged, `ValueError` for a corpus without examples.
     """
     if isinstance(model, Run):
-        return _of_run(model, corpus, "logits", AutoModelForSequenceClassification, _logits, batch_size)
-    network = AutoModelForSequenceClassification.from_pretrained(find_model(model), dtype=torch.float32)
-    columns = head_columns(network.config.label2id, LABELS)
-    return _pass(network, _ready(model), corpus, _logits, batch_size)[:, columns]
+        return _outputs(model, corpus, "logits", batch_size)
+    columns = head_columns(AutoConfig.from_pretrained(find_model(model)).label2id, LABELS)
+    return _outputs(model, corpus, "logits", batch_size)[:, columns]
 
 
 def embed(model: Run | str, corpus: Corpus, pooling: Pooling = "cls", *, batch_size: int = 64) -> np.ndarray:
@@ -45,17 +44,9 @@ def embed(model: Run | str, corpus: Corpus, pooling: Pooling = "cls", *, batch_s
 
     pooling  "cls" takes the first token (WANLI's neighbour space), "pooled" the mean over all real tokens
     """
-    if pooling not in POOLINGS:
+    if pooling not in get_args(Pooling):
         raise ValueError(f'pooling={pooling!r} is neither "cls" nor "pooled"')
-    if isinstance(model, Run):
-        return _of_run(model, corpus, pooling, AutoModel, POOLINGS[pooling], batch_size)
-    network = AutoModel.from_pretrained(find_model(model), dtype=torch.float32)
-    return _pass(network, _ready(model), corpus, POOLINGS[pooling], batch_size)
-
-
-def _ready(name: str) -> RunSpec:
-    """The settings with which the ready model `name` reads a corpus: those that a run has by default."""
-    return RunSpec(corpus="any", model=name)
+    return _outputs(model, corpus, pooling, batch_size)
 
 
 def _logits(output: ModelOutput, _mask: torch.Tensor | None) -> torch.Tensor:
@@ -71,20 +62,29 @@ def _mean(output: ModelOutput, mask: torch.Tensor | None) -> torch.Tensor:
     return hidden.mean(1) if mask is None else (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
 
 
-POOLINGS: dict[str, Take] = {"cls": _first, "pooled": _mean}
+OUTPUTS: dict[str, tuple[type, Take]] = {
+    "logits": (AutoModelForSequenceClassification, _logits),
+    "cls": (AutoModel, _first),
+    "pooled": (AutoModel, _mean),
+}
 
 
-def _of_run(run: Run, corpus: Corpus, what: str, kind: type, take: Take, batch_size: int) -> np.ndarray:
-    """What `_pass` gives for the run's model and settings; kept in the run's folder."""
-    path, spec = run.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy", run.spec
+def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int) -> np.ndarray:
+    """One of `OUTPUTS` of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
+    kind, take = OUTPUTS[what]
+    if not isinstance(model, Run):
+        network = kind.from_pretrained(find_model(model), dtype=torch.float32)
+        return _pass(network, RunSpec(corpus="any", model=model), corpus, take, batch_size)
+    path = model.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy"
     if not path.exists():
-        if not run.store.done.all():
-            raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
-        run.store.verify("model")
-        with run.store.reading("model"):
-            network = kind.from_pretrained(run.model, dtype=torch.float32)
+        if not model.store.done.all():
+            raise StoreError(f"{model.folder}: the run is not finished; call fit again to end it")
+        model.store.verify("model")
+        with model.store.reading("model"):
+            network = kind.from_pretrained(model.model, dtype=torch.float32)
+        spec = model.spec.model_copy(update={"model": str(model.model)})
         with atomic(path) as draft, draft.open("wb") as file:
-            np.save(file, _pass(network, spec.model_copy(update={"model": str(run.model)}), corpus, take, batch_size))
+            np.save(file, _pass(network, spec, corpus, take, batch_size))
     with reading(path, "delete this file to compute it again"):
         return np.load(path)
 

@@ -35,11 +35,6 @@ class Features:
     matrix: sparse.csr_array
     names: NDArray[np.object_]
 
-    @property
-    def side(self) -> NDArray[np.object_]:
-        """The text that each feature is about, (V,): "premise", "hypothesis", or "" where it is about both."""
-        return side_of(self.names)
-
 
 class ZStatistics(NamedTuple):
     """`z` (V, C) signed, nan where a feature never occurs; `n` (V,) pairs it fires on; `counts` (V, C) by label."""
@@ -47,11 +42,6 @@ class ZStatistics(NamedTuple):
     z: NDArray[np.float64]
     n: NDArray[np.int64]
     counts: NDArray[np.int64]
-
-    @property
-    def p0(self) -> float:
-        """The share of a label that z compares with: one over the number of classes."""
-        return 1 / self.counts.shape[1]
 
 
 def features(
@@ -104,11 +94,7 @@ def side_of(names: ArrayLike) -> NDArray[np.object_]:
 
 
 def z_statistics(
-    matrix: sparse.sparray | ArrayLike,
-    labels: ArrayLike,
-    n_classes: int | None = None,
-    *,
-    weights: NDArray | None = None,
+    matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None, weights: NDArray | None = None
 ) -> ZStatistics:
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
@@ -224,8 +210,6 @@ def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: 
 
 def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
     """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features."""
-    if not 0 < alpha < 1 or tests < 1:
-        raise ValueError(f"alpha={alpha} must lie between 0 and 1 and tests={tests} be at least 1")
     return float(stats.norm.isf(alpha / tests))
 
 
@@ -254,8 +238,10 @@ def _ngram_block(tokens: Words, side: str, n: int) -> Features:
     words = pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string())) if n == 2 else parts[0]
     suffix, none = pa.scalar(f"@{side}" if side else "", pa.large_string()), pa.scalar("", pa.large_string())
     names = pc.binary_join_element_wise(words, suffix, none).to_numpy(zero_copy_only=False)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(tokens.offsets) - 1))])
-    return Features(_ones(columns, starts, len(found)), names.astype(object))
+    texts = len(tokens.offsets) - 1
+    matrix = sparse.csr_array((np.ones(len(rows), np.uint8), (rows, columns)), shape=(texts, len(found)))
+    matrix.data[:] = 1  # a word that a text repeats has been summed up
+    return Features(matrix, names.astype(object))
 
 
 def _shape_block(premise: Words, hypothesis: Words) -> Features:
@@ -274,15 +260,6 @@ def _shape_block(premise: Words, hypothesis: Words) -> Features:
     columns["null"] = np.ones(len(length), bool)
     matrix = sparse.csr_array(np.column_stack(list(columns.values())).astype(np.uint8))
     return Features(matrix, np.array(list(columns), dtype=object))
-
-
-def _ones(columns: NDArray, starts: NDArray, width: int) -> sparse.csr_array:
-    """A sparse matrix of ones at the given columns of each row, repeats merged."""
-    values = np.ones(len(columns), np.uint8)
-    matrix = sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, width))
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
 
 
 def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.measure.artifacts import ZStatistics, best_columns, side_of, z_order
 
 OVERLAP = ("lex-overlap>", "full-lex-overlap")
+OFTEN = 20  # pairs that have a feature
 
 
 def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> NDArray[np.int64]:
@@ -51,18 +52,13 @@ def above_line(
 
 
 def table_12(
-    copies: Iterable[ZStatistics],
-    names: Sequence[str],
-    named: Mapping[int, Sequence[str]],
-    *,
-    line: float,
-    min_count: int = 20,
+    copies: Iterable[ZStatistics], names: Sequence[str], named: Mapping[int, Sequence[str]], *, line: float
 ) -> NDArray[np.float64]:
     """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
 
     0  features of lexical overlap among the five highest of entailment (label 0)
     1  share of the words `named` (label -> words of the hypothesis) above `line` for their label
-    2  share of features of the premise among the 20 highest of each label, those seen `min_count` times at least
+    2  share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
     3  the lowest of the labels' highest z, of features seen so often, in units of `line`
     """
     names = np.asarray(names, dtype=object)
@@ -71,7 +67,7 @@ def table_12(
     own, known = np.array([label for _, label in words]), place >= 0
     rows = []
     for z, n, counts in copies:
-        order, often = z_order(counts), np.flatnonzero(n >= min_count)
+        order, often = z_order(counts), np.flatnonzero(n >= OFTEN)
         five = best_columns(order[:, 0], n, names, np.flatnonzero(n), 5)
         twenty = np.concatenate([best_columns(column, n, names, often, 20) for column in order.T])
         rows.append((

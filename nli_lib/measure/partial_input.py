@@ -45,12 +45,7 @@ NGRAMS = HashingVectorizer(
 
 
 def partial_input_predictions(
-    texts: Sequence[str],
-    labels: ArrayLike,
-    tests: Mapping[str, Sequence[str]],
-    *,
-    n_classes: int | None = None,
-    seed: int = 0,
+    texts: Sequence[str], labels: ArrayLike, tests: Mapping[str, Sequence[str]], *, n_classes: int | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Probability of each label for the texts of each test set, (M, C), from one model fitted on all of `texts`.
 
@@ -59,7 +54,7 @@ def partial_input_predictions(
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
     each = [NGRAMS.transform(test) for test in tests.values()]
-    probabilities = _fit_predict(NGRAMS.transform(texts), gold, sparse.vstack(each), n_classes, seed)
+    probabilities = _fit_predict(NGRAMS.transform(texts), gold, sparse.vstack(each), n_classes, seed=0)
     ends = np.cumsum([part.shape[0] for part in each])[:-1]
     return dict(zip(tests, np.split(probabilities, ends), strict=True))
 

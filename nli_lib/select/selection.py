@@ -65,18 +65,6 @@ class Selection:
         """Jaccard index of the kept examples, 0 to 1: those that both keep among those that either keeps."""
         return float((self.keep & other.keep).sum() / (self.keep | other.keep).sum())
 
-    def counts(self) -> pd.DataFrame:
-        """Rows reason, kept, n: the kept first, then by falling count, ties by reason."""
-        table = pd.DataFrame({"reason": self.reason.astype(str), "kept": self.keep})
-        table = table.value_counts(["reason", "kept"]).rename("n").reset_index()
-        return table.sort_values(["kept", "n", "reason"], ascending=[False, False, True], ignore_index=True)
-
-    def __and__(self, other: Selection) -> Selection:
-        """Keep what both keep. A dropped example carries the reason of the first step that dropped it."""
-        if len(self) != len(other):
-            raise ValueError(f"selections of {len(self)} and {len(other)} examples do not belong to one corpus")
-        return Selection(self.keep & other.keep, np.where(self.keep, other.reason, self.reason))
-
     def random_twin(self, labels: np.ndarray, seed: int = 0) -> Selection:
         """The control: a uniform random selection that keeps as many examples of every label as this one.
 

@@ -30,8 +30,6 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     top 66 % percentile"; the code keeps a third, and so do its tables.
     """
     level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
-    if not level.shape == variability.shape == margin.shape or level.ndim != 1:
-        raise ValueError(f"shapes {level.shape}, {variability.shape}, {margin.shape}: give three arrays (N,)")
     low, high = np.quantile(margin, QUANTILES)
     keeps = {
         "data maps": variability > np.quantile(variability, QUANTILES[1]),

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from tqdm.auto import tqdm
 
 from nli_lib.measure.artifacts import ZStatistics, binary, z_from_counts, z_statistics
 from nli_lib.measure.check import check_labels, class_count
@@ -38,16 +37,11 @@ class Filtered(Selection):
         Columns: feature (from ``names`` (V,)), pairs (how many it helped to reject), alone (those that no other feature
         rejected), first (position of the first such pair, an example).
         """
-        pairs = np.bincount(self.hits.indices, minlength=self.hits.shape[1])
-        single = self.hits.indptr[:-1][np.diff(self.hits.indptr) == 1]
-        alone = np.bincount(self.hits.indices[single], minlength=len(pairs))
-        best = np.argsort(-pairs, kind="stable")[:most]
-        best = best[pairs[best] > 0]
-        first = [self.hits[:, [at]].nonzero()[0][0] for at in best]
-        names = np.asarray(names, dtype=object)[best]
-        return pd.DataFrame(
-            {"feature": names, "pairs": pairs[best], "alone": alone[best], "first": np.array(first, int)}
-        )
+        row, column = self.hits.nonzero()
+        each = pd.DataFrame({"feature": column, "first": row, "alone": ~pd.Series(row).duplicated(keep=False)})
+        found = each.groupby("feature").agg(pairs=("first", "size"), alone=("alone", "sum"), first=("first", "min"))
+        best = found.sort_values("pairs", ascending=False, kind="stable").head(most).reset_index()
+        return best.assign(feature=np.asarray(names, dtype=object)[best["feature"]])
 
 
 def z_filter(
@@ -62,7 +56,6 @@ def z_filter(
     seed: int = 0,
     min_count: int = 1,
     n_classes: int | None = None,
-    progress: bool = False,
 ) -> Filtered:
     """One pass over the pairs that accepts a pair unless it holds one of the k features most tied to its own label.
 
@@ -96,8 +89,7 @@ def z_filter(
     keep, hits = np.zeros(rows, bool), []
     ranking = Ranking(_seed_counts(given, columns, n_classes), names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
-    starts = range(0, rows, batch_size)
-    for start in tqdm(starts, desc="z-filter", unit="batch", mininterval=1, disable=not progress):
+    for start in range(0, rows, batch_size):
         batch = order[start : start + batch_size]
         part, gold = matrix[batch], labels[batch]
         owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) which pair of the batch an entry is of

@@ -62,23 +62,6 @@ def test_a_random_twin_is_random_and_uniform():
     assert set(selection.random_twin(labels).reason) == {"drawn", "not drawn"}
 
 
-def test_and_keeps_what_both_keep_with_the_first_reason():
-    first = Selection.where(np.array([True, True, False, False]), dropped="short")
-    second = Selection.where(np.array([True, False, True, False]), dropped="copied")
-    both = first & second
-    assert both.keep.tolist() == [True, False, False, False]
-    assert both.reason.tolist() == ["kept", "copied", "short", "short"]
-    assert (Selection.all(4) & first).reason.tolist() == first.reason.tolist()
-    with pytest.raises(ValueError, match="4 and 3 examples"):
-        first & Selection.all(3)
-
-
-def test_counts_by_reason():
-    reason = np.array(["kept", "short", "copied", "short", "kept"])
-    counts = Selection(reason == "kept", reason).counts()
-    assert counts.values.tolist() == [["kept", True, 2], ["short", False, 2], ["copied", False, 1]]
-
-
 def test_shapes_and_types_are_checked():
     with pytest.raises(ValueError, match="boolean array"):
         Selection(np.array([0, 1]), np.array(["a", "b"]))

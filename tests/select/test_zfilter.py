@@ -174,7 +174,6 @@ def test_two_classes_are_compared_with_a_half():
     """Were three assumed, the features that every pair has would give both labels away, and hardly a pair be kept."""
     table, labels = two_classes()
     stats, place = z_statistics(table.matrix, labels), {name: at for at, name in enumerate(table.names)}
-    assert stats.p0 == 0.5
     assert stats.z[place["null"]].tolist() == stats.z[place["person@premise"]].tolist() == [0, 0]
     assert (z_statistics(table.matrix, labels, n_classes=3).z[place["null"], :2] > 7).all()
     top = top_features(stats, table.names, k=1)

@@ -71,17 +71,6 @@ class Mask:
         return self.cut(values).mul_(self.scale)
 
 
-class _Drop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, values: torch.Tensor, mask: Mask) -> torch.Tensor:
-        ctx.mask = mask
-        return mask(values)
-
-    @staticmethod
-    def backward(ctx, gradient: torch.Tensor):
-        return ctx.mask(gradient), None
-
-
 class FastDropout(nn.Dropout):
     """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
 
@@ -92,7 +81,7 @@ class FastDropout(nn.Dropout):
             return values
         if values.device.type != "cpu" or values.dtype not in WIDTH or self.p > LARGEST_RATE:
             return super().forward(values)
-        return _Drop.apply(values, Mask(values.shape, values.dtype, self.p, self.source))
+        return Mask(values.shape, values.dtype, self.p, self.source)(values)
 
 
 def install(model: PreTrainedModel, source: RandomBits) -> None:
