@@ -51,8 +51,6 @@ def cross_score(
             "from 0 up, two folds or more and none of them empty"
         )
     count = len(found)
-    if reuse_model_for < 1:
-        raise ValueError(f"reuse_model_for={reuse_model_for}: a model serves one fold or more")
     tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
     chains = [range(start, min(start + reuse_model_for, count)) for start in range(0, count, reuse_model_for)]
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))

@@ -141,8 +141,15 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))
         if last:
-            seconds = sum(each["seconds"] for each in folder.log)
-            folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
+            folder.write_about(
+                corpus={"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
+                classes=list(corpus.classes),
+                device=device(),
+                tokens=int(loop.lengths.sum()),
+                new_parameters=loop.new,
+                notes=loop.notes,
+                seconds=round(sum(each["seconds"] for each in folder.log), 2),
+            )
             with atomic_folder(folder.path / "model") as draft:
                 loop.finish().save_pretrained(draft)
                 loop.tokenizer.save_pretrained(draft)
@@ -215,14 +222,3 @@ def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoc
         f"the loss is {float(losses[step])} at epoch {epoch}, step {step}, on the examples {names}. The epochs before "
         "are kept. Try a smaller learning_rate, precision='fp32', or look at these examples."
     )
-
-
-def _facts(loop: Loop, corpus: Corpus) -> dict:
-    return {
-        "corpus": {"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
-        "classes": list(corpus.classes),
-        "device": device(),
-        "tokens": int(loop.lengths.sum()),
-        "new_parameters": loop.new,
-        "notes": loop.notes,
-    }

@@ -45,11 +45,7 @@ class ZStatistics(NamedTuple):
 
 
 def features(
-    premises: Sequence[str],
-    hypotheses: Sequence[str],
-    *,
-    ngrams: Sequence[int] = (1, 2),
-    shape: bool = True,
+    premises: Sequence[str], hypotheses: Sequence[str], *, ngrams: Sequence[int] = (1, 2), shape: bool = True
 ) -> Features:
     """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
 

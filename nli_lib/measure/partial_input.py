@@ -90,11 +90,8 @@ def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: in
     """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order."""
     gold = np.asarray(labels)
     pools = [np.flatnonzero(gold == label) for label in np.unique(gold)]
-    size = min((len(pool) for pool in pools), default=0)
-    if per_label is not None and per_label > size:
-        raise ValueError(f"per_label={per_label}, but the rarest label has only {size} examples")
-    rng = np.random.default_rng(seed)
-    return np.sort(np.concatenate([rng.choice(pool, per_label or size, replace=False) for pool in pools]))
+    size, rng = per_label or min(map(len, pools)), np.random.default_rng(seed)
+    return np.sort(np.concatenate([rng.choice(pool, size, replace=False) for pool in pools]))
 
 
 def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: int) -> NDArray[np.float64]:

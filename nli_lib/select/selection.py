@@ -11,7 +11,6 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 KEPT = "kept"
 
@@ -82,29 +81,25 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(scores: np.ndarray, *, fraction: float, per_label: np.ndarray | None = None) -> Selection:
-    """Keep the examples with the highest scores; equal scores go to the earlier position.
+def top(scores: np.ndarray, *, fraction: float) -> Selection:
+    """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
 
-    scores (N,), no NaN; fraction 0-1, of N, or with ``per_label`` (N,) of each label's examples.
-
-    *Departures*: int(fraction * n) examples, as cartography's log says; its code takes one more.
+    *Departures*: int(fraction * N) examples, as cartography's log says; its code takes one more.
     """
-    return _extreme(-np.asarray(scores, dtype=float), "top", fraction, per_label)
+    return _extreme(-np.asarray(scores, dtype=float), "top", fraction)
 
 
-def bottom(scores: np.ndarray, *, fraction: float, per_label: np.ndarray | None = None) -> Selection:
-    """Keep the examples with the lowest scores; equal scores go to the earlier position. See `top`."""
-    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction, per_label)
+def bottom(scores: np.ndarray, *, fraction: float) -> Selection:
+    """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
+    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction)
 
 
-def _extreme(ascending: np.ndarray, which: str, fraction: float, per_label: np.ndarray | None) -> Selection:
-    """Keep the first of ``ascending`` (N,), whole or in each label."""
+def _extreme(ascending: np.ndarray, which: str, fraction: float) -> Selection:
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
     if np.isnan(ascending).any():
         position = int(np.flatnonzero(np.isnan(ascending))[0])
         raise ValueError(f"scores are NaN, the first at position {position}: they have no rank")
-    group = pd.Series(ascending).groupby(np.zeros(len(ascending)) if per_label is None else per_label)
-    wanted = (fraction * group.transform("size")).astype(int)
-    keep = (group.rank(method="first") <= wanted).to_numpy()
+    keep = np.zeros(len(ascending), dtype=bool)
+    keep[np.argsort(ascending, kind="stable")[: int(fraction * len(ascending))]] = True
     return Selection.where(keep, dropped=f"not in the {which}", kept=which)

@@ -148,8 +148,3 @@ def test_killed_with_processes_of_its_own_and_started_again_it_ends_the_same(mak
 def test_folds_that_cannot_be_scored_are_one_error(make_spec, corpus, fold, said):
     with pytest.raises(ValueError, match=said):
         cross_score(make_spec(), corpus, fold)
-
-
-def test_a_model_serves_one_fold_or_more(make_spec, corpus, fold):
-    with pytest.raises(ValueError, match="reuse_model_for=0"):
-        cross_score(make_spec(), corpus, fold, reuse_model_for=0)

@@ -27,11 +27,6 @@ def test_fraction_takes_the_whole_number_below_and_not_one_more():
     assert top(np.arange(10), fraction=1).size == 10
 
 
-def test_per_label_shares_out():
-    scores, labels = np.arange(12), np.array([0] * 6 + [1] * 4 + [2] * 2)
-    assert np.bincount(labels[top(scores, fraction=0.5, per_label=labels).keep]).tolist() == [3, 2, 1]
-
-
 def test_wrong_requests_are_named():
     with pytest.raises(ValueError, match="between 0 and 1"):
         top(np.arange(3), fraction=1.2)

@@ -77,9 +77,8 @@ class FastDropout(nn.Dropout):
     source: RandomBits
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        if not self.training or self.p == 0 or values.numel() == 0:
-            return values
-        if values.device.type != "cpu" or values.dtype not in WIDTH or self.p > LARGEST_RATE:
+        fits = values.device.type == "cpu" and values.dtype in WIDTH and 0 < self.p <= LARGEST_RATE
+        if not self.training or not fits:
             return super().forward(values)
         return Mask(values.shape, values.dtype, self.p, self.source)(values)
 
