@@ -15,8 +15,8 @@ import time
 import numpy as np
 from z_filter import peak_gb, real_pairs, repeated
 
-from nli_lib.measure.artifacts import features, top_features, z_statistics, z_threshold
-from nli_lib.measure.chance import above_line, resampled_statistics, shuffled_statistics, table_12
+from nli_lib.measure.artifacts import features, side_of, top_features, z_statistics, z_threshold
+from nli_lib.measure.chance import above_line, shuffled_labels, table_12
 from nli_lib.report.inference import resample_counts
 
 AIM = 8  # GB
@@ -43,11 +43,13 @@ def main(pairs: int = 549_367) -> None:
     top_features(stats, table.names, k=5)
     say("z and the top")
     often = table.matrix[:, np.flatnonzero(seen)]
-    highest, above = above_line(shuffled_statistics(often, labels, premise), table.side[seen] == "hypothesis", line)
+    copies = (z_statistics(often, shuffled_labels(labels, premise, seed=seed)) for seed in range(200))
+    highest, above = above_line(copies, side_of(table.names[seen]) == "hypothesis", line)
     say(f"{len(highest)} shuffled copies")
     del often
     weights = resample_counts(pairs, groups=premise)
-    drawn = table_12(resampled_statistics(table.matrix, labels, weights), table.names, NAMED, line=line)
+    samples = (z_statistics(table.matrix, labels, weights=each) for each in weights)
+    drawn = table_12(samples, table.names, NAMED, line=line)
     say(f"{len(drawn)} resamples of premises")
     print(
         f"{'within' if peak_gb() <= AIM else 'ABOVE'} {AIM} GB; with shuffled labels {above.mean():.2%} above the line"

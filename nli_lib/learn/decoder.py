@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from nli_lib.store import atomic
 
@@ -39,12 +39,10 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
             lower = AutoModel.from_config(config, dtype=torch.float32)
             lower.load_state_dict({name: whole[name] for name in lower.state_dict()})
             lower.save_pretrained(draft)
-            _end_each_text(AutoTokenizer.from_pretrained(**source)).save_pretrained(draft)
+            tokenizer = AutoTokenizer.from_pretrained(**source)
+            ends = [(END, tokenizer.convert_tokens_to_ids(END))]
+            tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+                single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=ends
+            )
+            tokenizer.save_pretrained(draft)
     return target
-
-
-def _end_each_text(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=[(END, tokenizer.convert_tokens_to_ids(END))]
-    )
-    return tokenizer

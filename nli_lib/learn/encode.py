@@ -23,14 +23,13 @@ MEGABATCH = 50  # batches that are sorted by length together, as in Hugging Face
 class Tokens:
     """N encoded examples laid end to end.
 
-    ids       (T,) word-piece ids of all examples
-    segments  (T,) 0 for the first text and 1 for the second, or None where the model takes no segments
-    offsets   (N+1,) example i is ids[offsets[i]:offsets[i+1]]
+    columns   the model's inputs by name, (T,) each: "input_ids", the word pieces of all examples, and where the model
+              takes it "token_type_ids", 0 for the first text and 1 for the second
+    offsets   (N+1,) example i is columns[name][offsets[i]:offsets[i+1]]
     pad       the id that fills a short row of a batch
     """
 
-    ids: torch.Tensor
-    segments: torch.Tensor | None
+    columns: dict[str, torch.Tensor]
     offsets: torch.Tensor
     pad: int
 
@@ -45,7 +44,8 @@ class Tokens:
     @property
     def vocabulary(self) -> torch.Tensor:
         """(V,) the ids that occur, ascending, the padding id among them."""
-        return torch.unique(torch.cat([self.ids, self.ids.new_tensor([self.pad])]))
+        ids = self.columns["input_ids"]
+        return torch.unique(torch.cat([ids, ids.new_tensor([self.pad])]))
 
     def __getitem__(self, keep: np.ndarray) -> Tokens:
         """The examples named by a boolean mask (N,) or integer positions, encoded as they are here."""
@@ -54,13 +54,11 @@ class Tokens:
         starts, lengths = self.offsets[rows], self.offsets.diff()[rows]
         offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         place = torch.arange(int(offsets[-1])) + (starts - offsets[:-1]).repeat_interleave(lengths)
-        segments = None if self.segments is None else self.segments[place]
-        return Tokens(self.ids[place], segments, offsets, self.pad)
+        return Tokens({name: column[place] for name, column in self.columns.items()}, offsets, self.pad)
 
     def to(self, device: torch.device) -> Tokens:
-        """The same tokens with ids and segments on `device`; offsets stay where batches are planned, on the CPU."""
-        segments = None if self.segments is None else self.segments.to(device)
-        return Tokens(self.ids.to(device), segments, self.offsets, self.pad)
+        """The same tokens with their columns on `device`; offsets stay where batches are planned, on the CPU."""
+        return Tokens({name: column.to(device) for name, column in self.columns.items()}, self.offsets, self.pad)
 
     def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
         """The model's inputs for `rows` (B,), padded on the right to the longest of them (B, L).
@@ -72,16 +70,13 @@ class Tokens:
         start, end = self.offsets[rows, None], self.offsets[rows + 1, None]
         longest, shortest = int((end - start).max()), int((end - start).min())
         place = start + torch.arange(longest)  # (B, L)
-        device, padded = self.ids.device, shortest < longest
-        fill = (place >= end).to(device, non_blocking=True) if padded else None
-        place = place.clamp_(max=len(self.ids) - 1).to(device, non_blocking=True)
-        inputs = {"input_ids": self.ids[place]}
-        if self.segments is not None:
-            inputs["token_type_ids"] = self.segments[place]
-        if padded:
-            inputs["input_ids"].masked_fill_(fill, self.pad)
-            if self.segments is not None:
-                inputs["token_type_ids"].masked_fill_(fill, 0)
+        ids = self.columns["input_ids"]
+        fill = (place >= end).to(ids.device, non_blocking=True) if shortest < longest else None
+        place = place.clamp_(max=len(ids) - 1).to(ids.device, non_blocking=True)
+        inputs = {name: column[place] for name, column in self.columns.items()}
+        if fill is not None:
+            for name, values in inputs.items():
+                values.masked_fill_(fill, self.pad if name == "input_ids" else 0)
             inputs["attention_mask"] = (~fill).long()
         return inputs
 
@@ -90,8 +85,8 @@ def encode(
     texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> Tokens:
     """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
-    pieces, kinds, lengths = [], [], []
-    with_segments = "token_type_ids" in tokenizer.model_input_names
+    names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
+    columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, [0]
     for start in range(0, len(texts), CHUNK):
         chunk = slice(start, start + CHUNK)
         encoded = tokenizer(
@@ -99,21 +94,15 @@ def encode(
             None if others is None else list(others[chunk]),
             truncation="longest_first",
             max_length=max_length,
-            padding=False,
             return_attention_mask=False,
-            return_token_type_ids=with_segments,
+            return_token_type_ids="token_type_ids" in names,
         )
         lengths += map(len, encoded["input_ids"])
-        pieces.append(np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int64))
-        if with_segments:
-            kinds.append(np.fromiter(chain.from_iterable(encoded["token_type_ids"]), np.int64))
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-
-    def joined(parts: list[np.ndarray]) -> torch.Tensor:
-        return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *parts]))
-
-    segments = joined(kinds) if with_segments else None
-    return Tokens(joined(pieces), segments, torch.from_numpy(offsets), tokenizer.pad_token_id or 0)
+        for name, parts in columns.items():
+            parts.append(np.fromiter(chain.from_iterable(encoded[name]), np.int64))
+    offsets = torch.from_numpy(np.cumsum(lengths, dtype=np.int64))
+    joined = {name: torch.from_numpy(np.concatenate(parts)) for name, parts in columns.items()}
+    return Tokens(joined, offsets, tokenizer.pad_token_id or 0)
 
 
 def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:

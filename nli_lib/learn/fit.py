@@ -22,10 +22,9 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.learn.encode import Tokens
 from nli_lib.learn.loop import Loop
-from nli_lib.learn.model import quiet
 from nli_lib.learn.objectives import Classify, Objective
 from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder, atomic, open_run
+from nli_lib.store import RunFolder, atomic, device, open_run
 
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
 
@@ -38,7 +37,7 @@ class TrainingError(UserError, RuntimeError):
 class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
-    logits  (E, N, C) float32, row i belongs to labels[i] and uid[i]; taken as `spec.capture` says. E is less than
+    logits  (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than
             `spec.epochs` where `spec.patience` ended the training
     labels  (N,) int64 gold labels the model was trained on
     log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
@@ -60,17 +59,6 @@ class Run:
     @property
     def labels(self) -> np.ndarray:
         return np.asarray(self.store.array("labels"))
-
-    @property
-    def uid(self) -> np.ndarray:
-        with self.store.reading("rows.csv"):
-            rows = pd.read_csv(self.folder / "rows.csv", dtype={"uid": str}, keep_default_na=False)
-            return rows["uid"].to_numpy(object)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        with self.store.reading("about.json"):
-            return tuple(self.store.about["classes"])
 
     @property
     def log(self) -> pd.DataFrame:
@@ -120,8 +108,6 @@ def fit(
         raise ValueError("early stopping needs both, patience in the spec and the examples validation=")
     if validation is not None and validation.split != spec.validation:
         raise ValueError(f"the spec watches the split {spec.validation!r}, and {validation.split!r} is given")
-    if tokens is not None and len(tokens) != len(corpus):
-        raise ValueError(f"tokens of {len(tokens)} examples for a corpus of {len(corpus)}")
     if keep is not None:
         corpus, tokens = corpus[keep], None if tokens is None else tokens[keep]
     if len(corpus) == 0:
@@ -147,7 +133,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")
         print(f"{'epoch':>5} {'loss':>8} {'accuracy':>9} {'seconds':>8} {'tokens/s':>9}")
     for epoch in range(first, spec.epochs):
-        row, passing = train_epoch(loop, corpus, epoch)
+        row, passing = train_epoch(loop, corpus, epoch, loop.start_epoch(epoch))
         logits = folder.array("logits", "r+")
         logits[epoch] = passing if spec.capture == "train" else loop.evaluate()[1].numpy()
         logits.flush()
@@ -155,9 +141,16 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))
         if last:
-            seconds = sum(each["seconds"] for each in folder.log)
-            folder.write_about(**_facts(loop, corpus), seconds=round(seconds, 2))
-            with quiet(), atomic(folder.path / "model") as draft:
+            folder.write_about(
+                corpus={"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
+                classes=list(corpus.classes),
+                device=device(),
+                tokens=int(loop.lengths.sum()),
+                new_parameters=loop.new,
+                notes=loop.notes,
+                seconds=round(sum(each["seconds"] for each in folder.log), 2),
+            )
+            with atomic(folder.path / "model") as draft:
                 loop.finish().save_pretrained(draft)
                 loop.tokenizer.save_pretrained(draft)
         else:
@@ -193,20 +186,17 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
     return state["epoch"]
 
 
-def train_epoch(
-    loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray] | None = None
-) -> tuple[dict, np.ndarray]:
-    """Train one epoch, or only some `batches` of rows of it.
+def train_epoch(loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray]) -> tuple[dict, np.ndarray]:
+    """Train on the `batches` of rows of one epoch.
 
     Returns the epoch's log row, and the logits (N, C) of the training pass in the corpus's order, NaN where no batch
     went.
     """
-    planned = loop.start_epoch(epoch)
-    batches = planned if batches is None else batches
     losses = torch.empty(len(batches), device=loop.device)
     passing = torch.full((len(corpus), len(corpus.classes)), torch.nan, device=loop.device)
     started = time.perf_counter()
-    bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not _shows_progress())
+    watched = sys.stderr.isatty() or "JPY_SESSION_NAME" in os.environ  # by somebody, not executed by a runner
+    bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not watched)
     for number, rows in enumerate(bar):
         losses[number], passing[rows] = loop.step(rows)
         if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
@@ -232,22 +222,3 @@ def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoc
         f"the loss is {float(losses[step])} at epoch {epoch}, step {step}, on the examples {names}. The epochs before "
         "are kept. Try a smaller learning_rate, precision='fp32', or look at these examples."
     )
-
-
-def _shows_progress() -> bool:
-    """Whether somebody sees a progress bar: a terminal, or a notebook that is not executed by a runner."""
-    if os.environ.get("NLI_PROGRESS") == "0":
-        return False
-    return sys.stderr.isatty() or "JPY_SESSION_NAME" in os.environ
-
-
-def _facts(loop: Loop, corpus: Corpus) -> dict:
-    name = torch.cuda.get_device_name() if loop.device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
-    return {
-        "corpus": {"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
-        "classes": list(corpus.classes),
-        "device": name,
-        "tokens": int(loop.lengths.sum()),
-        "new_parameters": loop.new,
-        "notes": loop.notes,
-    }

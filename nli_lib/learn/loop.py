@@ -35,12 +35,11 @@ class Loop:
         self,
         spec: RunSpec,
         corpus: Corpus,
-        device: torch.device | None = None,
         tokens: Tokens | None = None,
         objective: Objective | None = None,
         validation: Corpus | None = None,
     ):
-        self.spec, self.device, self.objective = spec, device or pick_device(), objective or Classify()
+        self.spec, self.device, self.objective = spec, pick_device(), objective or Classify()
         self.bf16 = takes_bf16(spec.precision, self.device)
         self.tokenizer = load_tokenizer(spec.model)
         self.arrays = self._on_device(self.objective.arrays(spec, corpus, self.tokenizer, tokens))
@@ -124,15 +123,11 @@ class Loop:
 
     def state_dict(self) -> dict:
         """All that a later epoch depends on; random streams are seeded anew in every epoch."""
-        buffers = {name: buffer for name, buffer in self.model.named_buffers() if buffer.is_floating_point()}
-        return {"optimizer": self.optimizer.state_dict(), "buffers": buffers, "best": self.best}
+        return {"optimizer": self.optimizer.state_dict(), "best": self.best}
 
     def load_state_dict(self, state: dict) -> None:
         self.best = state.get("best", self.best)
         self.optimizer.load_state_dict(state["optimizer"])
-        for name, buffer in self.model.named_buffers():
-            if name in state["buffers"]:
-                buffer.copy_(state["buffers"][name])
 
     def finish(self) -> nn.Module:
         """End the training and give the model as transformers saves it: whole vocabulary, own layers, fp32."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -22,19 +20,9 @@ from nli_lib.learn.decoder import lower_layers
 from nli_lib.learn.encoders import LOWER_LAYERS, resolve_model
 from nli_lib.paths import MODELS
 
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bars and load reports of transformers; what they would say is in the run's about.json."""
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+# What transformers' load reports and progress bars would say is in a run's about.json.
+logging.set_verbosity_error()
+logging.disable_progress_bar()
 
 
 def find_model(name: str) -> str:
@@ -42,13 +30,11 @@ def find_model(name: str) -> str:
     path = resolve_model(name)
     if name not in LOWER_LAYERS:
         return path
-    with quiet():
-        return str(lower_layers(Path(path), LOWER_LAYERS[name], MODELS / name))
+    return str(lower_layers(Path(path), LOWER_LAYERS[name], MODELS / name))
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    with quiet():
-        return AutoTokenizer.from_pretrained(find_model(name))
+    return AutoTokenizer.from_pretrained(find_model(name))
 
 
 def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
@@ -61,16 +47,15 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
     path = find_model(name)
     named = {"num_labels": len(classes), "id2label": dict(enumerate(classes))}
     torch.manual_seed(seed)
-    with quiet():
-        own = AutoConfig.from_pretrained(path)
-        model, loading = AutoModelForSequenceClassification.from_pretrained(
-            path,
-            **named,
-            label2id={label: index for index, label in enumerate(classes)},
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
+    own = AutoConfig.from_pretrained(path)
+    model, loading = AutoModelForSequenceClassification.from_pretrained(
+        path,
+        **named,
+        label2id={label: index for index, label in enumerate(classes)},
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
     new = sorted(set(loading["missing_keys"]) | {key for key, *_ in loading["mismatched_keys"]})
     head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
     if head and head.isdisjoint(new) and own.id2label != named["id2label"]:

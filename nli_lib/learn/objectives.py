@@ -43,14 +43,12 @@ class Objective(Protocol):
         Those under "tokens" decide the batches, whose rows are of nearly equal length, and are counted as useful ones.
         `tokens` are the corpus's in the spec's view, where they are at hand.
         """
-        ...
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
         """The model with all its heads in fp32, and the names of the parameters that no checkpoint brought.
 
         Parameters that the loss does not reach are left as they are.
         """
-        ...
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean loss () of a batch and what is recorded of its examples (B, C), both in fp32.
@@ -58,7 +56,6 @@ class Objective(Protocol):
         `batch` holds under each name of `arrays` its rows: of `Tokens` the model's inputs, padded (B, L). Called under
         autocast, in training as in evaluation; it must not mix examples, which share no batch from epoch to epoch.
         """
-        ...
 
 
 class Classify:

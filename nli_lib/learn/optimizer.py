@@ -11,7 +11,8 @@ import math
 
 import torch
 from torch import nn
-from torch.nn.utils import get_total_norm, parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from transformers.trainer_pt_utils import get_parameter_names
 
 from nli_lib.spec import RunSpec
 
@@ -42,11 +43,7 @@ def only_in_linear_layers(model: nn.Module) -> set[nn.Parameter]:
 
 def decayed(model: nn.Module) -> set[str]:
     """Names of the parameters with weight decay: all but biases and those of normalisation layers."""
-    names = {name for name, _ in model.named_parameters() if not name.endswith("bias")}
-    for prefix, module in model.named_modules():
-        if "norm" in type(module).__name__.lower():
-            names -= {f"{prefix}.{name}" for name, _ in module.named_parameters(recurse=False)}
-    return names
+    return set(get_parameter_names(model, [], [r"bias$", "norm"]))
 
 
 class _Group:
@@ -105,7 +102,8 @@ class FlatAdamW:
         """One update from the gradients in the model's parameters, which are used up."""
         for group in self.groups:
             group.gather()
-        self._clip()
+        if self.spec.clip is not None:
+            nn.utils.clip_grad_norm_([group.master for group in self.groups], self.spec.clip)
         rate = self.spec.learning_rate * rate_factor(self.spec, self.step_number, self.steps)
         for settings in self.adamw.param_groups:
             settings["lr"] = rate
@@ -114,18 +112,6 @@ class FlatAdamW:
         self.step_number += 1
         for group in self.groups:
             group.refresh()
-
-    def _clip(self) -> None:
-        """Scale the whole gradient to norm `spec.clip` where it is longer."""
-        if self.spec.clip is None:
-            return
-        gradients = [group.master.grad for group in self.groups]
-        norm = get_total_norm(gradients)
-        factor = self.spec.clip / (norm + 1e-6)  # as torch.nn.utils.clip_grad_norm_
-        if norm.device.type == "cpu" and factor >= 1:
-            return  # on a GPU the comparison would wait for the device; there the factor 1 is multiplied
-        for gradient in gradients:
-            gradient.mul_(factor.clamp(max=1.0))
 
     def release(self) -> None:
         """End the training: the model's parameters are the fp32 masters again."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from nli_lib.corpora.corpus import Corpus
@@ -15,58 +15,38 @@ from nli_lib.corpora.labels import LABELS, head_columns
 from nli_lib.learn.encode import encode, sorted_batches
 from nli_lib.learn.fast import speed_up
 from nli_lib.learn.fit import Run
-from nli_lib.learn.model import exact_output, find_model, load_tokenizer, pick_device, quiet, takes_bf16
-from nli_lib.spec import View
+from nli_lib.learn.model import exact_output, find_model, load_tokenizer, pick_device, takes_bf16
+from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError, atomic, reading
 
 Pooling = Literal["cls", "pooled"]
 Take = Callable[[ModelOutput, torch.Tensor | None], torch.Tensor]
 
 
-def predict(
-    model: Run | str,
-    corpus: Corpus,
-    *,
-    batch_size: int = 64,
-    view: View = "pair",
-    max_length: int = 128,
-    precision: str = "bf16",
-) -> np.ndarray:
+def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
     """Logits (N, C) float32 of a finished run or a ready NLI model for the N examples of `corpus`, dropout off.
 
-    A run predicts its own classes (`run.classes`) with its own view, length and precision, and keeps the answer in its
-    folder, so asking again costs nothing. A ready model is named by offline name, hub id or local folder; its outputs
-    are put into the order of `LABELS` by the *names* in its config, and a model with LABEL_0 names is refused.
+    A run predicts the classes it was trained on, with its own view, length and precision, and keeps the answer in its
+    folder, so asking again costs nothing. A ready model is named by offline name, hub id or local folder and reads the
+    pair; its outputs are put into the order of `LABELS` by the *names* in its config, and a model with LABEL_0 names is
+    refused.
 
     Raises `StoreError` for a run that is unfinished or damaged, `ValueError` for a corpus without examples.
     """
     if isinstance(model, Run):
-        return _of_run(model, corpus, "logits", AutoModelForSequenceClassification, _logits, batch_size)
-    network = _load(AutoModelForSequenceClassification, find_model(model))
-    columns = head_columns(network.config.label2id, LABELS)
-    return _pass(network, model, corpus, _logits, batch_size, view, max_length, precision)[:, columns]
+        return _outputs(model, corpus, "logits", batch_size)
+    columns = head_columns(AutoConfig.from_pretrained(find_model(model)).label2id, LABELS)
+    return _outputs(model, corpus, "logits", batch_size)[:, columns]
 
 
-def embed(
-    model: Run | str,
-    corpus: Corpus,
-    pooling: Pooling = "cls",
-    *,
-    batch_size: int = 64,
-    view: View = "pair",
-    max_length: int = 128,
-    precision: str = "bf16",
-) -> np.ndarray:
+def embed(model: Run | str, corpus: Corpus, pooling: Pooling = "cls", *, batch_size: int = 64) -> np.ndarray:
     """Vectors (N, D) float32 of the N examples in the last hidden layer of a run's or a ready model's encoder.
 
     pooling  "cls" takes the first token (WANLI's neighbour space), "pooled" the mean over all real tokens
     """
-    if pooling not in POOLINGS:
+    if pooling not in get_args(Pooling):
         raise ValueError(f'pooling={pooling!r} is neither "cls" nor "pooled"')
-    if isinstance(model, Run):
-        return _of_run(model, corpus, pooling, AutoModel, POOLINGS[pooling], batch_size)
-    network = _load(AutoModel, find_model(model))
-    return _pass(network, model, corpus, POOLINGS[pooling], batch_size, view, max_length, precision)
+    return _outputs(model, corpus, pooling, batch_size)
 
 
 def _logits(output: ModelOutput, _mask: torch.Tensor | None) -> torch.Tensor:
@@ -82,50 +62,44 @@ def _mean(output: ModelOutput, mask: torch.Tensor | None) -> torch.Tensor:
     return hidden.mean(1) if mask is None else (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
 
 
-POOLINGS: dict[str, Take] = {"cls": _first, "pooled": _mean}
+OUTPUTS: dict[str, tuple[type, Take]] = {
+    "logits": (AutoModelForSequenceClassification, _logits),
+    "cls": (AutoModel, _first),
+    "pooled": (AutoModel, _mean),
+}
 
 
-def _load(kind: type, path: str) -> PreTrainedModel:
-    with quiet():
-        return kind.from_pretrained(path, dtype=torch.float32)
-
-
-def _of_run(run: Run, corpus: Corpus, what: str, kind: type, take: Take, batch_size: int) -> np.ndarray:
-    """What `_pass` gives for the run's model and settings; kept in the run's folder."""
-    path, spec = run.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy", run.spec
+def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int) -> np.ndarray:
+    """One of `OUTPUTS` of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
+    kind, take = OUTPUTS[what]
+    if not isinstance(model, Run):
+        network = kind.from_pretrained(find_model(model), dtype=torch.float32)
+        return _pass(network, RunSpec(corpus="any", model=model), corpus, take, batch_size)
+    path = model.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy"
     if not path.exists():
-        if not run.store.done.all():
-            raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
-        run.store.verify("model")
-        with run.store.reading("model"):
-            network = _load(kind, str(run.model))
-        settings = batch_size, spec.view, spec.max_length, spec.precision
+        if not model.store.done.all():
+            raise StoreError(f"{model.folder}: the run is not finished; call fit again to end it")
+        model.store.verify("model")
+        with model.store.reading("model"):
+            network = kind.from_pretrained(model.model, dtype=torch.float32)
+        spec = model.spec.model_copy(update={"model": str(model.model)})
         with atomic(path) as draft, draft.open("wb") as file:
-            np.save(file, _pass(network, str(run.model), corpus, take, *settings))
+            np.save(file, _pass(network, spec, corpus, take, batch_size))
     with reading(path, "delete this file to compute it again"):
         return np.load(path)
 
 
 @torch.inference_mode()
-def _pass(
-    network: PreTrainedModel,
-    name: str,
-    corpus: Corpus,
-    take: Take,
-    batch_size: int,
-    view: View,
-    max_length: int,
-    precision: str,
-) -> np.ndarray:
-    """One pass over the corpus, longest examples first; `take(output, mask)` gives a batch's rows (B, D)."""
+def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, take: Take, batch_size: int) -> np.ndarray:
+    """One pass over the corpus as `spec` reads it, longest examples first; `take(output, mask)` gives rows (B, D)."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
     device = pick_device()
     network.to(device).eval()
     exact_output(network)
     speed_up(network)
-    bf16 = takes_bf16(precision, device)
-    tokens = encode(*corpus.texts(view), load_tokenizer(name), max_length).to(device)
+    bf16 = takes_bf16(spec.precision, device)
+    tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length).to(device)
     result = None
     for rows in sorted_batches(tokens.lengths, batch_size):
         inputs = tokens.batch(rows)

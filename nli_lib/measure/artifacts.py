@@ -35,11 +35,6 @@ class Features:
     matrix: sparse.csr_array
     names: NDArray[np.object_]
 
-    @property
-    def side(self) -> NDArray[np.object_]:
-        """The text that each feature is about, (V,): "premise", "hypothesis", or "" where it is about both."""
-        return side_of(self.names)
-
 
 class ZStatistics(NamedTuple):
     """`z` (V, C) signed, nan where a feature never occurs; `n` (V,) pairs it fires on; `counts` (V, C) by label."""
@@ -48,18 +43,9 @@ class ZStatistics(NamedTuple):
     n: NDArray[np.int64]
     counts: NDArray[np.int64]
 
-    @property
-    def p0(self) -> float:
-        """The share of a label that z compares with: one over the number of classes."""
-        return 1 / self.counts.shape[1]
-
 
 def features(
-    premises: Sequence[str],
-    hypotheses: Sequence[str],
-    *,
-    ngrams: Sequence[int] = (1, 2),
-    shape: bool = True,
+    premises: Sequence[str], hypotheses: Sequence[str], *, ngrams: Sequence[int] = (1, 2), shape: bool = True
 ) -> Features:
     """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
 
@@ -103,10 +89,13 @@ def side_of(names: ArrayLike) -> NDArray[np.object_]:
     return side
 
 
-def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None) -> ZStatistics:
+def z_statistics(
+    matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None, weights: NDArray | None = None
+) -> ZStatistics:
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
-    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C).
+    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With
+    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`report.inference.resample_counts`).
     Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
     1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
     A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.
@@ -116,9 +105,11 @@ def z_statistics(matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classe
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
     classes = class_count(gold, n_classes=n_classes)
+    firing = np.diff(present.indptr)
     cells = present.indices.astype(np.int64) * classes  # one cell a (feature, label)
-    cells += np.repeat(gold, np.diff(present.indptr))
-    return z_from_counts(np.bincount(cells, minlength=present.shape[1] * classes).reshape(-1, classes))
+    cells += np.repeat(gold, firing)
+    weights = None if weights is None else np.repeat(weights, firing)
+    return z_from_counts(np.bincount(cells, weights, minlength=present.shape[1] * classes).reshape(-1, classes))
 
 
 def z_from_counts(counts: ArrayLike) -> ZStatistics:
@@ -215,8 +206,6 @@ def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: 
 
 def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
     """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features."""
-    if not 0 < alpha < 1 or tests < 1:
-        raise ValueError(f"alpha={alpha} must lie between 0 and 1 and tests={tests} be at least 1")
     return float(stats.norm.isf(alpha / tests))
 
 
@@ -245,8 +234,10 @@ def _ngram_block(tokens: Words, side: str, n: int) -> Features:
     words = pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string())) if n == 2 else parts[0]
     suffix, none = pa.scalar(f"@{side}" if side else "", pa.large_string()), pa.scalar("", pa.large_string())
     names = pc.binary_join_element_wise(words, suffix, none).to_numpy(zero_copy_only=False)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(tokens.offsets) - 1))])
-    return Features(_ones(columns, starts, len(found)), names.astype(object))
+    texts = len(tokens.offsets) - 1
+    matrix = sparse.csr_array((np.ones(len(rows), np.uint8), (rows, columns)), shape=(texts, len(found)))
+    matrix.data[:] = 1  # a word that a text repeats has been summed up
+    return Features(matrix, names.astype(object))
 
 
 def _shape_block(premise: Words, hypothesis: Words) -> Features:
@@ -265,15 +256,6 @@ def _shape_block(premise: Words, hypothesis: Words) -> Features:
     columns["null"] = np.ones(len(length), bool)
     matrix = sparse.csr_array(np.column_stack(list(columns.values())).astype(np.uint8))
     return Features(matrix, np.array(list(columns), dtype=object))
-
-
-def _ones(columns: NDArray, starts: NDArray, width: int) -> sparse.csr_array:
-    """A sparse matrix of ones at the given columns of each row, repeats merged."""
-    values = np.ones(len(columns), np.uint8)
-    matrix = sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, width))
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
 
 
 def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:

@@ -112,56 +112,30 @@ def review_orders(scores: pd.DataFrame, *, seed: int = 0) -> dict[str, NDArray[n
     }
 
 
-def errors_by_gap(
-    gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many mismatches lie in each interval of the gap, and how many of them have a wrong label; two arrays (K,).
-
-    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
-    intervals [e0, e1), [e1, e2), ..., the last one open above. Gaps below e0 are not counted.
-    Source: the consensus cleaning paper, its first Figure 2.
-    """
-    gap, wrong, edges = np.asarray(gap, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(edges, dtype=float)
-    if gap.shape != wrong.shape or gap.ndim != 1:
-        raise ValueError(f"gap has shape {gap.shape}, wrong {wrong.shape}: give two arrays (N,)")
-    if edges.ndim != 1 or len(edges) == 0 or (np.diff(edges) <= 0).any():
-        raise ValueError(f"edges must rise, not {edges.tolist()}")
-    inside = np.searchsorted(edges, gap, side="right")  # 0 is below the first edge
-    count = len(edges) + 1
-    return np.bincount(inside, minlength=count)[1:], np.bincount(inside[wrong], minlength=count)[1:]
-
-
 def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, share: float = 0.5) -> float | None:
     """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
 
-    Arguments as `errors_by_gap`. An interval without an example decides nothing.
-    Source: the consensus cleaning paper section 3 (E4), which reads 2.0 off its Figure 2.
+    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
+    intervals [e0, e1), [e1, e2), ..., the last one open above. An interval without an example decides nothing.
+    Source: the consensus cleaning paper section 3 (E4), which reads 2.0 off its first Figure 2.
     """
-    chosen = None
-    for edge, n, errors in reversed(list(zip(edges, *errors_by_gap(gap, wrong, edges), strict=True))):
-        if n and errors <= share * n:
+    inside, chosen = np.searchsorted(edges, gap, side="right"), None  # 0 is below the first edge
+    for at in range(len(edges), 0, -1):
+        errors = np.asarray(wrong, dtype=bool)[inside == at]
+        if len(errors) and errors.sum() <= share * len(errors):
             break
-        chosen = float(edge) if n else chosen
+        chosen = float(edges[at - 1]) if len(errors) else chosen
     return chosen
-
-
-def mismatch_types(before: ArrayLike, after: ArrayLike) -> NDArray[np.int64]:
-    """Which of two models makes a mismatch, (N,): 1 the first alone, 2 the second alone, 3 both, 0 neither.
-
-    before, after (N,) bool. Source: the consensus cleaning paper section 3 (E6), whose Model 0 and Model 1 they are.
-    """
-    before, after = np.asarray(before), np.asarray(after)
-    if before.dtype != bool or after.dtype != bool or before.shape != after.shape or before.ndim != 1:
-        raise ValueError(f"shapes {before.shape} and {after.shape}: give two boolean arrays (N,)")
-    return before + 2 * after.astype(np.int64)
 
 
 def compare_mismatches(before: ArrayLike, after: ArrayLike, labels: ArrayLike, wrong: ArrayLike) -> pd.DataFrame:
     """The P1G0 mismatches that either of two models makes on the same examples, one row each.
 
     Shapes: before, after (N, C) logits; labels (N,); wrong (N,) bool, whether the label is an error.
-    Columns: type (`mismatch_types`), gap0 and gap1 (the gap under the first and the second model), wrong.
+    Columns: type (which model makes it: 1 the first alone, 2 the second alone, 3 both), gap0 and gap1 (the gap under
+    the first and the second model), wrong.
+    Source: the consensus cleaning paper section 3 (E6), whose Model 0 and Model 1 they are.
     """
-    kinds = mismatch_types(mismatch(before, labels) == PRUNED, mismatch(after, labels) == PRUNED)
+    kinds = (mismatch(before, labels) == PRUNED) + 2 * (mismatch(after, labels) == PRUNED)
     columns = {"type": kinds, "gap0": logit_gap(before, labels), "gap1": logit_gap(after, labels), "wrong": wrong}
     return pd.DataFrame(columns)[kinds > 0]

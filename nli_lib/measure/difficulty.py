@@ -23,11 +23,6 @@ def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike)
     on the hypothesis alone, labels (N,).
     Source: the difficulty paper section 3.2 (H3); its recorder evaluates after each epoch (`capture="eval"`).
     """
-    if np.shape(pair)[1:] != np.shape(hypothesis)[1:]:
-        raise ValueError(
-            f"the pair's logits are {np.shape(pair)}, the hypothesis' {np.shape(hypothesis)}: both views must be "
-            "recorded on the same examples and classes"
-        )
     return np.stack([measure(logits, labels) for logits in (pair, hypothesis) for measure in MEASURES], axis=1)
 
 
@@ -49,10 +44,6 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
     of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
     """
     values = np.asarray(features, dtype=np.float64)
-    if values.ndim != 2 or len(values) < len(LEVELS):
-        raise ValueError(f"features have shape {values.shape}: (examples >= {len(LEVELS)}, features) is needed")
-    if not np.isfinite(values).all():
-        raise ValueError(f"features of example {np.flatnonzero(~np.isfinite(values).all(1))[0]} are not finite")
     mixture = GaussianMixture(len(LEVELS), n_init=starts, random_state=seed)
     group = mixture.fit_predict(StandardScaler().fit_transform(values))
     found, member = np.unique(group, return_inverse=True)

@@ -1,7 +1,9 @@
 """What half of the input gives away: a linear model on the n-grams of the hypothesis (or the premise) alone.
 
-No network is needed: hashed uni- and bigrams and multinomial logistic regression, deterministic for a seed.
-Chance is one over the number of classes when the labels are balanced, which `balance` sees to.
+No network is needed: hashed uni- and bigrams and multinomial logistic regression, deterministic for a seed. The label
+leaks where such a model is right more often than chance, which is one over the number of classes where the labels are
+balanced (`balanced_sample`).
+Source: Gururangan et al. 2018; WANLI, section 4.1. *Departures*: WANLI uses fastText and states no settings.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import string
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,75 +28,33 @@ PASSES = 20  # over the texts, then stop: more of them fit the training texts, n
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True)
-class PartialInput:
-    """What came of it: `scored` (M,) are the positions of the texts that were scored, `correct` (M,) and
-    `probabilities` (M, C) belong to them, `accuracy` is their share of correct ones.
-    """
-
-    accuracy: float
-    correct: NDArray[np.bool_]
-    probabilities: NDArray[np.float64]
-    scored: NDArray[np.int64]
+def _plain(text: str) -> str:
+    """Words are as in `measure.tokens`: lower case, no ASCII punctuation, split on white space."""
+    return text.lower().translate(_NO_PUNCTUATION)
 
 
-def partial_input_accuracy(
-    texts: Sequence[str],
-    labels: ArrayLike,
-    *,
-    test_texts: Sequence[str] | None = None,
-    test_labels: ArrayLike | None = None,
-    n_classes: int | None = None,
-    balance: bool = True,
-    per_label: int | None = None,
-    folds: int = 5,
-    groups: ArrayLike | None = None,
-    seed: int = 0,
-) -> PartialInput:
-    """Accuracy of a model that sees one side of the pair only, 0 to 1; high = the label leaks.
-
-    Shapes: N texts, labels (N,) -> accuracy and the arrays of `PartialInput`. Without test texts each text is scored by
-    a model that was fitted without its fold; with them the model is fitted on all texts and scored on the test texts.
-    `n_classes` is by default the number of labels that occur.
-    `balance` first draws as many texts of each label as the rarest has, or `per_label` (WANLI cuts both corpora to
-    one size so); `groups` (N,) keeps texts of one group, such as hypotheses of one premise, in one fold.
-    Source: Gururangan et al. 2018; WANLI, section 4.1.
-    *Departures*: WANLI uses fastText and states no settings; this is logistic regression on hashed n-grams.
-    """
-    if (test_texts is None) != (test_labels is None):
-        raise ValueError("give both test_texts and test_labels, or neither")
-    gold = _labels(texts, labels, n_classes)
-    truth = gold if test_texts is None else _labels(test_texts, test_labels, n_classes)
-    n_classes = class_count(gold, truth, n_classes=n_classes)
-    rows = balanced_sample(gold, per_label=per_label, seed=seed) if balance else np.arange(len(gold))
-    kept = np.asarray(texts, object)[rows]
-    if test_texts is None:
-        inside = None if groups is None else np.asarray(groups)[rows]
-        probabilities = cross_fitted(kept, gold[rows], n_classes=n_classes, folds=folds, groups=inside, seed=seed)
-        truth, scored = gold[rows], rows
-    else:
-        probabilities = _fit_predict(hashed(kept), gold[rows], hashed(test_texts), n_classes, seed)
-        scored = np.arange(len(truth))
-    correct = probabilities.argmax(axis=1) == truth
-    return PartialInput(float(correct.mean()), correct, probabilities, scored)
+# Uni- and bigrams of each text hashed into `BUCKETS` columns, rows of unit length.
+NGRAMS = HashingVectorizer(
+    preprocessor=_plain,
+    tokenizer=str.split,
+    token_pattern=None,
+    ngram_range=(1, 2),
+    n_features=BUCKETS,
+    alternate_sign=False,
+)
 
 
 def partial_input_predictions(
-    texts: Sequence[str],
-    labels: ArrayLike,
-    tests: Mapping[str, Sequence[str]],
-    *,
-    n_classes: int | None = None,
-    seed: int = 0,
+    texts: Sequence[str], labels: ArrayLike, tests: Mapping[str, Sequence[str]], *, n_classes: int | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Probability of each label for the texts of each test set, (M, C), from one model fitted on all of `texts`.
 
-    Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` as in `partial_input_accuracy`.
+    Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` is by default the number of labels that occur.
     """
-    gold = _labels(texts, labels, n_classes)
+    gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
-    each = [hashed(test) for test in tests.values()]
-    probabilities = _fit_predict(hashed(texts), gold, sparse.vstack(each), n_classes, seed)
+    each = [NGRAMS.transform(test) for test in tests.values()]
+    probabilities = _fit_predict(NGRAMS.transform(texts), gold, sparse.vstack(each), n_classes, seed=0)
     ends = np.cumsum([part.shape[0] for part in each])[:-1]
     return dict(zip(tests, np.split(probabilities, ends), strict=True))
 
@@ -114,14 +73,14 @@ def cross_fitted(
     Folds are drawn with the seed. They keep the label shares, or, with `groups`, split no group and draw the groups at
     random, so that label shares are kept on average.
     """
-    gold = _labels(texts, labels, n_classes)
+    gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
     counts = np.bincount(gold, minlength=n_classes)
     rare = int(np.argmin(np.where(counts > 0, counts, counts.max(initial=0) + 1)))
     if not 2 <= folds <= counts[rare]:
         raise ValueError(f"folds={folds}, but label {rare} has {counts[rare]} texts: choose between 2 and that number")
     splitter = StratifiedKFold if groups is None else GroupKFold
-    matrix, probabilities = hashed(texts), np.zeros((len(gold), n_classes))
+    matrix, probabilities = NGRAMS.transform(texts), np.zeros((len(gold), n_classes))
     for train, held_out in splitter(folds, shuffle=True, random_state=seed).split(matrix, gold, groups):
         probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
     return probabilities
@@ -131,31 +90,8 @@ def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: in
     """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order."""
     gold = np.asarray(labels)
     pools = [np.flatnonzero(gold == label) for label in np.unique(gold)]
-    size = min((len(pool) for pool in pools), default=0)
-    if per_label is not None and per_label > size:
-        raise ValueError(f"per_label={per_label}, but the rarest label has only {size} examples")
-    rng = np.random.default_rng(seed)
-    return np.sort(np.concatenate([rng.choice(pool, per_label or size, replace=False) for pool in pools]))
-
-
-def hashed(texts: Sequence[str], *, buckets: int = BUCKETS) -> sparse.csr_matrix:
-    """Uni- and bigrams of each text hashed into `buckets` columns, rows of unit length, sparse (N, buckets).
-
-    Words are as in `measure.tokens`: lower case, no ASCII punctuation, split on white space.
-    """
-    vectorizer = HashingVectorizer(
-        preprocessor=_plain,
-        tokenizer=str.split,
-        token_pattern=None,
-        ngram_range=(1, 2),
-        n_features=buckets,
-        alternate_sign=False,
-    )
-    return vectorizer.transform(texts)
-
-
-def _plain(text: str) -> str:
-    return text.lower().translate(_NO_PUNCTUATION)
+    size, rng = per_label or min(map(len, pools)), np.random.default_rng(seed)
+    return np.sort(np.concatenate([rng.choice(pool, size, replace=False) for pool in pools]))
 
 
 def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: int) -> NDArray[np.float64]:
@@ -170,9 +106,3 @@ def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: 
         model.fit(matrix, labels)
     probabilities[:, model.classes_] = model.predict_proba(test)
     return probabilities
-
-
-def _labels(texts: Sequence[str], labels: ArrayLike, n_classes: int | None) -> NDArray[np.int64]:
-    if len(texts) == 0:
-        raise ValueError("there are no texts: give at least one, and each its label")
-    return check_labels(labels, len(texts), n_classes)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -77,11 +78,7 @@ def tokenize(texts: Sequence[str]) -> Words:
 def _strings(texts: Sequence[str]) -> pa.Array:
     """An Arrow column of the texts, or an error that names the first value that is not a string."""
     values = np.asarray(texts, dtype=object)
-    try:
-        column = pa.array(values, type=pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
-        column = None
-    if column is None or column.null_count:
+    if pd.api.types.infer_dtype(values, skipna=False) not in ("string", "empty"):
         row, bad = next((i, text) for i, text in enumerate(values) if not isinstance(text, str))
         raise ValueError(f"text at position {row} is {bad!r}, not a string: drop or repair it first")
-    return column
+    return pa.array(values, type=pa.large_string())

@@ -31,10 +31,9 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say;
     here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
     """
-    base, labels = np.asarray(base, dtype=bool), np.asarray(labels)
-    if base.shape != labels.shape:
-        raise ValueError(f"base has shape {base.shape}, labels {labels.shape}")
-    matrix = sparse.csr_array(features)
+    if way not in WAYS:
+        raise ValueError(f"way is {way!r}: choose one of {', '.join(WAYS)}")
+    base, labels, matrix = np.asarray(base, dtype=bool), np.asarray(labels), sparse.csr_array(features)
     options["n_classes"] = class_count(labels, n_classes=options.get("n_classes"))
     origin, made = np.flatnonzero(base), np.flatnonzero(~base)
 
@@ -42,17 +41,10 @@ def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
         seed_set = None if given is None else (matrix[given], labels[given])
         return z_filter(matrix[rows], labels[rows], given=seed_set, **options)
 
-    if way == "z-aug":
-        parts = Selection.all(len(origin)), filtered(made, origin)
-    elif way == "par-z":
-        parts = filtered(origin), filtered(made)
-    elif way == "seq-z":
-        first = filtered(origin)
-        parts = first, filtered(made, origin[first.keep])
-    else:
-        raise ValueError(f'way is {way!r}: choose "z-aug", "par-z" or "seq-z"')
+    first = Selection.all(len(origin)) if way == "z-aug" else filtered(origin)
+    second = filtered(made, None if way == "par-z" else origin[first.keep])
     keep, reason = np.zeros(len(base), dtype=bool), np.full(len(base), KEPT, dtype=object)
-    for rows, part in zip((origin, made), parts, strict=True):
+    for rows, part in ((origin, first), (made, second)):
         keep[rows], reason[rows] = part.keep, part.reason
     return Selection(keep, reason)
 
@@ -63,11 +55,9 @@ def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.Dat
     Columns: way, of D0 and of G (shares kept of `corpus` and of `generated`), kept (pairs), highest z among the kept
     pairs, of features that 20 pairs or more have.
     """
-    premise, hypothesis, labels = (
-        np.concatenate([getattr(part, side) for part in (corpus, generated)])
-        for side in ("premise", "hypothesis", "labels")
-    )
-    table, base, rows = features(premise, hypothesis), np.arange(len(labels)) < len(corpus), []
+    pairs = pd.concat([corpus.table, generated.table])
+    labels, base = pairs["label"].to_numpy(), np.arange(len(pairs)) < len(corpus)
+    table, rows = features(pairs["premise"], pairs["hypothesis"]), []
     for way in WAYS:
         mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
         stats = z_statistics(table.matrix[mixed.positions], labels[mixed.keep], len(corpus.classes))

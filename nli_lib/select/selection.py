@@ -8,11 +8,9 @@ selection has a control one call away: ``random_twin``, of the same size and lab
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 KEPT = "kept"
 
@@ -66,18 +64,6 @@ class Selection:
         """Jaccard index of the kept examples, 0 to 1: those that both keep among those that either keeps."""
         return float((self.keep & other.keep).sum() / (self.keep | other.keep).sum())
 
-    def counts(self) -> pd.DataFrame:
-        """Rows reason, kept, n: the kept first, then by falling count, ties by reason."""
-        table = pd.DataFrame({"reason": self.reason.astype(str), "kept": self.keep})
-        table = table.value_counts(["reason", "kept"]).rename("n").reset_index()
-        return table.sort_values(["kept", "n", "reason"], ascending=[False, False, True], ignore_index=True)
-
-    def __and__(self, other: Selection) -> Selection:
-        """Keep what both keep. A dropped example carries the reason of the first step that dropped it."""
-        if len(self) != len(other):
-            raise ValueError(f"selections of {len(self)} and {len(other)} examples do not belong to one corpus")
-        return Selection(self.keep & other.keep, np.where(self.keep, other.reason, self.reason))
-
     def random_twin(self, labels: np.ndarray, seed: int = 0) -> Selection:
         """The control: a uniform random selection that keeps as many examples of every label as this one.
 
@@ -95,70 +81,25 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(
-    scores: np.ndarray,
-    *,
-    fraction: float | None = None,
-    count: int | None = None,
-    per_label: np.ndarray | None = None,
-) -> Selection:
-    """Keep the examples with the highest scores; equal scores go to the earlier position.
+def top(scores: np.ndarray, *, fraction: float) -> Selection:
+    """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
 
-    scores (N,), no NaN. Give either ``fraction`` (0-1, of N) or ``count``. With ``per_label`` (N,) the fraction is
-    taken of each label's examples, and the count is shared out equally, so it must divide by the number of labels.
-
-    *Departures*: int(fraction * n) examples, as cartography's log says; its code takes one more.
+    *Departures*: int(fraction * N) examples, as cartography's log says; its code takes one more.
     """
-    return _extreme(-_checked(scores), "top", fraction, count, per_label)
+    return _extreme(-np.asarray(scores, dtype=float), "top", fraction)
 
 
-def bottom(
-    scores: np.ndarray,
-    *,
-    fraction: float | None = None,
-    count: int | None = None,
-    per_label: np.ndarray | None = None,
-) -> Selection:
-    """Keep the examples with the lowest scores; equal scores go to the earlier position. See `top`."""
-    return _extreme(_checked(scores), "bottom", fraction, count, per_label)
+def bottom(scores: np.ndarray, *, fraction: float) -> Selection:
+    """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
+    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction)
 
 
-def _checked(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    scores = np.asarray(scores, dtype=float)
-    if scores.ndim != 1:
-        raise ValueError(f"scores must have shape (N,), not {scores.shape}")
-    if np.isnan(scores).any():
-        position = int(np.flatnonzero(np.isnan(scores))[0])
-        raise ValueError(
-            f"{np.isnan(scores).sum()} scores are NaN, the first at position {position}: they have no rank"
-        )
-    return scores
-
-
-def _extreme(
-    ascending: np.ndarray, which: str, fraction: float | None, count: int | None, per_label: np.ndarray | None
-) -> Selection:
-    """Keep the first of ``ascending`` (N,), whole or in each label."""
-    if (fraction is None) == (count is None):
-        raise ValueError("give either fraction or count, and only one of them")
-    if fraction is not None and not 0 <= fraction <= 1:
+def _extreme(ascending: np.ndarray, which: str, fraction: float) -> Selection:
+    if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
-    groups = [np.arange(len(ascending))]
-    if per_label is not None:
-        per_label = np.asarray(per_label)
-        if per_label.shape != ascending.shape:
-            raise ValueError(f"per_label has shape {per_label.shape}, the scores {ascending.shape}")
-        groups = [np.flatnonzero(per_label == label) for label in np.unique(per_label)]
+    if np.isnan(ascending).any():
+        position = int(np.flatnonzero(np.isnan(ascending))[0])
+        raise ValueError(f"scores are NaN, the first at position {position}: they have no rank")
     keep = np.zeros(len(ascending), dtype=bool)
-    for members in groups:
-        wanted = int(fraction * len(members)) if fraction is not None else _share(count, len(groups))
-        if not 0 <= wanted <= len(members):
-            raise ValueError(f"count asks for {wanted} examples where there are {len(members)}")
-        keep[members[np.argsort(ascending[members], kind="stable")[:wanted]]] = True
+    keep[np.argsort(ascending, kind="stable")[: int(fraction * len(ascending))]] = True
     return Selection.where(keep, dropped=f"not in the {which}", kept=which)
-
-
-def _share(count: int, n_groups: int) -> int:
-    if count % n_groups:
-        raise ValueError(f"count {count} cannot be shared equally among {n_groups} labels")
-    return count // n_groups

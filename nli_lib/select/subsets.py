@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nli_lib.measure.difficulty import LEVELS
 from nli_lib.select.selection import Selection
 
 QUANTILES = (0.33, 0.66)
-EASY, AMBIGUOUS, HARD = range(3)
-PARTS = {
-    "easy": (EASY,),
-    "easy+ambiguous": (EASY, AMBIGUOUS),
-    "ambiguous": (AMBIGUOUS,),
-    "ambiguous+hard": (AMBIGUOUS, HARD),
-    "easy+hard": (EASY, HARD),
-    "hard": (HARD,),
-}
+PARTS = ("easy", "easy+ambiguous", "ambiguous", "ambiguous+hard", "easy+hard", "hard")  # levels joined
 
 
 def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike) -> dict[str, Selection]:
@@ -30,13 +23,11 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     top 66 % percentile"; the code keeps a third, and so do its tables.
     """
     level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
-    if not level.shape == variability.shape == margin.shape or level.ndim != 1:
-        raise ValueError(f"shapes {level.shape}, {variability.shape}, {margin.shape}: give three arrays (N,)")
     low, high = np.quantile(margin, QUANTILES)
     keeps = {
         "data maps": variability > np.quantile(variability, QUANTILES[1]),
         "aum": (margin > low) & (margin < high),
-        **{name: np.isin(level, wanted) for name, wanted in PARTS.items()},
+        **{name: np.isin(level, [LEVELS.index(each) for each in name.split("+")]) for name in PARTS},
     }
     subsets = {name: Selection.where(keep, dropped=f"not in {name}") for name, keep in keeps.items()}
     return {**subsets, "all": Selection.all(len(level))}

@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from tqdm.auto import tqdm
 
 from nli_lib.measure.artifacts import ZStatistics, binary, z_from_counts, z_statistics
 from nli_lib.measure.check import check_labels, class_count
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select.selection import KEPT, Selection
 
-BATCH = 1000  # pairs at most between two looks at Z
+# Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
+# feature, which every pair has, is then among the top features of each label, and no other pair comes in.
+BATCHES = (3, 1000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +37,11 @@ class Filtered(Selection):
         Columns: feature (from ``names`` (V,)), pairs (how many it helped to reject), alone (those that no other feature
         rejected), first (position of the first such pair, an example).
         """
-        pairs = np.bincount(self.hits.indices, minlength=self.hits.shape[1])
-        single = self.hits.indptr[:-1][np.diff(self.hits.indptr) == 1]
-        alone = np.bincount(self.hits.indices[single], minlength=len(pairs))
-        best = np.argsort(-pairs, kind="stable")[:most]
-        best = best[pairs[best] > 0]
-        first = [self.hits[:, [at]].nonzero()[0][0] for at in best]
-        names = np.asarray(names, dtype=object)[best]
-        return pd.DataFrame(
-            {"feature": names, "pairs": pairs[best], "alone": alone[best], "first": np.array(first, int)}
-        )
+        row, column = self.hits.nonzero()
+        each = pd.DataFrame({"feature": column, "first": row, "alone": ~pd.Series(row).duplicated(keep=False)})
+        found = each.groupby("feature").agg(pairs=("first", "size"), alone=("alone", "sum"), first=("first", "min"))
+        best = found.sort_values("pairs", ascending=False, kind="stable").head(most).reset_index()
+        return best.assign(feature=np.asarray(names, dtype=object)[best["feature"]])
 
 
 def z_filter(
@@ -60,7 +56,6 @@ def z_filter(
     seed: int = 0,
     min_count: int = 1,
     n_classes: int | None = None,
-    progress: bool = False,
 ) -> Filtered:
     """One pass over the pairs that accepts a pair unless it holds one of the k features most tied to its own label.
 
@@ -77,9 +72,9 @@ def z_filter(
 
     Source: the z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
     *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has a
-    hundredth of the pairs and at most 1,000, ties are exact (`measure.artifacts.z_order`) and go to the more frequent
-    feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the paper has none
-    (1). See chapter 21 for what these choices are worth.
+    hundredth of the pairs, at least 3 and at most 1,000, ties are exact (`measure.artifacts.z_order`) and go to the
+    more frequent feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the
+    paper has none (1). See chapter 21 for what these choices are worth.
     """
     matrix = binary(features)
     rows, columns = matrix.shape
@@ -94,8 +89,7 @@ def z_filter(
     keep, hits = np.zeros(rows, bool), []
     ranking = Ranking(_seed_counts(given, columns, n_classes), names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
-    starts = range(0, rows, batch_size)
-    for start in tqdm(starts, desc="z-filter", unit="batch", mininterval=1, disable=not progress):
+    for start in range(0, rows, batch_size):
         batch = order[start : start + batch_size]
         part, gold = matrix[batch], labels[batch]
         owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) which pair of the batch an entry is of
@@ -112,9 +106,9 @@ def z_filter(
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
 
 
-def default_batch_size(pairs: int, largest: int = BATCH) -> int:
-    """A hundredth of the pairs, at least one and at most `largest`: a small corpus is filtered in many batches too."""
-    return min(largest, max(1, pairs // 100))
+def default_batch_size(pairs: int) -> int:
+    """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
+    return int(np.clip(pairs // 100, *BATCHES))
 
 
 def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:

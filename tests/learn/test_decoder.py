@@ -8,7 +8,7 @@ import transformers
 
 from nli_lib.learn import encoders
 from nli_lib.learn.decoder import END, lower_layers
-from nli_lib.learn.model import load_tokenizer, quiet
+from nli_lib.learn.model import load_tokenizer
 from nli_lib.study.doctor import installed
 
 NAME, LAYERS = "smollm2-6", 6
@@ -32,7 +32,7 @@ def made(weights, tmp_path_factory):
         read.append(from_pretrained(**given))
         return read[-1]
 
-    with pytest.MonkeyPatch.context() as patch, quiet():
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transformers.AutoModel, "from_pretrained", remembered)
         folder = lower_layers(weights, LAYERS, tmp_path_factory.mktemp("models") / NAME)
     (whole,) = read

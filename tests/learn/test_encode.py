@@ -15,7 +15,7 @@ def test_views_are_what_the_tokenizer_gives(encoder, corpus, view):
     tokens = encode(texts, others, tokenizer, max_length=12)
     expected = tokenizer(texts, others, truncation="longest_first", max_length=12)["input_ids"]
     assert len(tokens) == len(corpus)
-    assert tokens.ids.tolist() == [piece for row in expected for piece in row]
+    assert tokens.columns["input_ids"].tolist() == [piece for row in expected for piece in row]
     assert tokens.lengths.tolist() == list(map(len, expected))
     assert tokens.lengths.max() <= 12
 
@@ -56,7 +56,7 @@ def test_an_empty_corpus_encodes_to_nothing(encoder):
     tokens = encode([], [], load_tokenizer(encoder), 32)
     assert len(tokens) == 0
     assert tokens.vocabulary.tolist() == [0]
-    assert tokens.ids.dtype == torch.int64
+    assert tokens.columns["input_ids"].dtype == torch.int64
 
 
 def test_a_part_is_encoded_as_the_part_alone(encoder, corpus):
@@ -64,6 +64,6 @@ def test_a_part_is_encoded_as_the_part_alone(encoder, corpus):
     tokens = encode(*corpus.texts(), tokenizer, 32)
     for keep in (corpus.labels == 1, np.array([7, 3]), np.zeros(50, bool)):
         part, alone = tokens[keep], encode(*corpus[keep].texts(), tokenizer, 32)
-        assert part.ids.tolist() == alone.ids.tolist()
+        for name in ("input_ids", "token_type_ids"):
+            assert part.columns[name].tolist() == alone.columns[name].tolist()
         assert part.offsets.tolist() == alone.offsets.tolist()
-        assert part.segments.tolist() == alone.segments.tolist()

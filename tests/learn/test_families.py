@@ -53,7 +53,7 @@ def folder_of(tmp_path_factory):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_epoch_equals_the_slow_twins(family, folder_of, make_spec, corpus):
     spec = make_spec(model=folder_of(family), weight_decay=0.1, warmup=0.1)
-    loop = Loop(spec, corpus, torch.device("cpu"))
+    loop = Loop(spec, corpus)
     batches = loop.start_epoch(0)
     losses = [float(loop.step(rows)[0]) for rows in batches]
     twin, expected = slow_twin(spec, corpus, batches)

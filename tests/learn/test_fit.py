@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tiny_words import make_corpus
@@ -29,10 +30,10 @@ def test_a_run_holds_what_it_declares(make_spec, corpus):
     assert run.logits.dtype == np.float32
     assert np.isfinite(run.logits).all()
     assert run.labels.tolist() == corpus.labels.tolist()
-    assert run.uid.tolist() == corpus.uid.tolist()
+    assert pd.read_csv(run.folder / "rows.csv")["uid"].tolist() == corpus.uid.tolist()
     assert run.log["epoch"].tolist() == [0, 1]
     assert set(run.log.columns) == {"epoch", "loss", "accuracy", "seconds", "tokens_per_second"}
-    assert run.classes == corpus.classes
+    assert run.store.about["classes"] == list(corpus.classes)
     assert (run.model / "model.safetensors").exists()
     assert not run.store.checkpoint.exists()
     about = run.store.about
@@ -74,7 +75,7 @@ def test_keep_trains_on_its_rows_only(make_spec, corpus):
     keep[[4, 9, 30]] = True
     run = fit(make_spec(epochs=1, subset="three"), corpus, keep)
     assert run.logits.shape == (1, 3, 3)
-    assert run.uid.tolist() == ["x4", "x9", "x30"]
+    assert pd.read_csv(run.folder / "rows.csv")["uid"].tolist() == ["x4", "x9", "x30"]
     with pytest.raises(ValueError, match="keeps none"):
         fit(make_spec(subset="none"), corpus, np.zeros(50, bool))
 

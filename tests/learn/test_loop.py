@@ -57,7 +57,7 @@ def slow_twin(spec, corpus, batches, precision="fp32"):
 def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precision, tolerance):
     without_dropout(monkeypatch)
     spec = make_spec(precision=precision, weight_decay=0.1, warmup=0.1)
-    loop = Loop(spec, corpus, torch.device("cpu"))
+    loop = Loop(spec, corpus)
     batches = loop.start_epoch(0)
     losses = [float(loop.step(rows)[0]) for rows in batches]
     twin, expected = slow_twin(spec, corpus, batches, precision)
@@ -75,7 +75,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
     for cut in (True, False):
         if not cut:
             monkeypatch.setattr(vocabulary, "compact", lambda model, ids: (None, "whole"))
-        loop = Loop(spec, corpus, torch.device("cpu"))
+        loop = Loop(spec, corpus)
         for rows in loop.start_epoch(0):
             loop.step(rows)
         trained.append(loop.finish().get_input_embeddings().weight.detach().clone())
@@ -89,7 +89,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
 
 
 def test_padding_and_no_mask_give_the_same_logits(make_spec, corpus):
-    loop = Loop(make_spec(), corpus, torch.device("cpu"))
+    loop = Loop(make_spec(), corpus)
     together = loop.evaluate(batch_size=50)[1]
     alone = loop.evaluate(batch_size=1)[1]
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
@@ -97,7 +97,7 @@ def test_padding_and_no_mask_give_the_same_logits(make_spec, corpus):
 
 def test_one_seed_repeats_and_another_differs(make_spec, corpus):
     def losses(seed):
-        loop = Loop(make_spec(seed=seed), corpus, torch.device("cpu"))
+        loop = Loop(make_spec(seed=seed), corpus)
         return [float(loop.step(rows)[0]) for rows in loop.start_epoch(0)]
 
     assert losses(1) == losses(1)
@@ -105,7 +105,7 @@ def test_one_seed_repeats_and_another_differs(make_spec, corpus):
 
 
 def test_logits_of_the_output_layer_are_fp32(make_spec, corpus):
-    loop = Loop(make_spec(precision="bf16"), corpus, torch.device("cpu"))
+    loop = Loop(make_spec(precision="bf16"), corpus)
     _, logits = loop.evaluate()
     assert not torch.equal(logits, logits.bfloat16().float())
 
@@ -126,7 +126,7 @@ def test_a_head_for_other_classes_is_refused(make_spec, encoder, tmp_path, corpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_loop_learns_on_a_gpu(make_spec):
     corpus = make_corpus(400)
-    loop = Loop(make_spec(precision="bf16", epochs=8, batch_size=16), corpus, torch.device("cuda"))
+    loop = Loop(make_spec(precision="bf16", epochs=8, batch_size=16), corpus)
     for epoch in range(8):
         losses = [loop.step(rows)[0] for rows in loop.start_epoch(epoch)]
     assert torch.stack(losses).mean() < 0.9
@@ -135,7 +135,7 @@ def test_the_loop_learns_on_a_gpu(make_spec):
 
 
 def test_the_last_layer_is_computed_for_the_first_token_where_only_that_is_read(make_spec, corpus):
-    loop = Loop(make_spec(), corpus, torch.device("cpu"))
+    loop = Loop(make_spec(), corpus)
     assert any("first token" in note for note in loop.notes)
     loop.model.eval()
     rows = np.arange(len(corpus))

@@ -29,13 +29,14 @@ def test_batches_do_not_change_a_prediction_and_it_is_kept(run, monkeypatch):
     assert np.array_equal(predict(run, other), first)
 
 
-def test_a_ready_model_is_mapped_by_name(encoder, tmp_path, corpus):
+def test_a_ready_model_is_mapped_by_name(encoder, tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(module, "takes_bf16", lambda *_: False)
     logits = {}
     for order in (("contradiction", "entailment", "neutral"), ("entailment", "neutral", "contradiction")):
         folder = tmp_path / order[0]
         load_classifier(encoder, order, 3)[0].save_pretrained(folder)
         load_tokenizer(encoder).save_pretrained(folder)
-        logits[order[0]] = predict(str(folder), corpus, precision="fp32")
+        logits[order[0]] = predict(str(folder), corpus)
     # The heads are equal; under the alphabetical names column 1 of the model is entailment, our column 0.
     alphabetical, ours = logits["contradiction"], logits["entailment"]
     np.testing.assert_allclose(alphabetical, ours[:, [1, 2, 0]], rtol=1e-5, atol=1e-6)
@@ -49,12 +50,13 @@ def test_a_model_with_numbered_labels_is_refused(encoder, tmp_path, corpus):
 
 
 @pytest.mark.parametrize("pooling", ["cls", "pooled"])
-def test_embeddings(run, encoder, corpus, pooling):
+def test_embeddings(run, encoder, corpus, pooling, monkeypatch):
+    monkeypatch.setattr(module, "takes_bf16", lambda *_: False)
     of_run = embed(run, corpus, pooling)
     assert of_run.shape == (50, 32)
-    of_encoder = embed(encoder, corpus, pooling, precision="fp32")
+    of_encoder = embed(encoder, corpus, pooling)
     assert not np.allclose(of_run, of_encoder)
-    alone = embed(encoder, corpus, pooling, precision="fp32", batch_size=1)
+    alone = embed(encoder, corpus, pooling, batch_size=1)
     np.testing.assert_allclose(of_encoder, alone, rtol=1e-4, atol=1e-5)
 
 

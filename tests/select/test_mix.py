@@ -46,8 +46,6 @@ def test_nothing_generated_and_nothing_else(corpora):
         assert len(z_mix("seq-z", matrix, labels, base)) == 900
     with pytest.raises(ValueError, match="'z-augment'"):
         z_mix("z-augment", *corpora)
-    with pytest.raises(ValueError, match="base has shape"):
-        z_mix("z-aug", matrix, labels, np.ones(3, bool))
 
 
 def test_the_three_ways_compared_on_two_corpora():

@@ -9,7 +9,7 @@ from nli_lib.select.selection import Selection, bottom, top
 
 
 def test_top_takes_the_highest_and_gives_ties_to_the_earlier():
-    kept = top(np.array([0.1, 0.9, 0.5, 0.9, 0.5]), count=3)
+    kept = top(np.array([0.1, 0.9, 0.5, 0.9, 0.5]), fraction=0.6)
     assert kept.keep.tolist() == [False, True, True, True, False]
     assert kept.reason.tolist() == ["not in the top", "top", "top", "top", "not in the top"]
     assert kept.positions.tolist() == [1, 2, 3]
@@ -18,7 +18,7 @@ def test_top_takes_the_highest_and_gives_ties_to_the_earlier():
 
 
 def test_bottom_takes_the_lowest_and_gives_ties_to_the_earlier():
-    assert bottom(np.array([2, 1, 1, 0]), count=2).keep.tolist() == [False, True, False, True]
+    assert bottom(np.array([2, 1, 1, 0]), fraction=0.5).keep.tolist() == [False, True, False, True]
 
 
 def test_fraction_takes_the_whole_number_below_and_not_one_more():
@@ -27,42 +27,17 @@ def test_fraction_takes_the_whole_number_below_and_not_one_more():
     assert top(np.arange(10), fraction=1).size == 10
 
 
-def test_per_label_shares_out():
-    scores, labels = np.arange(12), np.array([0] * 6 + [1] * 4 + [2] * 2)
-    assert np.bincount(labels[top(scores, fraction=0.5, per_label=labels).keep]).tolist() == [3, 2, 1]
-    assert np.bincount(labels[bottom(scores, count=6, per_label=labels).keep]).tolist() == [2, 2, 2]
-    with pytest.raises(ValueError, match="shared equally among 3 labels"):
-        top(scores, count=4, per_label=labels)
-    with pytest.raises(ValueError, match="asks for 3 examples where there are 2"):
-        top(scores, count=9, per_label=labels)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "either fraction or count"),
-        ({"fraction": 0.5, "count": 2}, "either fraction or count"),
-        ({"fraction": 1.2}, "between 0 and 1"),
-        ({"count": 9}, "asks for 9 examples where there are 3"),
-        ({"count": -1}, "asks for -1"),
-        ({"count": 1, "per_label": np.zeros(2)}, "per_label has shape"),
-    ],
-)
-def test_wrong_requests_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        top(np.arange(3), **arguments)
-
-
-def test_nan_scores_have_no_rank():
+def test_wrong_requests_are_named():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        top(np.arange(3), fraction=1.2)
     with pytest.raises(ValueError, match="the first at position 1"):
-        top(np.array([1.0, np.nan]), count=1)
+        top(np.array([1.0, np.nan]), fraction=0.5)
 
 
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.integers(0, 40))
-def test_top_agrees_with_sorting_in_a_loop(scores, count):
-    count = min(count, len(scores))
-    slow = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:count]
-    assert top(np.array(scores), count=count).positions.tolist() == sorted(slow)
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.floats(0, 1))
+def test_top_agrees_with_sorting_in_a_loop(scores, fraction):
+    slow = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[: int(fraction * len(scores))]
+    assert top(np.array(scores), fraction=fraction).positions.tolist() == sorted(slow)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=60), st.integers(0, 3))
@@ -80,23 +55,6 @@ def test_a_random_twin_is_random_and_uniform():
     drawn = np.mean([selection.random_twin(labels, seed).keep for seed in range(400)], axis=0)
     assert np.abs(drawn - 0.2).max() < 0.1
     assert set(selection.random_twin(labels).reason) == {"drawn", "not drawn"}
-
-
-def test_and_keeps_what_both_keep_with_the_first_reason():
-    first = Selection.where(np.array([True, True, False, False]), dropped="short")
-    second = Selection.where(np.array([True, False, True, False]), dropped="copied")
-    both = first & second
-    assert both.keep.tolist() == [True, False, False, False]
-    assert both.reason.tolist() == ["kept", "copied", "short", "short"]
-    assert (Selection.all(4) & first).reason.tolist() == first.reason.tolist()
-    with pytest.raises(ValueError, match="4 and 3 examples"):
-        first & Selection.all(3)
-
-
-def test_counts_by_reason():
-    reason = np.array(["kept", "short", "copied", "short", "kept"])
-    counts = Selection(reason == "kept", reason).counts()
-    assert counts.values.tolist() == [["kept", True, 2], ["short", False, 2], ["copied", False, 1]]
 
 
 def test_shapes_and_types_are_checked():

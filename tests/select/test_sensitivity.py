@@ -6,7 +6,7 @@ import pytest
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import features
-from nli_lib.measure.indicators import indicators, join
+from nli_lib.measure.indicators import join, prediction
 from nli_lib.select.sensitivity import by_size, vary
 from nli_lib.select.zfilter import z_filter
 
@@ -27,7 +27,7 @@ def corpus():
 
 def test_each_row_changes_one_setting(corpus):
     shape, labels = features(corpus.premise, corpus.hypothesis), corpus.labels
-    oracle = join(shape, indicators({"label": labels == 1}))
+    oracle = join(shape, prediction(labels, n_classes=2))
     settings = {"k": 3, "batch_size": 10, "n_classes": 2}
     grid = {"batch_size": (10, 240), "seed": range(2), "features": ("plain", "oracle"), "min_count": (1, 5)}
     table = vary({"plain": shape, "oracle": oracle}, labels, grid, **settings)

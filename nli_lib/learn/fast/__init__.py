@@ -37,7 +37,7 @@ def speed_up(
         model.fast.whole, note = vocabulary.compact(model, ids)
         notes.append(note)
         if on_cpu:
-            notes += dropout.install(model, bits)
+            dropout.install(model, bits)
     if on_cpu:
         notes += attention.install(model, bits)
     if on_cpu and probe is not None:

@@ -1,7 +1,8 @@
 """Attention for short sequences on a CPU, registered so that any model on transformers' attention interface takes it.
 
 PyTorch's own CPU attention has no fast path with dropout and works in fp32 there; on sentences its blocked kernel is
-slow without dropout too. Here six batched products and a softmax do the work of both passes.
+slow without dropout too. Here six batched products and a softmax do the work of both passes. A layer of `layers` calls
+`attend` and `attend_backward`; elsewhere autograd follows `attend` itself.
 """
 
 from __future__ import annotations
@@ -44,25 +45,6 @@ def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: 
     return [for_scores @ key, for_scores.transpose(1, 2) @ query, kept.transpose(1, 2) @ gradient]
 
 
-class _Attention(torch.autograd.Function):
-    """`attend` on (B, H, L, D)."""
-
-    @staticmethod
-    def forward(ctx, query, key, value, attention_mask, scaling: float, mask: Mask | None) -> torch.Tensor:
-        shape = query.shape
-        flat = (each.reshape(-1, *shape[2:]) for each in (query, key, value))
-        context, saved = attend(*flat, attention_mask, scaling, mask)
-        ctx.save_for_backward(*saved)
-        ctx.scaling, ctx.mask = scaling, mask
-        return context.view(shape)
-
-    @staticmethod
-    def backward(ctx, gradient: torch.Tensor):
-        flat = gradient.reshape(-1, *gradient.shape[2:])
-        gradients = attend_backward(flat, ctx.saved_tensors, ctx.scaling, ctx.mask)
-        return *(each.view(gradient.shape) for each in gradients), None, None, None
-
-
 def attention(
     module: nn.Module,
     query: torch.Tensor,
@@ -88,10 +70,11 @@ def attention(
         lower = torch.get_autocast_dtype("cpu")
         query, key, value = query.to(lower), key.to(lower), value.to(lower)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    batch, heads, length, _ = query.shape
+    shape = batch, heads, length, _ = query.shape
     mask = Mask((batch * heads, length, length), query.dtype, dropout, module.random_bits) if dropout else None
-    context = _Attention.apply(query, key, value, attention_mask, scaling, mask)
-    return context.transpose(1, 2).contiguous(), None
+    flat = (each.reshape(-1, *shape[2:]) for each in (query, key, value))
+    context, _ = attend(*flat, attention_mask, scaling, mask)
+    return context.view(shape).transpose(1, 2).contiguous(), None
 
 
 AttentionInterface.register(NAME, attention)

@@ -71,36 +71,20 @@ class Mask:
         return self.cut(values).mul_(self.scale)
 
 
-class _Drop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, values: torch.Tensor, mask: Mask) -> torch.Tensor:
-        ctx.mask = mask
-        return mask(values)
-
-    @staticmethod
-    def backward(ctx, gradient: torch.Tensor):
-        return ctx.mask(gradient), None
-
-
 class FastDropout(nn.Dropout):
     """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
 
     source: RandomBits
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        if not self.training or self.p == 0 or values.numel() == 0:
-            return values
-        if values.device.type != "cpu" or values.dtype not in WIDTH or self.p > LARGEST_RATE:
+        fits = values.device.type == "cpu" and values.dtype in WIDTH and 0 < self.p <= LARGEST_RATE
+        if not self.training or not fits:
             return super().forward(values)
-        return _Drop.apply(values, Mask(values.shape, values.dtype, self.p, self.source))
+        return Mask(values.shape, values.dtype, self.p, self.source)(values)
 
 
-def install(model: PreTrainedModel, source: RandomBits) -> list[str]:
-    """Turn every `nn.Dropout` of `model` into a `FastDropout`; returns in words what else drops and stays as it is."""
-    kept = set()
+def install(model: PreTrainedModel, source: RandomBits) -> None:
+    """Turn every `nn.Dropout` of `model` into a `FastDropout`; a dropout of another class stays as it is."""
     for module in model.modules():
         if type(module) is nn.Dropout:
             module.__class__, module.source = FastDropout, source
-        elif "dropout" in type(module).__name__.lower() and not isinstance(module, FastDropout):
-            kept.add(f"{type(module).__name__} stays as it is")
-    return sorted(kept)

@@ -32,6 +32,7 @@ from nli_lib.learn.fast.dropout import LARGEST_RATE, Mask, RandomBits
 
 PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
+BUILT_LIKE_BERT = ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "ElectraLayer")  # of `PARTS`, each with its bias
 ALL_THREE = [True, True, True]  # gradients of a layer norm: for its input, its weight and its bias
 
 
@@ -208,7 +209,8 @@ def install(model: PreTrainedModel, source: RandomBits, probe: Callable[[], torc
 
     `model` must be in evaluation mode on the CPU in fp32, its attention installed; `probe` as in `fast.speed_up`.
     """
-    stacks = [each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) and _fits(each[0])]
+    lists = [each for each in model.modules() if isinstance(each, nn.ModuleList)]
+    stacks = [each for each in lists if {type(layer).__name__ for layer in each} & {*BUILT_LIKE_BERT}]
     if len(stacks) != 1 or model.config._attn_implementation != NAME:
         return ["layers stay transformers' own: not built like BERT's"]
     (stack,) = stacks
@@ -229,18 +231,6 @@ def release(model: nn.Module) -> None:
         for at, layer in enumerate(stack):
             if isinstance(layer, FusedLayer):
                 stack[at] = layer.release()
-
-
-def _fits(layer: nn.Module) -> bool:
-    """Whether `layer` has the parts of BERT's, each of the plain kind, and nothing else with weights."""
-    named = dict(layer.named_modules())
-    kinds = [nn.LayerNorm if name.endswith("LayerNorm") else nn.Linear for name in PARTS]
-    plain = all(type(named.get(name)) is kind for name, kind in zip(PARTS, kinds, strict=True))
-    biased = plain and all(named[name].bias is not None for name in PARTS)
-    count = sum(len(list(named[name].parameters())) for name in PARTS) if biased else -1
-    heads = hasattr(named.get("attention.self"), "attention_head_size")
-    drops = all(isinstance(named.get(name), nn.Dropout) for name in ("attention.output.dropout", "output.dropout"))
-    return heads and drops and count == len(list(layer.parameters()))
 
 
 @torch.no_grad()
