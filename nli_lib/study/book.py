@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +27,13 @@ from nli_lib.errors import UserError
 from nli_lib.store import atomic, write_json
 from nli_lib.study import manifest as records
 from nli_lib.study import pages, standing, words
-from nli_lib.study.execute import Job, command
+from nli_lib.study.draw import draw
 from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.prose import as_text
-from nli_lib.study.schedule import Request, order, resolve
+from nli_lib.study.schedule import Request, order
 from nli_lib.study.status import stamps, status_page
 
-AT_ONCE = 2  # chapters drawn at a time
+KERNELS = 2  # that draw at a time
 
 
 class BookError(UserError, RuntimeError):
@@ -140,48 +140,51 @@ def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
     return f"# {_title(name)}\n\n{box}"
 
 
-def _key(name: str, request: Request, notes: list[str]) -> str:
+def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
     library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
     own = (paths.RESULTS / request.study).glob(f"{name}.*")
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     inputs = records.read(name, request.study).get("inputs")
-    return records.digest_bytes(json.dumps([_digests(files), inputs, notes]).encode())
+    return records.digest_bytes(json.dumps([_digests(files), inputs, stamps(name, request)]).encode())
 
 
-def _draw(name: str, request: Request) -> tuple[str, str, Path]:
-    """Execute what shows: (state, reason, the executed copy)."""
-    parameters = {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]}
-    job = Job(name, request.study, str(paths.RUNS / "book" / request.study), parameters, show=True)
-    done = subprocess.run(command(job), capture_output=True, text=True)
-    last = done.stdout.strip().splitlines()[-1:] or ["{}"]
-    end = json.loads(last[0])
-    return end.get("state", "killed"), end.get("reason", done.stderr.strip()[-2_000:]), job.output
-
-
-def chapter(name: str, site: Site, known: dict[str, str]) -> tuple[str, str, str]:
-    """Bring one chapter up to date: (name, key, problem); the problem is empty when it was drawn or not due."""
+def _page(name: str, executed: nbformat.NotebookNode, site: Site) -> None:
+    """Write the page of a chapter that was drawn, and the notebook that it offers."""
     request, source = site.request, paths.NOTEBOOKS / f"{name}.ipynb"
-    page, absent = (site.chapters / f"{name}{suffix}" for suffix in (".ipynb", ".md"))
-    state, reason = records.end_state(records.read(name, request.study))
-    problem = ""
-    if state == records.FINISHED:
-        notes = stamps(name, request)
-        key = _key(name, request, notes)
-        if known.get(name) == key and page.is_file():
-            return name, key, ""
-        state, reason, drawn = _draw(name, request)
-        if state == records.FINISHED:
-            boxes = [_box("warning", "Run it again", f"{note} Run `{request.command(name)}`.") for note in notes]
-            notebook, executed = (nbformat.read(path, as_version=4) for path in (source, drawn))
-            _write(page, nbformat.writes(pages.page(notebook, executed, boxes, _foot(name, request))))
-            _write(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
-            absent.unlink(missing_ok=True)
-            return name, key, ""
-        problem = f"{name} could not be drawn: {state}: {reason}"
-    _write(absent, _absent_page(name, request, state, reason))
-    page.unlink(missing_ok=True)
-    return name, "", problem
+    notes = [f"{note} Run `{request.command(name)}`." for note in stamps(name, request)]
+    boxes = [_box("warning", "Run it again", note) for note in notes]
+    page = pages.page(nbformat.read(source, as_version=4), executed, boxes, _foot(name, request))
+    _write(site.chapters / f"{name}.ipynb", nbformat.writes(page))
+    _write(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
+
+
+def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Bring every chapter up to date: the keys of those that have a page, and what kept others from being drawn.
+
+    `known`: the keys of the last time; a chapter whose key is the same is left as it is.
+    """
+    request, problems = site.request, []
+    states = {name: records.end_state(records.read(name, request.study)) for name in site.names}
+    keys = {name: _key(name, request) for name, (state, _) in states.items() if state == records.FINISHED}
+    due = [name for name in keys if known.get(name) != keys[name] or not (site.chapters / f"{name}.ipynb").is_file()]
+    with ThreadPoolExecutor(KERNELS) as pool:
+        groups = pool.map(draw, [due[start::KERNELS] for start in range(KERNELS)], [request] * KERNELS)
+        drawn = {name: end for group in groups for name, end in group.items()}
+    for name, (executed, problem) in drawn.items():
+        if not problem:
+            _page(name, executed, site)
+            continue
+        problems.append(f"{name} could not be drawn: {problem}")
+        states[name] = "failed", problem
+        del keys[name]
+    for name, (state, reason) in states.items():
+        if name in keys:
+            (site.chapters / f"{name}.md").unlink(missing_ok=True)
+        else:
+            _write(site.chapters / f"{name}.md", _absent_page(name, request, state, reason))
+            (site.chapters / f"{name}.ipynb").unlink(missing_ok=True)
+    return keys, problems
 
 
 # ---------------------------------------------------------------- the whole book
@@ -222,10 +225,8 @@ def build(request: Request, book: Site | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     memory = folder / "drawn.json"
     known = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        done = list(pool.map(lambda name: chapter(name, book, known), names))
-    write_json(memory, {name: key for name, key, _ in done if key})
-    problems = [problem for _, _, problem in done if problem]
+    keys, problems = chapters(book, known)
+    write_json(memory, keys)
     _write(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
     _write(folder / "status.md", status_page(names, request))
     said = words.words(folder, request.study)
@@ -235,7 +236,7 @@ def build(request: Request, book: Site | None = None) -> Path:
     if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
         print("book: nothing changed since it was built")
     else:
-        print(f"book: {sum(bool(key) for _, key, _ in done)} of {len(names)} chapters have results", flush=True)
+        print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
         _render(book)
         write_json(built, digest)
     if problems:

@@ -196,9 +196,12 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
     from nli_lib.study import book
 
     folder = paths.EXPORTS / request.study
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
     ended = [end for name in chapters for end in schedule.run([name], replace(request, others=others.get(name, {})))]
     lists = [path for path in sorted(folder.glob("*.*")) if path.is_file()]
-    print(*lists, sep="\n")
+    for path in lists:
+        old = path.stat().st_mtime_ns == before.get(path)
+        print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
     if (arrays := folder / "cleanlab.npz") in lists and chapters == SUSPECTS:
         print(_skill(arrays))
     print(book.build(request))

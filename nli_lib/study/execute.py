@@ -15,14 +15,17 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
 from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
@@ -42,7 +45,6 @@ class Job:
     parameters: dict = field(default_factory=dict)
     token: str = ""
     limit: float | None = None
-    show: bool = False  # drawn for the book, without the cells tagged `measure`: the record is left alone
 
     @property
     def source(self) -> Path:
@@ -110,7 +112,7 @@ def uncounted(path: Path) -> list[int]:
 def verdict_on_end(job: Job) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
     stored = records.read(job.notebook, job.study)
-    if not job.show and (stored.get("token") != job.token or stored.get("state") != records.CLOSING):
+    if stored.get("token") != job.token or stored.get("state") != records.CLOSING:
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
     if missing := uncounted(job.output):
         return "incomplete", f"code cells {missing} were never executed"
@@ -138,15 +140,17 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
-def _source(job: Job) -> Path:
-    """What papermill is given: the notebook, or where it is only drawn a copy without the cells that measure."""
-    if not job.show:
-        return job.source
-    notebook = json.loads(job.source.read_text(encoding="utf-8"))
-    notebook["cells"] = [cell for cell in notebook["cells"] if "measure" not in cell["metadata"].get("tags", [])]
-    copy = job.output.with_suffix(".show.ipynb")
-    copy.write_text(json.dumps(notebook), encoding="utf-8")
-    return copy
+@contextlib.contextmanager
+def socket_folder() -> Iterator[str]:
+    """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
+
+    It lies below /tmp, whatever TMPDIR says: the path of a Unix socket holds about 100 characters.
+    """
+    for left in Path("/tmp").glob("nli-*-*"):
+        if left.name.split("-")[1].isdigit() and not psutil.pid_exists(int(left.name.split("-")[1])):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"nli-{os.getpid()}-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 def _kill_kernel() -> None:
@@ -174,12 +178,12 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, source: Path, progress: _Progress, sockets: str) -> None:
+def _execute(job: Job, progress: _Progress, sockets: str) -> None:
     import papermill
 
     with job.log.open("w", encoding="utf-8") as log:
         papermill.execute_notebook(
-            str(source),
+            str(job.source),
             str(job.output),
             parameters=job.parameters,
             kernel_name="python3",
@@ -198,13 +202,11 @@ def run(job: Job) -> tuple[str, str]:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    source = _source(job)
-    progress = _Progress(records.cells(source))
+    progress = _Progress(records.cells(job.source))
     kills = oom_kills()
     try:
-        # below /tmp, whatever TMPDIR says: a Unix socket's path holds about 100 characters
-        with tempfile.TemporaryDirectory(prefix="nli-", dir="/tmp", ignore_cleanup_errors=True) as sockets:
-            _execute(job, source, progress, sockets)
+        with socket_folder() as sockets:
+            _execute(job, progress, sockets)
     except PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
@@ -224,25 +226,23 @@ def run(job: Job) -> tuple[str, str]:
 def main() -> None:
     """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
     job = Job(**json.loads(sys.argv[1]))
-    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: "1" if job.show else ""})
+    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
     job.output.parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
-    if not job.show:
-        records.write(first)
+    records.write(first)
     clock = time.monotonic()
     _on_signals(job.limit)
     try:
         state, reason = run(job)
     except Cut as cut:  # while papermill was still being imported
         state, reason = cut.args[0], f"{cut.args[1]}, before its first cell"
-    if not job.show:
-        stored = records.read(job.notebook, job.study)
-        mine = stored if stored.get("token") == job.token else first
-        seconds = round(time.monotonic() - clock, 1)
-        last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
-        records.write({**mine, **last})
+    stored = records.read(job.notebook, job.study)
+    mine = stored if stored.get("token") == job.token else first
+    seconds = round(time.monotonic() - clock, 1)
+    last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
+    records.write({**mine, **last})
     print(json.dumps({"state": state, "reason": reason}), flush=True)
     sys.exit(0 if state == records.FINISHED else 1)
 

@@ -33,6 +33,10 @@ from nli_lib.study.parameters import is_own_file, own_path
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
 
+# of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
+TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": float, "seeds": list, "parameters": dict}
+TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
+
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
 
@@ -58,7 +62,10 @@ def read(notebook: str, study: str) -> dict:
     path = record_path(notebook, study)
     unread = {"notebook": notebook, "study": study}
     try:
-        return {**unread, **json.loads(path.read_text(encoding="utf-8"))}
+        record = {**unread, **json.loads(path.read_text(encoding="utf-8"))}
+        if wrong := [name for name, kinds in TYPES.items() if not isinstance(record.get(name, kinds()), kinds)]:
+            raise TypeError(f"{wrong[0]} is {record[wrong[0]]!r}, not {TYPES[wrong[0]].__name__}")
+        return record
     except FileNotFoundError:
         return {**unread, "state": NEVER}
     except (OSError, ValueError, TypeError) as error:

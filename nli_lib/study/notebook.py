@@ -18,6 +18,7 @@ What decides a number stands in modules that the record names (`_rests_on`), not
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -155,8 +156,10 @@ class Study:
         return loaded
 
     def absent(self) -> list[str]:
-        """Titles of the corpora that `load_each` could not load."""
-        return self.table("missing")["corpus"].tolist()
+        """Titles of the corpora that `load_each` could not load; none where a record is older than that table."""
+        with contextlib.suppress(StudyError):
+            return self.table("missing")["corpus"].tolist()
+        return []
 
     def log_corpus(self, corpus: Corpus) -> None:
         """Write a corpus into the record: digest, rows, rows left out, source. What is loaded is written by itself."""
@@ -268,6 +271,8 @@ class Study:
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
         """
+        if estimate.low > estimate.high:
+            raise StudyError(f"claim {id}: the interval's low end {estimate.low:g} lies above {estimate.high:g}")
         names = list(corpora or [self.corpus_name])
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}

@@ -12,7 +12,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book, pages, standing, status, words
+from nli_lib.study import book, draw, pages, standing, status, words
 from nli_lib.study import manifest as records
 from nli_lib.study.schedule import Request
 
@@ -317,11 +317,31 @@ def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
 def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
     (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
     site = book.site(Request())
-    site.chapters.mkdir()
-    _, _, problem = book.chapter("1_fine", site, {})
-    assert "1_fine could not be drawn: failed: " in problem
+    keys, (problem,) = book.chapters(site, {})
+    assert set(keys) == {"2_stale"}
+    assert "1_fine could not be drawn: code cell 4 of " in problem
     assert "nli-study run 1_fine --scale smoke" in problem
     assert (site.chapters / "1_fine.md").is_file()
+
+
+def test_chapters_that_share_a_kernel_share_no_names_and_measure_nothing(home):
+    write_notebook(home / "notebooks", "1_leaves", "measured = 1", SAVE, "left = 1")
+    write_notebook(home / "notebooks", "2_uses", "left")
+    cells = nbformat.read(home / "notebooks" / "1_leaves.ipynb", as_version=4).cells
+    measuring = {cell.id for cell in cells if "measure" in cell.metadata.get("tags", ())}
+    drawn = draw.draw(["1_leaves", "2_uses"], Request())
+    copy, problem = drawn["1_leaves"]
+    assert problem == ""
+    assert measuring
+    assert not measuring & {cell.id for cell in copy.cells}
+    assert "NameError: name 'left' is not defined" in drawn["2_uses"][1]
+
+
+def test_a_kernel_that_dies_is_told(home):
+    write_notebook(home / "notebooks", "1_dies", "import os; os._exit(3)")
+    write_notebook(home / "notebooks", "2_after", "2")
+    drawn = draw.draw(["1_dies", "2_after"], Request())
+    assert all("was never executed. Kernel died" in problem for _, problem in drawn.values())
 
 
 def test_a_broken_build_is_told_in_its_own_words(home):

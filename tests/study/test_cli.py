@@ -1,6 +1,7 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
 
 import subprocess
+import os
 import sys
 from dataclasses import replace
 
@@ -108,6 +109,16 @@ def test_suspects_runs_its_chapters_on_the_file(nothing_runs, tmp_path):
     assert scores[1].seeds == 1  # a list takes ten trainings a seed; more are asked for
     call("suspects", "mine.csv", "--seeds", "3")
     assert nothing_runs[-1][1].seeds == 3
+
+
+def test_a_list_of_an_earlier_run_is_not_named_as_if_it_were_new(nothing_runs, tmp_path):
+    own_file(tmp_path)
+    call("suspects", "mine.csv")
+    old = paths.EXPORTS / nothing_runs[0][1].study / "suspects.csv"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    os.utime(old, (1, 1))
+    assert f"{old} (from an earlier run" in call("suspects", "mine.csv").output
 
 
 def test_the_console_says_which_rows_are_left_out(nothing_runs, tmp_path):

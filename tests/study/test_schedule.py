@@ -210,11 +210,16 @@ def test_progress_names_the_section(capsys):
     assert told == ["Measure, then draw (cell 1 of 2, 0% done)", "Measure, then draw (cell 2 of 2, 50% done)"]
 
 
-def test_a_drawn_notebook_has_no_measuring_cells(home):
-    path = write_notebook(home / "notebooks", "1_fine", SAVE, SHOW)
-    job = execute.Job("1_fine", "smoke", str(home), show=True)
-    whole, copy = (json.loads(each.read_text())["cells"] for each in (path, execute._source(job)))
-    assert [cell["id"] for cell in whole if cell not in copy] == [whole[3]["id"]]
+def test_socket_folders_of_killed_processes_are_removed():
+    left, foreign = (Path("/tmp", name) for name in (f"nli-{2**22 - 1}-a", "nli-other-c"))
+    for folder in (left, foreign):
+        folder.mkdir(exist_ok=True)
+    with execute.socket_folder() as used, execute.socket_folder():
+        assert Path(used).is_dir()
+        assert not left.exists()
+        assert foreign.is_dir()
+    assert not Path(used).exists()
+    foreign.rmdir()
 
 
 def wait_until(true, seconds=40):
