@@ -4,8 +4,6 @@ Two runs with equal specs on equal data are the same run, and the store (`nli_li
 id. Nothing here computes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -13,8 +13,6 @@ Killed at any moment, the folder stays readable, and the same call continues at 
 that cannot be read, or does not hold what was written, is a `StoreError` that names it and says what to delete.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -5,8 +5,6 @@ its own, and released for every example of dev matched how many of the hundred w
 difficulty: no model of ours had a part in it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

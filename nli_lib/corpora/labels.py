@@ -5,8 +5,6 @@ Entailment is 0, neutral 1 and contradiction 2 everywhere in this library. At le
 so a label or a model's output is only ever mapped by its *name*, never by its number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 WordNet is read by nltk from its own data or from Debian's package wordnet-base; the word list is pyspellchecker's.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import warnings

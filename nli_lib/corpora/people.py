@@ -5,8 +5,6 @@ are the outside truth for ambiguity (do people disagree?) and for label errors (
 SNLI's own five labels are a smaller one: there it is the label of a pair's author that can be wrong.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

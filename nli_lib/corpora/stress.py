@@ -9,8 +9,6 @@ the last one and nothing is cut. Numbers come from the corpus's own premises ins
 in any word of three letters or more, not in files for content and function words.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Suites (suites.yaml): named lists of evaluation sets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

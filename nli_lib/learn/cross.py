@@ -4,8 +4,6 @@ fold = folds(corpus.labels, groups=corpus.premise, seed=0)
 logits = cross_score(spec, corpus, fold)          # (N, C), out of sample
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import chain

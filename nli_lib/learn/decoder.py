@@ -5,8 +5,6 @@ positions and gated layers; the MiniLM beside it is a BERT, distilled and then t
 neither text, nor tokenizer, nor objective, nor a single weight.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

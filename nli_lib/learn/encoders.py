@@ -1,7 +1,5 @@
 """Encoders by name: which short name stands for which package, hub id or folder. Needs no torch."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

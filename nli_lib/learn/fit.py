@@ -4,8 +4,6 @@ run = fit(spec, corpus)          # trains, or returns at once when the run is th
 run.logits                       # (E, N, C), memory-mapped
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -7,8 +7,6 @@ The loop knows neither what is learnt (`learn.objectives`) nor what makes it fas
     one flat fp32 master, bf16 copies of the linear layers cast once       `learn.optimizer`
 """
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """Encoders with a classification head: loaded from a local folder, a hub id or an offline name, always in fp32."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

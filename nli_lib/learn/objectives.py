@@ -14,8 +14,6 @@ An objective has no state of its own beside its knobs; `name` holds those too, f
 (`RunSpec.objective`).
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import torch

@@ -5,8 +5,6 @@ cast each of them in every step and cast its gradient back. Both give the same n
 computed in bf16 either way, and the masters, both Adam moments and the norm used for clipping are fp32.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """predict and embed: what a trained run, or any ready model, says about a corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal, get_args
 

@@ -4,8 +4,6 @@
 `top_features` ranks, `z_threshold` and `share_at_z` say from where on a correlation is detectable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

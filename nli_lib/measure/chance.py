@@ -6,8 +6,6 @@ resampled = (z_statistics(matrix, labels, weights=each) for each in resample_cou
 Copies come one at a time, so the memory is that of the features and of one table of counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

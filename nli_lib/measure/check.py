@@ -1,7 +1,5 @@
 """What every measure asks of its arguments, in one place: texts in pairs, whole labels, finite logits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

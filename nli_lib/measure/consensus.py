@@ -1,7 +1,5 @@
 """Where a model that did not train on an example contradicts its label, and by how much (consensus cleaning)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

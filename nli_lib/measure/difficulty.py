@@ -1,7 +1,5 @@
 """How hard an example is for a model that reads both texts, or the hypothesis alone (the difficulty paper)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray

@@ -4,8 +4,6 @@ own = prediction(probabilities.argmax(axis=1), n_classes=3)
 table = join(features(corpus.premise, corpus.hypothesis), own)
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse

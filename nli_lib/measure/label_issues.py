@@ -1,7 +1,5 @@
 """What cleanlab, the field's own tool for wrong labels, says of the same out-of-sample probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax

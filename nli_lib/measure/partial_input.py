@@ -6,8 +6,6 @@ balanced (`balanced_sample`).
 Source: Gururangan et al. 2018; WANLI, section 4.1. *Departures*: WANLI uses fastText and states no settings.
 """
 
-from __future__ import annotations
-
 import string
 import warnings
 from collections.abc import Mapping, Sequence

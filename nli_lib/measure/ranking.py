@@ -1,7 +1,5 @@
 """The features most tied to each label, kept up to date while counts grow batch by batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray

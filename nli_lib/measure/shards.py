@@ -1,7 +1,5 @@
 """The features of the z-filter paper for a corpus of millions, shard after shard: memory grows with the ones alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How alike premise and hypothesis are, as a sentence encoder sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

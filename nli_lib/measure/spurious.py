@@ -4,8 +4,6 @@ Each takes N premises and N hypotheses and returns (N,). Texts are tokenised as 
 punctuation, split on white space, as the paper's `heuristics.py` does. A text without a token gives 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np

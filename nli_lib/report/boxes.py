@@ -1,7 +1,5 @@
 """Box plots by level of difficulty, as the difficulty paper draws them: quartiles and whiskers, no single points."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pandas as pd

@@ -4,8 +4,6 @@ A level that holds a tenth of the examples finds fewer differences for that reas
 tests stands beside the same count in random parts of equally many examples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, product
 

@@ -1,7 +1,5 @@
 """A number with the interval that belongs to it, and what was drawn to get it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

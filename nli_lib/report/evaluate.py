@@ -1,7 +1,5 @@
 """Predictions in, tidy tables of accuracy out: over suites, slices and seeds, always with an interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

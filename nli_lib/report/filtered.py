@@ -3,8 +3,6 @@
 Sets of pairs are masks (N,) by name, such as {"before": ..., "after": ..., "random twin": ...}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 Every number comes back as an `Estimate` with its interval, every test with an effect size whose direction is stated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

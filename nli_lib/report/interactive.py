@@ -3,8 +3,6 @@
 Show them with `nli_lib.study.show_interactive`. Texts come from a corpus, so they are escaped: plotly reads tags.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

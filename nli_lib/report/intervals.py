@@ -1,7 +1,5 @@
 """The figure of the book: estimates with their intervals, by row and by condition."""
 
-from __future__ import annotations
-
 import itertools
 import textwrap
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the suspicion of a label is worth: shares of wrong labels, the threshold, agreement of seeds, lists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 

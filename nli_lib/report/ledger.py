@@ -1,7 +1,5 @@
 """The ledger of claims as figures, for readers who have never seen a claim's id."""
 
-from __future__ import annotations
-
 import textwrap
 
 import numpy as np

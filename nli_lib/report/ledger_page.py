@@ -3,8 +3,6 @@
 Rows are those of `nli_lib.report.claims.ledger`. Whatever comes from a table is escaped.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Numbers by level of difficulty, each beside its control: a random set of as many pairs with the same labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

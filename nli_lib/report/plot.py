@@ -4,8 +4,6 @@ The style and what colours mean are in ``nli_lib.report.style``; estimates with 
 ``nli_lib.report.intervals``, the claims by ``nli_lib.report.ledger``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import matplotlib as mpl

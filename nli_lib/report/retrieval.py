@@ -1,7 +1,5 @@
 """How well a score finds wrong labels: precision among the first k, and the area under precision against recall."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@
 No global state: every figure is drawn inside its own ``rc_context``.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Folds for scoring every example by a model that did not train on it, and what leaks between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

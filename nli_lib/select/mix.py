@@ -1,7 +1,5 @@
 """Two corpora in one training set, filtered as the z-filter paper does: Z-Aug, Par-Z, Seq-Z."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import numpy as np

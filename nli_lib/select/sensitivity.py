@@ -1,7 +1,5 @@
 """How much of what the z-filter keeps is due to its settings, and to the size of the corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

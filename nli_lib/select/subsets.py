@@ -1,7 +1,5 @@
 """Parts of a training set by difficulty, as selections: those of Tables 5 and 6 of the difficulty paper."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

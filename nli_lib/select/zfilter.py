@@ -1,7 +1,5 @@
 """z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

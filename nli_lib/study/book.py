@@ -5,8 +5,6 @@ names the command; one whose record is stale, or was made with other versions th
 The study of a corpus that is not its scale's own gets a book in a folder of its own, of the chapters run on it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

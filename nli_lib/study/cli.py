@@ -1,7 +1,5 @@
 """`nli-study`: run the notebooks, see how they stand, see what this machine lacks, build the book."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace

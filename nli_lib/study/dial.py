@@ -4,8 +4,6 @@ A notebook reads them from `study.dial`, which notes every key with its value fo
 recorded chapter stale. A new chapter adds its keys to the section of its part, here and in the three files.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What this machine lacks for a scale, each with the command that fetches it. Nothing is downloaded here."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -4,8 +4,6 @@ Chapters share a kernel, so that pandas, matplotlib and seaborn are imported onc
 chapter before. What is run and leaves a record has a process of its own instead: `nli_lib.study.execute`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

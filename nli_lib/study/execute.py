@@ -8,8 +8,6 @@ code cell.
 Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

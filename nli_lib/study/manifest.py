@@ -15,8 +15,6 @@ taken from papermill, which marks a notebook whose kernel died as completed.
     confirmed                         see `standing.confirm`
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

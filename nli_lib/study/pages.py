@@ -5,8 +5,6 @@ where they stand and folds the code: one fold at the end of a section with the c
 one fold in all for the measuring half.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

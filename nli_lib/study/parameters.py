@@ -4,8 +4,6 @@ papermill hands parameters over untyped and only warns about names it does not k
 notebook's own second cell (`nli_lib.study.begin`) and holds for papermill, JupyterLab and the runner alike.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import os

@@ -1,7 +1,5 @@
 """Prose with numbers in it: a template is filled whole or not at all."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import re

@@ -1,7 +1,5 @@
 """The papers' training recipes (`recipes.yaml`) and how one becomes the spec of a run."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

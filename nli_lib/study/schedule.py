@@ -5,8 +5,6 @@ what to run and why: a finished record is kept unless the notebook's code, its p
 or the tables it read have changed.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json

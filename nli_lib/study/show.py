@@ -1,7 +1,5 @@
 """One way to show a table: its cells, headers and index are text, whatever stands in the corpus."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 

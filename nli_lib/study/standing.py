@@ -6,8 +6,6 @@ formatting do not count. What is kept by value does not count as code: the keys 
 read, and the defaults of `RunSpec`; so a new key or field makes nothing stale.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """The page that says when, where and with what each chapter was recorded, from the records alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from nli_lib.study import manifest as records

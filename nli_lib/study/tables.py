@@ -4,8 +4,6 @@ Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows,
 diff, and parquet beyond.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -6,8 +6,6 @@
 {{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
 """
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

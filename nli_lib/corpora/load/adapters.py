@@ -1,7 +1,5 @@
 """Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Catalogue (catalogue.yaml): each corpus's fields, the files of its splits, its place on the hub, its licence."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hub: one split of a corpus from the Hugging Face hub, at a stated revision, through `datasets`."""
 
-from __future__ import annotations
-
 import os
 
 from nli_lib.corpora.corpus import CorpusError

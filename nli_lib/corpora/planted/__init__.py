@@ -4,8 +4,6 @@ It is the specimen, not the evidence. Whatever claims to find artifacts, mislabe
 here whether it finds them, against columns that hold the truth.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

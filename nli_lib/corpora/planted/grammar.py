@@ -1,7 +1,5 @@
 """Sentence patterns of the planted corpus (patterns.yaml, whose head says how they are made), read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

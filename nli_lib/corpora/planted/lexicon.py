@@ -5,8 +5,6 @@
 there is one. Slots are drawn without regard to any label.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -9,8 +9,6 @@ Each is exact, or equal in distribution, to what it stands in for; each leaves a
 the vocabulary is cut. What each is worth: `python benchmarks/fine_tuning.py --parts`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 

@@ -5,8 +5,6 @@ slow without dropout too. Here six batched products and a softmax do the work of
 `attend` and `attend_backward`; elsewhere autograd follows `attend` itself.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel

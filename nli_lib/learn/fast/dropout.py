@@ -7,8 +7,6 @@ Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p =
 are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16 % too low at p = 0.1.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -6,8 +6,6 @@ training (30,522 rows of 384 become a few thousand: no dense gradient to clear, 
 product of those factors at the end.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn import functional
