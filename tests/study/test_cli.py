@@ -1,7 +1,7 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
 
-import subprocess
 import os
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -185,6 +185,17 @@ def test_status_tells_each_state(home):
     assert "stale" in lines["2_changed"] and "the code of its measuring cells changed" in lines["2_changed"]
     assert "failed" in lines["3_failed"]
     assert "never run" in lines["4_new"]
+
+
+@pytest.mark.parametrize("wrong", ["[1]", '{"state": "finished", "seconds": "abc"}', "{"])
+def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong):
+    for name in ("1_wrong", "2_new"):
+        write_notebook(home / "notebooks", name)
+    records.record_path("1_wrong", "smoke").parent.mkdir(parents=True, exist_ok=True)
+    records.record_path("1_wrong", "smoke").write_text(wrong)
+    said = call("status").output
+    assert "1_wrong.json: " in said and "delete it and run the notebook again" in said
+    assert "never run" in said
 
 
 def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
