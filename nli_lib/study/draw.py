@@ -32,7 +32,7 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
             place = {"metadata": {"path": str(paths.HOME)}}
             client = NotebookClient(whole, km=kernel, timeout=None, allow_errors=True, resources=place)
             try:
-                client.execute(env={**os.environ, DRAW: "1"})
+                client.execute(env={**os.environ, DRAW: "1"}, cleanup_kc=True)
             except DeadKernelError as error:
                 died = str(error)
     return {name: (copy, _problem(copy, died)) for name, copy in copies.items()}
