@@ -77,15 +77,17 @@ def z_filter(
     matrix = binary(features)
     rows, columns = matrix.shape
     labels = check_labels(labels, rows, n_classes)
-    seeded = np.empty(0, np.int64) if given is None else check_labels(given[1], given[0].shape[0], n_classes)
-    n_classes = class_count(labels, seeded, n_classes=n_classes)
+    seed_set, seed_labels = given or (sparse.csr_array((0, columns)), np.empty(0, np.int64))
+    n_classes = class_count(labels, check_labels(seed_labels, seed_set.shape[0], n_classes), n_classes=n_classes)
     batch_size = default_batch_size(rows) if batch_size is None else batch_size
     if k < 1 or batch_size < 1:
         raise ValueError(f"k={k} and batch_size={batch_size} must be at least 1")
     if names is not None and len(names) != columns:
         raise ValueError(f"{len(names)} names for {columns} features: give one a column")
+    if seed_set.shape[1] != columns:
+        raise ValueError(f"the seed set has {seed_set.shape[1]} features, the pairs {columns}: make them in one call")
     keep, hits = np.zeros(rows, bool), []
-    ranking = Ranking(_seed_counts(given, columns, n_classes), names, k=k, min_count=min_count)
+    ranking = Ranking(z_statistics(seed_set, seed_labels, n_classes).counts, names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
     for start in range(0, rows, batch_size):
         batch = order[start : start + batch_size]
@@ -107,15 +109,6 @@ def z_filter(
 def default_batch_size(pairs: int) -> int:
     """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
     return int(np.clip(pairs // 100, *BATCHES))
-
-
-def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:
-    """Counts by label (V, C) of the seed set, zeros where there is none."""
-    if given is None:
-        return np.zeros((columns, n_classes), np.int64)
-    if given[0].shape[1] != columns:
-        raise ValueError(f"the seed set has {given[0].shape[1]} features, the pairs {columns}: make them in one call")
-    return z_statistics(given[0], given[1], n_classes).counts
 
 
 def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> NDArray[np.object_]:
