@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
-from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, suspects
-from nli_lib.measure.label_issues import self_confidence
+from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 

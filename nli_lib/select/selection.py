@@ -23,13 +23,12 @@ class Selection:
     reason: np.ndarray
 
     def __post_init__(self) -> None:
-        keep, reason = np.asarray(self.keep), np.asarray(self.reason)
-        if keep.dtype != bool or keep.ndim != 1:
-            raise ValueError(f"keep must be a boolean array (N,), not {keep.dtype} of shape {keep.shape}")
-        if reason.shape != keep.shape:
-            raise ValueError(f"reason has shape {reason.shape}, keep {keep.shape}: give one reason an example")
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "reason", reason.astype(object))
+        if self.keep.dtype != bool or self.keep.ndim != 1:
+            raise ValueError(f"keep must be a boolean array (N,), not {self.keep.dtype} of shape {self.keep.shape}")
+        if self.reason.shape != self.keep.shape:
+            raise ValueError(
+                f"reasons have shape {self.reason.shape} for {len(self)} examples: give one reason an example"
+            )
 
     def __len__(self) -> int:
         return len(self.keep)
@@ -57,7 +56,6 @@ class Selection:
     @classmethod
     def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> Selection:
         """Keep where ``keep`` (N,) is True, with one reason for the kept and one for the dropped."""
-        keep = np.asarray(keep)
         return cls(keep, np.where(keep, kept, dropped).astype(object))
 
     def overlap(self, other: Selection) -> float:

@@ -6,8 +6,7 @@ import pytest
 from scipy import sparse
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.select.mix import compare_ways, z_mix
-from nli_lib.select.zfilter import z_filter
+from nli_lib.select.zfilter import compare_ways, z_filter, z_mix
 
 
 @pytest.fixture(scope="module")
