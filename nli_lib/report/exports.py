@@ -29,19 +29,17 @@ def review_list(
     have scored the corpus, votes (N,) says how many of them prune the example. The columns that the corpus brought
     itself come last.
     """
-    gap, classes = logit_gap(logits, corpus.labels), np.array(corpus.classes, dtype=object)
     found = {
-        "predicted": classes[np.argmax(logits, axis=1)],
+        "predicted": np.array(corpus.classes, dtype=object)[np.argmax(logits, axis=1)],
         "kind": mismatch(logits, corpus.labels),
-        "gap": gap.round(4),
+        "gap": logit_gap(logits, corpus.labels),
         "p_gold": self_confidence(logits, corpus.labels).round(4),
         "fold": np.asarray(fold),
         "pruned": suspects(logits, corpus.labels, threshold=threshold),
     }
     found |= {} if votes is None else {"votes": np.asarray(votes)}
-    table = _beside(corpus, found)
-    order = np.argsort(-gap, kind="stable")
-    table = table.iloc[order[(table["kind"] != AGREE).to_numpy()[order]]].reset_index(drop=True)
+    table = _beside(corpus, found).query("kind != @AGREE")
+    table = table.sort_values("gap", ascending=False, kind="stable", ignore_index=True).round({"gap": 4})
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     return table
 

@@ -39,11 +39,6 @@ class Selection:
         return int(self.keep.sum())
 
     @property
-    def positions(self) -> np.ndarray:
-        """Positions of the kept examples, ascending (size,)."""
-        return np.flatnonzero(self.keep)
-
-    @property
     def digest(self) -> str:
         """Eight hex digits that tell this choice of examples from another, for the name of a run."""
         return hashlib.sha256(np.packbits(self.keep).tobytes() + len(self).to_bytes(8, "little")).hexdigest()[:8]
@@ -79,25 +74,21 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(scores: np.ndarray, *, fraction: float) -> Selection:
+def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> Selection:
     """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
 
-    *Departures*: int(fraction * N) examples, as cartography's log says; its code takes one more.
+    ``name`` is the reason given. *Departures*: int(fraction * N) examples, as cartography's log says; its code takes
+    one more.
     """
-    return _extreme(-np.asarray(scores, dtype=float), "top", fraction)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
+    if np.isnan(scores).any():
+        raise ValueError(f"scores are NaN, the first at position {np.isnan(scores).argmax()}: they have no rank")
+    keep = np.zeros(len(scores), dtype=bool)
+    keep[np.argsort(-np.asarray(scores, dtype=float), kind="stable")[: int(fraction * len(scores))]] = True
+    return Selection.where(keep, dropped=f"not in the {name}", kept=name)
 
 
 def bottom(scores: np.ndarray, *, fraction: float) -> Selection:
     """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
-    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction)
-
-
-def _extreme(ascending: np.ndarray, which: str, fraction: float) -> Selection:
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
-    if np.isnan(ascending).any():
-        position = int(np.flatnonzero(np.isnan(ascending))[0])
-        raise ValueError(f"scores are NaN, the first at position {position}: they have no rank")
-    keep = np.zeros(len(ascending), dtype=bool)
-    keep[np.argsort(ascending, kind="stable")[: int(fraction * len(ascending))]] = True
-    return Selection.where(keep, dropped=f"not in the {which}", kept=which)
+    return top(-np.asarray(scores, dtype=float), fraction=fraction, name="bottom")

@@ -4,7 +4,6 @@
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -22,8 +21,7 @@ from nli_lib.select.selection import KEPT, Selection
 # Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
 # feature, which every pair has, is then among the top features of each label, and no other pair comes in.
 BATCHES = (3, 1000)
-Way = Literal["z-aug", "par-z", "seq-z"]
-WAYS = get_args(Way)
+WAYS = ("z-aug", "par-z", "seq-z")  # of mixing
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +111,7 @@ def z_filter(
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
 
 
-def z_mix(way: Way, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
+def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
     """What is kept of a corpus D0 and of generated pairs G, which stand in one table.
 
     "z-aug"  D0 whole, and Z(G | D0): G filtered on counts that start with D0
@@ -154,7 +152,7 @@ def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.Dat
     table, rows = features(pairs["premise"], pairs["hypothesis"]), []
     for way in WAYS:
         mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
-        stats = z_statistics(table.matrix[mixed.positions], labels[mixed.keep], len(corpus.classes))
+        stats = z_statistics(table.matrix[mixed.keep], labels[mixed.keep], len(corpus.classes))
         shares = {"of D0": mixed.keep[base].mean(), "of G": mixed.keep[~base].mean()}
         rows.append({"way": way, **shares, "kept": mixed.size, "highest z": highest_z(stats, min_count=20)})
     return pd.DataFrame(rows)

@@ -30,7 +30,7 @@ def test_the_three_ways_are_made_of_the_filter(corpora):
     assert (kept["z-aug"][~base] == z_filter(*rest, given=(matrix[base], labels[base]), **options).keep).all()
     assert (kept["par-z"][base] == own.keep).all() and (kept["seq-z"][base] == own.keep).all()
     assert (kept["par-z"][~base] == z_filter(*rest, **options).keep).all()
-    given = matrix[base][own.positions], labels[base][own.keep]
+    given = matrix[base][own.keep], labels[base][own.keep]
     assert (kept["seq-z"][~base] == z_filter(*rest, given=given, **options).keep).all()
 
 

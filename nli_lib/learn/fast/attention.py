@@ -43,7 +43,7 @@ def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: 
 
 
 def attention(module, query, key, value, attention_mask, dropout: float = 0.0, scaling: float | None = None, **others):
-    """softmax(scaling * query key') value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out, and None.
+    """softmax(scaling * query key') value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out.
 
     A model that asks for more than this (grouped heads, position bias, causal order) gets transformers' own function.
 
