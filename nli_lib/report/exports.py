@@ -38,8 +38,8 @@ def review_list(
         "pruned": suspects(logits, corpus.labels, threshold=threshold),
     }
     found |= {} if votes is None else {"votes": np.asarray(votes)}
-    table = _beside(corpus, found).query("kind != @AGREE")
-    table = table.sort_values("gap", ascending=False, kind="stable", ignore_index=True).round({"gap": 4})
+    table = _beside(corpus, found).sort_values("gap", ascending=False, kind="stable").round({"gap": 4})
+    table = table[table["kind"] != AGREE].reset_index(drop=True)
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     return table
 
