@@ -1,4 +1,4 @@
-"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger_page.py"""
+"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger.py"""
 
 import math
 import re
