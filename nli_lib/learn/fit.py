@@ -124,7 +124,11 @@ def fit(
 
 
 def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) -> None:
-    _describe_rows(corpus, folder)
+    labels = folder.array("labels", "r+")
+    labels[:] = corpus.labels
+    labels.flush()
+    with atomic(folder.path / "rows.csv") as draft:
+        pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}).to_csv(draft, index=False)
     loop = Loop(spec, corpus, **parts)
     first = _resume(loop, folder)
     if first == 0:
@@ -159,14 +163,6 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         if last:
             break
     folder.checkpoint.unlink(missing_ok=True)
-
-
-def _describe_rows(corpus: Corpus, folder: RunFolder) -> None:
-    labels = folder.array("labels", "r+")
-    labels[:] = corpus.labels
-    labels.flush()
-    with atomic(folder.path / "rows.csv") as draft:
-        pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}).to_csv(draft, index=False)
 
 
 def _resume(loop: Loop, folder: RunFolder) -> int:

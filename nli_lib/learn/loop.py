@@ -55,8 +55,8 @@ class Loop:
             exact_output(self.model)
         elif spec.precision == "bf16":
             self.notes.append("this processor has no bf16 units: computed in fp32, which is faster here")
-        self.steps_an_epoch = -(-len(corpus) // spec.batch_size)
-        self.optimizer = FlatAdamW(self.model, spec, spec.epochs * self.steps_an_epoch, self.bf16)
+        steps_an_epoch = -(-len(corpus) // spec.batch_size)
+        self.optimizer = FlatAdamW(self.model, spec, spec.epochs * steps_an_epoch, self.bf16)
 
     def _on_device(self, arrays: Arrays) -> Arrays:
         return {name: each.to(self.device) for name, each in arrays.items()}

@@ -1,12 +1,8 @@
 """predict and embed: what a trained run, or any ready model, says about a corpus."""
 
-from collections.abc import Callable
-from typing import Literal, get_args
-
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
-from transformers.utils import ModelOutput
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS, head_columns
@@ -16,9 +12,6 @@ from nli_lib.learn.fit import Run
 from nli_lib.learn.model import exact_output, find_model, load_tokenizer, pick_device, takes_bf16
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError, atomic, reading
-
-Pooling = Literal["cls", "pooled"]
-Take = Callable[[ModelOutput, torch.Tensor | None], torch.Tensor]
 
 
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
@@ -37,42 +30,18 @@ def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.nda
     return _outputs(model, corpus, "logits", batch_size)[:, columns]
 
 
-def embed(model: Run | str, corpus: Corpus, pooling: Pooling = "cls", *, batch_size: int = 64) -> np.ndarray:
-    """Vectors (N, D) float32 of the N examples in the last hidden layer of a run's or a ready model's encoder.
-
-    pooling  "cls" takes the first token (WANLI's neighbour space), "pooled" the mean over all real tokens
-    """
-    if pooling not in get_args(Pooling):
-        raise ValueError(f'pooling={pooling!r} is neither "cls" nor "pooled"')
-    return _outputs(model, corpus, pooling, batch_size)
-
-
-def _logits(output: ModelOutput, _mask: torch.Tensor | None) -> torch.Tensor:
-    return output.logits
-
-
-def _first(output: ModelOutput, _mask: torch.Tensor | None) -> torch.Tensor:
-    return output.last_hidden_state[:, 0]
-
-
-def _mean(output: ModelOutput, mask: torch.Tensor | None) -> torch.Tensor:
-    hidden = output.last_hidden_state.float()
-    return hidden.mean(1) if mask is None else (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-
-
-OUTPUTS: dict[str, tuple[type, Take]] = {
-    "logits": (AutoModelForSequenceClassification, _logits),
-    "cls": (AutoModel, _first),
-    "pooled": (AutoModel, _mean),
-}
+def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
+    """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of a run's or a ready model's
+    encoder, which is WANLI's neighbour space."""
+    return _outputs(model, corpus, "cls", batch_size)
 
 
 def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int) -> np.ndarray:
-    """One of `OUTPUTS` of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
-    kind, take = OUTPUTS[what]
+    """ "logits" or "cls" of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
+    kind = AutoModelForSequenceClassification if what == "logits" else AutoModel
     if not isinstance(model, Run):
         network = kind.from_pretrained(find_model(model), dtype=torch.float32)
-        return _pass(network, RunSpec(corpus="any", model=model), corpus, take, batch_size)
+        return _pass(network, RunSpec(corpus="any", model=model), corpus, batch_size)
     path = model.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy"
     if not path.exists():
         if not model.store.done.all():
@@ -82,14 +51,14 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int) -> np
             network = kind.from_pretrained(model.model, dtype=torch.float32)
         spec = model.spec.model_copy(update={"model": str(model.model)})
         with atomic(path) as draft, draft.open("wb") as file:
-            np.save(file, _pass(network, spec, corpus, take, batch_size))
+            np.save(file, _pass(network, spec, corpus, batch_size))
     with reading(path, "delete this file to compute it again"):
         return np.load(path)
 
 
 @torch.inference_mode()
-def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, take: Take, batch_size: int) -> np.ndarray:
-    """One pass over the corpus as `spec` reads it, longest examples first; `take(output, mask)` gives rows (B, D)."""
+def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: int) -> np.ndarray:
+    """One pass over the corpus as `spec` reads it, longest examples first: the logits of a classifier, or [CLS]."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
     device = pick_device()
@@ -100,9 +69,9 @@ def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, take: Take, b
     tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length).to(device)
     result = None
     for rows in sorted_batches(tokens.lengths, batch_size):
-        inputs = tokens.batch(rows)
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            taken = take(network(**inputs), inputs.get("attention_mask")).float().cpu().numpy()
+            output = network(**tokens.batch(rows))
+        taken = (output.logits if "logits" in output else output.last_hidden_state[:, 0]).float().cpu().numpy()
         if result is None:
             result = np.empty((len(corpus), taken.shape[1]), np.float32)
         result[rows] = taken

@@ -5,14 +5,11 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 
@@ -26,8 +23,7 @@ RATIO_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, np.inf)
 OVERLAP_ABOVE = (0.5, 0.6, 0.7, 0.8, 0.9)  # lex-overlap> 0.8, > 0.9 and full-lex-overlap are the paper's own
 
 
-@dataclass(frozen=True)
-class Features:
+class Features(NamedTuple):
     """Which feature fires on which pair: `matrix` (N, V) sparse uint8 of ones, `names` (V,) strings."""
 
     matrix: sparse.csr_array
@@ -56,8 +52,8 @@ def features(
     Source: the z-filter paper, section 3.1 and Tables 8 and 12.
     *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
     names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
-    An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The prediction of a
-    hypothesis-only model, the one feature that needs a model, is not made here.
+    An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The one feature that
+    needs a model, a prediction from the hypothesis, is made by `prediction`.
     """
     pairs = check_pairs(premises, hypotheses)
     words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
@@ -65,8 +61,25 @@ def features(
     blocks = [_ngram_block(by_side[side], side, n) for side in SIDES for n in ngrams]
     if shape:
         blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
-    matrix = sparse.hstack([block.matrix for block in blocks], format="csr", dtype=np.uint8)
-    return Features(matrix, np.concatenate([block.names for block in blocks]))
+    return join(*blocks)
+
+
+def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
+    """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
+
+    predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
+    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
+    With `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
+    """
+    names = [f"hypo-only-pred={label}" for label in range(n_classes)]
+    fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
+    return Features(sparse.csr_array(fires.astype(np.uint8)), np.array(names, dtype=object))
+
+
+def join(*parts: Features) -> Features:
+    """The features of several tables about the same pairs, side by side."""
+    matrix = sparse.hstack([part.matrix for part in parts], format="csr", dtype=np.uint8)
+    return Features(matrix, np.concatenate([part.names for part in parts]))
 
 
 def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
@@ -80,11 +93,8 @@ def side_of(names: ArrayLike) -> NDArray[np.object_]:
 
     Read off the ending "@premise" or "@hypothesis", which no word has, because the tokenizer deletes punctuation.
     """
-    column = pa.array(np.asarray(names, dtype=object), pa.large_string())
-    side = np.full(len(column), "", dtype=object)
-    for name in SIDES:
-        side[np.asarray(pc.ends_with(column, f"@{name}"))] = name
-    return side
+    column = pd.Series(names, dtype=object)
+    return column.str.extract(f"@({'|'.join(SIDES)})$", expand=False).fillna("").to_numpy(dtype=object)
 
 
 def z_statistics(
@@ -226,16 +236,14 @@ def _ngram_block(tokens: Words, side: str, n: int) -> Features:
         inside = rows[1:] == rows[:-1]
         codes, rows = (tokens.ids[:-1] * width + tokens.ids[1:])[inside], rows[1:][inside]
     columns, found = pd.factorize(codes, sort=True)
-    parts = [tokens.vocabulary.take(pa.array(found % width))]
+    words = tokens.vocabulary.to_numpy(zero_copy_only=False)
+    names = words[found % width] + (f"@{side}" if side else "")
     if n == 2:
-        parts.insert(0, tokens.vocabulary.take(pa.array(found // width)))
-    words = pc.binary_join_element_wise(*parts, pa.scalar(" ", pa.large_string())) if n == 2 else parts[0]
-    suffix, none = pa.scalar(f"@{side}" if side else "", pa.large_string()), pa.scalar("", pa.large_string())
-    names = pc.binary_join_element_wise(words, suffix, none).to_numpy(zero_copy_only=False)
+        names = words[found // width] + " " + names
     texts = len(tokens.offsets) - 1
     matrix = sparse.csr_array((np.ones(len(rows), np.uint8), (rows, columns)), shape=(texts, len(found)))
     matrix.data[:] = 1  # a word that a text repeats has been summed up
-    return Features(matrix, names.astype(object))
+    return Features(matrix, names)
 
 
 def _shape_block(premise: Words, hypothesis: Words) -> Features:

@@ -73,10 +73,10 @@ def cross_fitted(
     """
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
-    counts = np.bincount(gold, minlength=n_classes)
-    rare = int(np.argmin(np.where(counts > 0, counts, counts.max(initial=0) + 1)))
-    if not 2 <= folds <= counts[rare]:
-        raise ValueError(f"folds={folds}, but label {rare} has {counts[rare]} texts: choose between 2 and that number")
+    occur, counts = np.unique(gold, return_counts=True)
+    if not 2 <= folds <= counts.min():
+        few = f"label {occur[counts.argmin()]} has {counts.min()} texts"
+        raise ValueError(f"folds={folds}, but {few}: choose between 2 and that number")
     splitter = StratifiedKFold if groups is None else GroupKFold
     matrix, probabilities = NGRAMS.transform(texts), np.zeros((len(gold), n_classes))
     for train, held_out in splitter(folds, shuffle=True, random_state=seed).split(matrix, gold, groups):

@@ -7,6 +7,7 @@ punctuation, split on white space, as the paper's `heuristics.py` does. A text w
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from nli_lib.measure.tokens import Words, tokenize
 
 Texts = Sequence[str]
 Floats = NDArray[np.float64]
+Unknown = Callable[[Iterable[str]], Collection[str]]
+Antonyms = Callable[[str], Collection[str]]
 
 MEASURES = ("word overlap", "antonyms", "length mismatch", "misspelled", "negation")  # in the paper's order
 NEGATIONS = ("no", "not", "never", "none")
@@ -62,9 +65,7 @@ def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> 
     return ((premise.counts() @ negates + hypothesis.counts() @ negates) > 0).astype(np.float64)
 
 
-def misspelled(
-    premises: Texts, hypotheses: Texts, unknown: Callable[[Iterable[str]], Collection[str]], *, corrected: bool = False
-) -> Floats:
+def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, corrected: bool = False) -> Floats:
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
     Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
@@ -84,11 +85,7 @@ def misspelled(
 
 
 def antonyms(
-    premises: Texts,
-    hypotheses: Texts,
-    antonyms_of: Callable[[str], Collection[str]],
-    *,
-    base_form: Callable[[str], str] | None = None,
+    premises: Texts, hypotheses: Texts, antonyms_of: Antonyms, *, base_form: Callable[[str], str] | None = None
 ) -> Floats:
     """Share of the hypothesis' tokens that are antonyms of a word of the premise, 0 to 1; high = many.
 
@@ -101,17 +98,11 @@ def antonyms(
     premise, hypothesis = _tokens(premises, hypotheses)
     words = premise.vocabulary.to_pylist()
     forms = words if base_form is None else [base_form(word) for word in words]
-    columns: dict[str, list[int]] = {}  # a form's places in the vocabulary
-    for place, form in enumerate(forms):
-        columns.setdefault(form, []).append(place)
-    pairs = [
-        (row, place)
-        for row in np.unique(premise.ids).tolist()
-        for other in antonyms_of(words[row])
-        for place in columns.get(other, ())
-    ]
-    rows, places = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    opposite = sparse.csr_array((np.ones(len(rows), np.int64), (rows, places)), shape=(len(words), len(words)))
+    asked = np.unique(premise.ids)
+    others = pd.DataFrame({"row": asked, "form": [list(antonyms_of(words[row])) for row in asked]}).explode("form")
+    pairs = others.merge(pd.DataFrame({"form": forms, "place": range(len(forms))}), on="form").astype({"row": int})
+    where, shape = (pairs["row"], pairs["place"]), (len(words), len(words))
+    opposite = sparse.csr_array((np.ones(len(pairs), np.int64), where), shape=shape)
     antonymous = (premise.counts() @ opposite) > 0  # (N, W): words that are antonyms of the premise's
     return _share(hypothesis.counts().multiply(antonymous).sum(axis=1), hypothesis.lengths)
 

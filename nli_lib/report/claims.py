@@ -27,7 +27,7 @@ from nli_lib.report.papers import paper_value, read_entries
 CLAIMS = BOOK / "claims.yaml"
 VERDICTS = ("held", "not held", "inconclusive", "not testable at this scale")
 RECORD = ("id", "value", "low", "high", "n", "seeds", "corpora")
-PLACES = ("inside", "outside", "across the border of")  # of an interval, in the order of the verdicts
+PLACES = {"inside": "held", "outside": "not held", "across the border of": "inconclusive"}  # of an interval
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "confirm"),
     *("region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
@@ -59,10 +59,8 @@ class Region(BaseModel):
     @property
     def values(self) -> pd.Interval:
         """The region as an interval, infinite where it is open; the border of an open region is outside of it."""
-        if self.between is not None:
-            return pd.Interval(*self.between, closed="both")
         low, high = (-math.inf if self.above is None else self.above), (math.inf if self.below is None else self.below)
-        return pd.Interval(low, high, closed="neither")
+        return pd.Interval(*(self.between or (low, high)), closed="both" if self.between else "neither")
 
     def __str__(self) -> str:
         if self.between is not None:
@@ -72,7 +70,9 @@ class Region(BaseModel):
     def place(self, low: float, high: float) -> str:
         """Where the interval [low, high] lies, one of `PLACES`."""
         ours = pd.Interval(low, high, closed="both")
-        return PLACES[0 if ours in self.values else 2 if ours.overlaps(self.values) else 1]
+        if ours in self.values:
+            return "inside"
+        return "across the border of" if ours.overlaps(self.values) else "outside"
 
 
 class Claim(BaseModel):
@@ -117,21 +117,18 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
     """What a record is missing to test the claim, in words; "" when nothing is."""
     corpora = [name for name in str(record["corpora"]).split(";") if name]
     missing = [name for name in claim.evidence if name not in corpora]
-    if not corpora:
-        return "not recorded"
-    if PLANTED in corpora:
-        return "planted text proves the machinery, not the claim"
-    if OWN in corpora:
-        return "your own corpus is no evidence for the paper's claim"
-    if missing:
-        return f"needs {', '.join(missing)}"
-    if scale == "smoke":
-        return "smoke numbers prove the machinery, not the claim"
-    if record["n"] < claim.min_n:
-        return f"{int(record['n']):,} examples, needs {claim.min_n:,}"
-    if record["seeds"] < claim.min_seeds:
-        return f"{int(record['seeds'])} seed{'s' * (record['seeds'] != 1)}, needs {claim.min_seeds}"
-    return "no interval was recorded" if pd.isna([record["low"], record["high"]]).any() else ""
+    n, seeds, interval = record["n"], record["seeds"], [record["low"], record["high"]]
+    reasons = {
+        "not recorded": not corpora,
+        "planted text proves the machinery, not the claim": PLANTED in corpora,
+        "your own corpus is no evidence for the paper's claim": OWN in corpora,
+        f"needs {', '.join(missing)}": missing,
+        "smoke numbers prove the machinery, not the claim": scale == "smoke",
+        f"{n:,.0f} examples, needs {claim.min_n:,}": n < claim.min_n,
+        f"{seeds:.0f} seed{'s' * (seeds != 1)}, needs {claim.min_seeds}": seeds < claim.min_seeds,
+        "no interval was recorded": pd.isna(interval).any(),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str, str]:
@@ -140,8 +137,7 @@ def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str
     if reason:
         return VERDICTS[3], reason
     place = claim.confirm.place(record["low"], record["high"])
-    words = dict(zip(PLACES, VERDICTS[:3], strict=True))
-    return words[place], f"the interval lies {place} the values {claim.confirm}"
+    return PLACES[place], f"the interval lies {place} the values {claim.confirm}"
 
 
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:

@@ -86,9 +86,9 @@ def slices(
     Rows come in the order of the values; examples without a value stand in the slice "(none)".
     """
     values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
-    rows = {value: np.flatnonzero(values == value) for value in np.unique(values)}
-    parts = {value: corpus[at] for value, at in rows.items()}
-    table = suite_table({value: logits[at] for value, at in rows.items()}, parts, seed=seed)
+    parts = {value: values == value for value in np.unique(values)}
+    predictions = {value: logits[part] for value, part in parts.items()}
+    table = suite_table(predictions, {value: corpus[part] for value, part in parts.items()}, seed=seed)
     table = table.rename(columns={"title": "slice"}).sort_values("rule", kind="stable", ignore_index=True)
     table.insert(0, "title", title or corpus.name)
     return table

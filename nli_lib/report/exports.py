@@ -3,7 +3,6 @@
 These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,44 +11,35 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
-from nli_lib.measure.consensus import AGREE, PRUNED, THRESHOLD, logit_gap, mismatch, suspects
-from nli_lib.measure.label_issues import self_confidence
+from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs
+FORMULA = r"\A(?=[-=+@\t\r])"  # the start of a text that a spreadsheet runs
 
 
 def review_list(
-    corpus: Corpus,
-    logits: ArrayLike,
-    fold: ArrayLike,
-    *,
-    kinds: Sequence[str] = (PRUNED,),
-    threshold: float = THRESHOLD,
-    votes: ArrayLike | None = None,
+    corpus: Corpus, logits: ArrayLike, fold: ArrayLike, *, threshold: float = THRESHOLD, votes: ArrayLike | None = None
 ) -> pd.DataFrame:
     """Every example whose label the model contradicts, the most contradicted first: the order to review them in.
 
     logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
-    whether the consensus cleaning paper's rule, with these kinds and this threshold, would take the example out. Where
-    several seeds have scored the corpus, votes (N,) says how many of them prune the example. The columns that the
-    corpus brought itself come last.
+    whether the consensus cleaning paper's rule, with this threshold, would take the example out. Where several seeds
+    have scored the corpus, votes (N,) says how many of them prune the example. The columns that the corpus brought
+    itself come last.
     """
-    gap, classes = logit_gap(logits, corpus.labels), np.array(corpus.classes, dtype=object)
     found = {
-        "predicted": classes[np.argmax(logits, axis=1)],
+        "predicted": np.array(corpus.classes, dtype=object)[np.argmax(logits, axis=1)],
         "kind": mismatch(logits, corpus.labels),
-        "gap": gap.round(4),
+        "gap": logit_gap(logits, corpus.labels),
         "p_gold": self_confidence(logits, corpus.labels).round(4),
         "fold": np.asarray(fold),
-        "pruned": suspects(logits, corpus.labels, kinds=kinds, threshold=threshold),
+        "pruned": suspects(logits, corpus.labels, threshold=threshold),
     }
     found |= {} if votes is None else {"votes": np.asarray(votes)}
-    table = _beside(corpus, found)
-    order = np.argsort(-gap, kind="stable")
-    table = table.iloc[order[(table["kind"] != AGREE).to_numpy()[order]]].reset_index(drop=True)
+    table = _beside(corpus, found).sort_values("gap", ascending=False, kind="stable").round({"gap": 4})
+    table = table[table["kind"] != AGREE].reset_index(drop=True)
     table.insert(0, "rank", np.arange(1, len(table) + 1))
     return table
 
@@ -96,15 +86,8 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     front.
     """
     with atomic(path) as draft:
-        table.apply(_no_formula).to_csv(draft, index=False, lineterminator="\n")
+        table.replace(FORMULA, "'", regex=True).to_csv(draft, index=False, lineterminator="\n")
     return path
-
-
-def _no_formula(column: pd.Series) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    formula = column.map(lambda cell: isinstance(cell, str) and cell.startswith(FORMULA)).astype(bool)
-    return column.where(~formula, "'" + column.astype(str))
 
 
 def _beside(corpus: Corpus, found: dict[str, np.ndarray]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
@@ -49,20 +49,17 @@ def read_entries(path: Path, model: type[BaseModel], error: type[UserError]) -> 
     by its id where it has one, and the field."""
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return TypeAdapter(list[model]).validate_python(entries)
     except yaml.YAMLError as fault:
         raise error(f"{path} is not valid YAML: {fault}") from None
-    if not isinstance(entries, list):
+    except ValidationError as fault:
+        first = fault.errors()[0]
+    if not first["loc"]:
         raise error(f"{path} must be a list")
-    records = []
-    for number, entry in enumerate(entries, start=1):
-        try:
-            records.append(model.model_validate(entry))
-        except ValidationError as fault:
-            name = entry.get("id", number) if isinstance(entry, dict) else number
-            first = fault.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "whole"
-            raise error(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}") from None
-    return records
+    number, *field = first["loc"]
+    name = entries[number].get("id", number + 1) if isinstance(entries[number], dict) else number + 1
+    field = ".".join(map(str, field)) or "whole"
+    raise error(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}")
 
 
 @lru_cache(maxsize=8)

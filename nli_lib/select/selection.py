@@ -23,13 +23,12 @@ class Selection:
     reason: np.ndarray
 
     def __post_init__(self) -> None:
-        keep, reason = np.asarray(self.keep), np.asarray(self.reason)
-        if keep.dtype != bool or keep.ndim != 1:
-            raise ValueError(f"keep must be a boolean array (N,), not {keep.dtype} of shape {keep.shape}")
-        if reason.shape != keep.shape:
-            raise ValueError(f"reason has shape {reason.shape}, keep {keep.shape}: give one reason an example")
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "reason", reason.astype(object))
+        if self.keep.dtype != bool or self.keep.ndim != 1:
+            raise ValueError(f"keep must be a boolean array (N,), not {self.keep.dtype} of shape {self.keep.shape}")
+        if self.reason.shape != self.keep.shape:
+            raise ValueError(
+                f"reasons have shape {self.reason.shape} for {len(self)} examples: give one reason an example"
+            )
 
     def __len__(self) -> int:
         return len(self.keep)
@@ -38,11 +37,6 @@ class Selection:
     def size(self) -> int:
         """Number of examples kept."""
         return int(self.keep.sum())
-
-    @property
-    def positions(self) -> np.ndarray:
-        """Positions of the kept examples, ascending (size,)."""
-        return np.flatnonzero(self.keep)
 
     @property
     def digest(self) -> str:
@@ -57,7 +51,6 @@ class Selection:
     @classmethod
     def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> Selection:
         """Keep where ``keep`` (N,) is True, with one reason for the kept and one for the dropped."""
-        keep = np.asarray(keep)
         return cls(keep, np.where(keep, kept, dropped).astype(object))
 
     def overlap(self, other: Selection) -> float:
@@ -81,25 +74,21 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(scores: np.ndarray, *, fraction: float) -> Selection:
+def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> Selection:
     """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
 
-    *Departures*: int(fraction * N) examples, as cartography's log says; its code takes one more.
+    ``name`` is the reason given. *Departures*: int(fraction * N) examples, as cartography's log says; its code takes
+    one more.
     """
-    return _extreme(-np.asarray(scores, dtype=float), "top", fraction)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
+    if np.isnan(scores).any():
+        raise ValueError(f"scores are NaN, the first at position {np.isnan(scores).argmax()}: they have no rank")
+    keep = np.zeros(len(scores), dtype=bool)
+    keep[np.argsort(-np.asarray(scores, dtype=float), kind="stable")[: int(fraction * len(scores))]] = True
+    return Selection.where(keep, dropped=f"not in the {name}", kept=name)
 
 
 def bottom(scores: np.ndarray, *, fraction: float) -> Selection:
     """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
-    return _extreme(np.asarray(scores, dtype=float), "bottom", fraction)
-
-
-def _extreme(ascending: np.ndarray, which: str, fraction: float) -> Selection:
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
-    if np.isnan(ascending).any():
-        position = int(np.flatnonzero(np.isnan(ascending))[0])
-        raise ValueError(f"scores are NaN, the first at position {position}: they have no rank")
-    keep = np.zeros(len(ascending), dtype=bool)
-    keep[np.argsort(ascending, kind="stable")[: int(fraction * len(ascending))]] = True
-    return Selection.where(keep, dropped=f"not in the {which}", kept=which)
+    return top(-np.asarray(scores, dtype=float), fraction=fraction, name="bottom")

@@ -7,8 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import Features, highest_z, z_statistics
-from nli_lib.measure.indicators import join, prediction
+from nli_lib.measure.artifacts import Features, highest_z, join, prediction, z_statistics
 from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.select.zfilter import Filtered, z_filter

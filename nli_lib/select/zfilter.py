@@ -1,4 +1,7 @@
-"""z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper)."""
+"""z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper).
+
+`z_filter` takes one corpus, `z_mix` a corpus and generated pairs: Z-Aug, Par-Z, Seq-Z.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from nli_lib.measure.artifacts import ZStatistics, binary, z_from_counts, z_statistics
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.measure.artifacts import ZStatistics, binary, features, highest_z, z_from_counts, z_statistics
 from nli_lib.measure.check import check_labels, class_count
 from nli_lib.measure.ranking import Ranking
 from nli_lib.select.selection import KEPT, Selection
@@ -17,6 +21,7 @@ from nli_lib.select.selection import KEPT, Selection
 # Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
 # feature, which every pair has, is then among the top features of each label, and no other pair comes in.
 BATCHES = (3, 1000)
+WAYS = ("z-aug", "par-z", "seq-z")  # of mixing
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +82,17 @@ def z_filter(
     matrix = binary(features)
     rows, columns = matrix.shape
     labels = check_labels(labels, rows, n_classes)
-    seeded = np.empty(0, np.int64) if given is None else check_labels(given[1], given[0].shape[0], n_classes)
-    n_classes = class_count(labels, seeded, n_classes=n_classes)
+    seed_set, seed_labels = given or (sparse.csr_array((0, columns)), np.empty(0, np.int64))
+    n_classes = class_count(labels, check_labels(seed_labels, seed_set.shape[0], n_classes), n_classes=n_classes)
     batch_size = default_batch_size(rows) if batch_size is None else batch_size
     if k < 1 or batch_size < 1:
         raise ValueError(f"k={k} and batch_size={batch_size} must be at least 1")
     if names is not None and len(names) != columns:
         raise ValueError(f"{len(names)} names for {columns} features: give one a column")
+    if seed_set.shape[1] != columns:
+        raise ValueError(f"the seed set has {seed_set.shape[1]} features, the pairs {columns}: make them in one call")
     keep, hits = np.zeros(rows, bool), []
-    ranking = Ranking(_seed_counts(given, columns, n_classes), names, k=k, min_count=min_count)
+    ranking = Ranking(z_statistics(seed_set, seed_labels, n_classes).counts, names, k=k, min_count=min_count)
     order = np.random.default_rng(seed).permutation(rows) if shuffle else np.arange(rows)
     for start in range(0, rows, batch_size):
         batch = order[start : start + batch_size]
@@ -104,18 +111,56 @@ def z_filter(
     return Filtered(keep, _reasons(keep, rejecting, names), rejecting, z_from_counts(ranking.counts))
 
 
+def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
+    """What is kept of a corpus D0 and of generated pairs G, which stand in one table.
+
+    "z-aug"  D0 whole, and Z(G | D0): G filtered on counts that start with D0
+    "par-z"  Z(D0) and Z(G), each filtered on its own
+    "seq-z"  Z(D0), and Z(G | Z(D0))
+
+    features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
+    The number of classes is that of all labels together, unless `options` say it.
+    Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say;
+    here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+    """
+    if way not in WAYS:
+        raise ValueError(f"way is {way!r}: choose one of {', '.join(WAYS)}")
+    base, labels, matrix = np.asarray(base, dtype=bool), np.asarray(labels), sparse.csr_array(features)
+    options["n_classes"] = class_count(labels, n_classes=options.get("n_classes"))
+    origin, made = np.flatnonzero(base), np.flatnonzero(~base)
+
+    def filtered(rows: np.ndarray, given: np.ndarray | None = None) -> Selection:
+        seed_set = None if given is None else (matrix[given], labels[given])
+        return z_filter(matrix[rows], labels[rows], given=seed_set, **options)
+
+    first = Selection.all(len(origin)) if way == "z-aug" else filtered(origin)
+    second = filtered(made, None if way == "par-z" else origin[first.keep])
+    keep, reason = np.zeros(len(base), dtype=bool), np.full(len(base), KEPT, dtype=object)
+    for rows, part in ((origin, first), (made, second)):
+        keep[rows], reason[rows] = part.keep, part.reason
+    return Selection(keep, reason)
+
+
+def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.DataFrame:
+    """The three ways of `z_mix` on two corpora, by the features of their texts: one row a way; `options` go to it.
+
+    Columns: way, of D0 and of G (shares kept of `corpus` and of `generated`), kept (pairs), highest z among the kept
+    pairs, of features that 20 pairs or more have.
+    """
+    pairs = pd.concat([corpus.table, generated.table])
+    labels, base = pairs["label"].to_numpy(), np.arange(len(pairs)) < len(corpus)
+    table, rows = features(pairs["premise"], pairs["hypothesis"]), []
+    for way in WAYS:
+        mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
+        stats = z_statistics(table.matrix[mixed.keep], labels[mixed.keep], len(corpus.classes))
+        shares = {"of D0": mixed.keep[base].mean(), "of G": mixed.keep[~base].mean()}
+        rows.append({"way": way, **shares, "kept": mixed.size, "highest z": highest_z(stats, min_count=20)})
+    return pd.DataFrame(rows)
+
+
 def default_batch_size(pairs: int) -> int:
     """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
     return int(np.clip(pairs // 100, *BATCHES))
-
-
-def _seed_counts(given: tuple | None, columns: int, n_classes: int) -> NDArray[np.int64]:
-    """Counts by label (V, C) of the seed set, zeros where there is none."""
-    if given is None:
-        return np.zeros((columns, n_classes), np.int64)
-    if given[0].shape[1] != columns:
-        raise ValueError(f"the seed set has {given[0].shape[1]} features, the pairs {columns}: make them in one call")
-    return z_statistics(given[0], given[1], n_classes).counts
 
 
 def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> NDArray[np.object_]:

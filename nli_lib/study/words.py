@@ -13,7 +13,7 @@ import nbformat
 
 from nli_lib import paths
 from nli_lib.report.claims import read_claims
-from nli_lib.report.ledger_page import PAPERS, verdict_counts, verdict_sentence
+from nli_lib.report.ledger import PAPERS, verdict_counts, verdict_sentence
 from nli_lib.store import atomic
 from nli_lib.study import pages
 from nli_lib.study.tables import find_table, read_table

@@ -49,17 +49,11 @@ def test_a_model_with_numbered_labels_is_refused(encoder, tmp_path, corpus):
         predict(str(tmp_path), corpus)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "pooled"])
-def test_embeddings(run, encoder, corpus, pooling, monkeypatch):
+def test_embeddings(run, encoder, corpus, monkeypatch):
     monkeypatch.setattr(module, "takes_bf16", lambda *_: False)
-    of_run = embed(run, corpus, pooling)
+    of_run = embed(run, corpus)
     assert of_run.shape == (50, 32)
-    of_encoder = embed(encoder, corpus, pooling)
+    of_encoder = embed(encoder, corpus)
     assert not np.allclose(of_run, of_encoder)
-    alone = embed(encoder, corpus, pooling, batch_size=1)
+    alone = embed(encoder, corpus, batch_size=1)
     np.testing.assert_allclose(of_encoder, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_an_unknown_pooling_is_an_error(run, corpus):
-    with pytest.raises(ValueError, match='neither "cls" nor "pooled"'):
-        embed(run, corpus, "max")

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from nli_lib.measure.label_issues import named_by_cleanlab, self_confidence
+from nli_lib.measure.consensus import named_by_cleanlab, self_confidence
 
 
 @pytest.fixture

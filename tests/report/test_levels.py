@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.report.contrasts import level_gap, level_means
 from nli_lib.report.inference import bootstrap_interval, share
-from nli_lib.report.levels import level_gap, level_means
 
 
 def table(n=300):

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import features
-from nli_lib.measure.indicators import join, prediction
+from nli_lib.measure.artifacts import features, join, prediction
 from nli_lib.select.sensitivity import by_size, vary
 from nli_lib.select.zfilter import z_filter
 

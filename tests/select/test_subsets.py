@@ -12,7 +12,7 @@ def test_by_hand():
     variability = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])  # .66 quantile .33
     margin = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.0])  # quantiles 1.65 and 3.3
     subsets = training_subsets(level, variability, margin)
-    kept = {name: each.positions.tolist() for name, each in subsets.items()}
+    kept = {name: np.flatnonzero(each.keep).tolist() for name, each in subsets.items()}
     assert kept == {
         "data maps": [4, 5],
         "aum": [2, 3],

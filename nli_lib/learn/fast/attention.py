@@ -6,7 +6,6 @@ slow without dropout too. Here six batched products and a softmax do the work of
 """
 
 import torch
-from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -43,16 +42,7 @@ def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: 
     return [for_scores @ key, for_scores.transpose(1, 2) @ query, kept.transpose(1, 2) @ gradient]
 
 
-def attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    **others: object,
-) -> tuple[torch.Tensor, None]:
+def attention(module, query, key, value, attention_mask, dropout: float = 0.0, scaling: float | None = None, **others):
     """softmax(scaling * query key') value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out.
 
     A model that asks for more than this (grouped heads, position bias, causal order) gets transformers' own function.

@@ -1,4 +1,4 @@
-"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger_page.py"""
+"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger.py"""
 
 import math
 import re
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.report.claims import VERDICTS
-from nli_lib.report.ledger_page import ledger_table, quantity, region, verdict_counts, verdict_sentence
+from nli_lib.report.ledger import ledger_table, quantity, region, verdict_counts, verdict_sentence
 
 
 def claims(**changes):
