@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
 from nli_lib.corpora.planted.grammar import AMBIGUOUS, PATTERNS
-from nli_lib.corpora.planted.lexicon import WORDS, Slots, draw
+from nli_lib.corpora.planted.lexicon import WORDS, draw
 
 SPLITS = ("train", "validation", "test", "challenge")
 # For each label, the words and the phrase that may give it away; see words.yaml.
@@ -147,14 +147,14 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
     tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
     other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
-    phrase = np.where(fires["giveaway"], np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)[towards], "")
+    phrases = np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
     return {
         "artifact_word": word,
         "word_first": rng.integers(2, size=n).astype(bool),
         "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
-        "phrase": phrase,
+        "phrase": np.where(fires["giveaway"], phrases[towards], ""),
         "other_words": other_words,
         "planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object),
     }
@@ -183,12 +183,12 @@ def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, 
         chosen = choose({name: values[mask] for name, values in rows.items()}, rng)
         family[mask], premise_form[mask], hypothesis_form[mask] = chosen
     slots = draw(n, rng)
-    as_said = np.zeros(n, bool)
+    as_said = np.zeros(n, dtype=int)
     premise = _sentence(_fill(premise_form, slots, as_said))
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
     where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
     premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
-    return premise, _sentence(_dress(_fill(hypothesis_form, slots, rows["other_words"]), rows)), family
+    return premise, _sentence(_dress(_fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows)), family
 
 
 def _dress(clause: Column, rows: dict[str, NDArray]) -> Column:
@@ -204,15 +204,14 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     families, hypotheses, options = zip(*PATTERNS, strict=True)
     families, hypotheses = np.array(families, dtype=object), np.array(hypotheses, dtype=object)
     chances = 1 / pd.Series(families).map(Counter(families)).to_numpy()
-    sizes = np.array([[len(side) for side in sides] for sides in options])  # (patterns, 4)
+    premises = pd.DataFrame([premises for sides in options for premises in sides])  # short lists end in None
+    sizes = premises.notna().sum(axis=1).to_numpy().reshape(-1, 4)  # (patterns, sides)
     pick = rng.choice(len(PATTERNS), len(rows["label"]), p=chances / chances.sum())
     specific = np.flatnonzero(rows["specific"])
     chances = chances * (sizes[:, 3] > 0)
     pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
-    starts = np.concatenate([[0], np.cumsum(sizes.ravel())])[:-1].reshape(sizes.shape)
     side = np.where(rows["specific"], 3, rows["true_label"])
-    flat = np.array([premise for sides in options for side_ in sides for premise in side_], dtype=object)
-    premise = flat[starts[pick, side] + rng.integers(sizes[pick, side])]
+    premise = premises.to_numpy(dtype=object)[4 * pick + side, rng.integers(sizes[pick, side])]
     return families[pick], premise, hypotheses[pick]
 
 
@@ -226,8 +225,8 @@ def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tup
     return table[pick, 0], table[pick, 1], table[pick, 2]
 
 
-def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
-    """Each form with its slots filled from the same row; rows of one form are filled together."""
+def _fill(forms: Column, slots: dict[str, Column], otherwise: NDArray[np.int_]) -> Column:
+    """Each form with its slots filled from the same row, 0 as said or 1 otherwise; rows of one form together."""
     out = np.empty(len(forms), dtype=object)
     codes, distinct = pd.factorize(forms)
     order = np.argsort(codes, kind="stable")
@@ -236,7 +235,7 @@ def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
         for literal, slot in re.findall(r"([^{]*)(?:\{([^}]*)\}|$)", form):
             text = text + literal
             if slot:
-                text = text + np.where(otherwise[rows], slots.otherwise[slot][rows], slots.said[slot][rows])
+                text = text + slots[slot][otherwise[rows], rows]
         out[rows] = text
     return out
 
