@@ -6,6 +6,7 @@ here whether it finds them, against columns that hold the truth.
 
 import re
 from collections import Counter
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -204,14 +205,14 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     families, hypotheses, options = zip(*PATTERNS, strict=True)
     families, hypotheses = np.array(families, dtype=object), np.array(hypotheses, dtype=object)
     chances = 1 / pd.Series(families).map(Counter(families)).to_numpy()
-    premises = pd.DataFrame([premises for sides in options for premises in sides])  # short lists end in None
-    sizes = premises.notna().sum(axis=1).to_numpy().reshape(-1, 4)  # (patterns, sides)
+    sizes = np.array([[len(side) for side in sides] for sides in options])  # (patterns, 4)
     pick = rng.choice(len(PATTERNS), len(rows["label"]), p=chances / chances.sum())
     specific = np.flatnonzero(rows["specific"])
     chances = chances * (sizes[:, 3] > 0)
     pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
     side = np.where(rows["specific"], 3, rows["true_label"])
-    premise = premises.to_numpy(dtype=object)[4 * pick + side, rng.integers(sizes[pick, side])]
+    premises = np.array(list(zip_longest(*(side for sides in options for side in sides))), dtype=object)
+    premise = premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side]
     return families[pick], premise, hypotheses[pick]
 
 
