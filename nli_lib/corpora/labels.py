@@ -6,7 +6,7 @@ so a label or a model's output is only ever mapped by its *name*, never by its n
 """
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -70,14 +70,14 @@ def to_index(
 
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
     """
-    raw = pd.Series([value if isinstance(value, Hashable) else str(value) for value in values], dtype=object)
-    codes, unique = pd.factorize(raw.where(raw.notna(), ""))
+    raw = pd.Series(list(values), dtype=object)
+    codes, unique = pd.factorize(raw.where(raw.notna(), "").map(str))
     table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
     return table[codes]
 
 
-def _one_index(value: object, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
-    spelled = str(value).strip().lower()
+def _one_index(value: str, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
+    spelled = value.strip().lower()
     name = names.get(spelled) or NAMES.get(spelled)
     if name in classes:
         return classes.index(name)
@@ -104,11 +104,6 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
     if None in found or set(found) != set(classes) or sorted(found.values()) != list(range(len(classes))):
         raise LabelError(f"the model's head has label2id={shown}; by name it is not the classes {tuple(classes)}.")
     return np.array([found[name] for name in classes], dtype=np.int64)
-
-
-def rules(classes: Sequence[str]) -> tuple[str, ...]:
-    """The collapse rules to report for a set of classes: ("argmax",) for three classes, ("argmax", "sum") for two."""
-    return ("argmax",) if tuple(classes) == LABELS else ("argmax", "sum")
 
 
 def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax") -> np.ndarray:
