@@ -184,10 +184,8 @@ class RunFolder:
     def verify(self, part: Literal["arrays", "model"]) -> None:
         """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
         if (self.path / "checksums.json").exists():
-            written = self.read_json("checksums.json").get(part, {})
-            found = self._checksums(self.path / name for name in written)
-            for name in written:
-                if found[name] != written[name]:
+            for name, written in self.read_json("checksums.json").get(part, {}).items():
+                if self._checksums([self.path / name]) != {name: written}:
                     self.refuse(f"{name} does not hold what was written")
 
     def refuse(self, fault: str) -> NoReturn:

@@ -7,9 +7,11 @@ so a label or a model's output is only ever mapped by its *name*, never by its n
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from nli_lib.errors import UserError
 
@@ -22,14 +24,8 @@ CONTRADICTION_OR_NOT = ("non_contradiction", "contradiction")
 
 NO_GOLD, UNKNOWN = -1, -2
 
-# Every spelling met in the sources, lower case; the dictionary's values are the names used in this library.
-_SPELLINGS = {
-    "entailment": ("entailment", "entail", "entails", "entailed", "e", "supports", "supported"),
-    "neutral": ("neutral", "n", "not enough info", "not_enough_info", "nei"),
-    "contradiction": ("contradiction", "contradict", "contradicts", "contradictory", "c", "refutes", "refuted"),
-    "not_entailment": ("not_entailment", "not-entailment", "not entailment", "non-entailment", "non_entailment"),
-    "non_contradiction": ("non_contradiction", "non-contradiction", "not_contradiction", "not-contradiction"),
-}
+# spelling, lower case -> the name used in this library
+_SPELLINGS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)

@@ -22,6 +22,7 @@ SPLITS = ("train", "validation", "test", "challenge")
 ARTIFACT_WORDS = {LABELS.index(label): tuple(words) for label, words in WORDS["artifact_words"].items()}
 GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"].items()}
 TRUTH = ("true_label", "family", "planted", "flipped", "ambiguous", "artifact_word")
+STRENGTHS = {"flips": 0.06, "ambiguous": 0.08, "artifact": 0.3, "overlap": 0.3, "length": 0.25, "giveaway": 0.05}
 STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
 STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
 SYNONYMS = 0.5  # share of hypotheses that say things in other words
@@ -33,19 +34,7 @@ Mask = NDArray[np.bool_]
 Column = NDArray[np.object_]
 
 
-def make(
-    n: int,
-    seed: int = 0,
-    *,
-    flips: float = 0.06,
-    ambiguous: float = 0.08,
-    artifact: float = 0.3,
-    overlap: float = 0.3,
-    length: float = 0.25,
-    giveaway: float = 0.05,
-    against: bool = False,
-    split: str = "train",
-) -> Corpus:
+def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
     """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
 
     flips      share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
@@ -57,16 +46,18 @@ def make(
     giveaway   share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
     against    the same artifacts attached to a wrong label instead, as in the challenge split
 
+    A strength that is not given is that of `STRENGTHS`.
+
     Artifacts follow the label that is given, since annotators write towards it; they leave the truth untouched.
     Columns beside the corpus's own (`TRUTH`): true_label (for an ambiguous pair, its label), family (of the pattern),
     planted (the artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous,
     artifact_word (the word in the hypothesis, forced or stray, or "").
     With every strength at 0 the hypothesis alone tells nothing about the label (see patterns.yaml).
     """
-    strengths = {"artifact": artifact, "overlap": overlap, "length": length, "giveaway": giveaway}
-    _check(n, split, {**strengths, "flips": flips, "ambiguous": ambiguous})
+    _check(n, split, strengths)
+    strengths = STRENGTHS | strengths
     rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
-    plan = _plan(n, flips, ambiguous, rng)
+    plan = _plan(n, strengths["flips"], strengths["ambiguous"], rng)
     towards = (plan["label"] + against * rng.integers(1, 3, size=n)) % len(LABELS)
     plan |= _artifacts(towards, strengths, rng)
     premise, hypothesis, family = _distinct_pairs(plan, rng)
@@ -117,6 +108,8 @@ def _check(n: int, split: str, shares: dict[str, float]) -> None:
     if n < 1:
         raise CorpusError(f"planted: n={n} pairs asked for, at least 1 is needed")
     for name, share in shares.items():
+        if name not in STRENGTHS:
+            raise CorpusError(f"planted: there is no strength {name!r}: choose from {', '.join(STRENGTHS)}")
         most = {"flips": 0.3, "ambiguous": 0.4}.get(name, 1.0)  # above these one label runs out of ordinary pairs
         if not 0 <= share <= most:
             raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
@@ -140,7 +133,7 @@ def _plan(n: int, flips: float, ambiguous: float, rng: np.random.Generator) -> d
 def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
     """Which artifacts fire on each pair, for the label they point to."""
     n = len(towards)
-    fires = {name: rng.random(n) < strength for name, strength in strengths.items()}
+    fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
     fires["length"] &= towards != C
     word_of = np.where(fires["artifact"], towards, rng.integers(len(LABELS), size=n))
     words = np.array([ARTIFACT_WORDS[label] for label in (E, N, C)], dtype=object)  # (C, 5)
@@ -189,15 +182,12 @@ def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, 
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
     where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
     premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
-    return premise, _sentence(_dress(_fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows)), family
-
-
-def _dress(clause: Column, rows: dict[str, NDArray]) -> Column:
-    """The hypothesis with its phrase, tail and artifact word."""
+    # the hypothesis with its phrase, tail and artifact word
+    clause, word = _fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows["artifact_word"]
     clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
     clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
-    first, last = rows["artifact_word"] + ", " + clause, clause + ", " + rows["artifact_word"]
-    return np.where(rows["artifact_word"] == "", clause, np.where(rows["word_first"], first, last))
+    dressed = np.where(rows["word_first"], word + ", " + clause, clause + ", " + word)
+    return premise, _sentence(np.where(word == "", clause, dressed)), family
 
 
 def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
