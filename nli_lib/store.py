@@ -100,19 +100,15 @@ def write_json(path: Path, value: object) -> None:
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
     words = ("git", "-C", str(paths.HOME), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
-    try:
+    with contextlib.suppress(OSError):  # no git
         return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
-    except OSError:
-        return "unknown"
+    return "unknown"
 
 
 def environment() -> dict[str, str]:
     """Python, platform, code revision and the versions of the packages that decide numbers."""
-    versions = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "revision": revision(),
-    }
+    system = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version(), "platform": system, "revision": revision()}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)

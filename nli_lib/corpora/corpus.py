@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 SIDES = ["premise", "hypothesis"]
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
-# Text that somebody or something made from other text says so in these columns, which mean the same in every corpus.
-# A corpus has those that its source knows.
-PROVENANCE = (
-    "origin_uid",  # uid of the example it was made from
-    "origin_corpus",  # name of the corpus that example is from
-    "maker",  # who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
-    "intended_label",  # name of the label that the maker was asked for; `label` says what it was judged to be
-)
 VIEWS = ("pair", "hypothesis", "premise")
 # From where on `Corpus.warnings` speaks: share of the rows left out, share of the rows in a class, rows in a class.
 MANY, RARE, FEW = 0.05, 0.1, 100
@@ -49,14 +41,22 @@ def _column(name: str, dtype: type = object) -> cached_property:
 class Corpus:
     """N examples, their classes, and how they came here.
 
-    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds, among
-               it those of `PROVENANCE` that it knows; of a user's own file, every other column under its own name
+    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds; of a
+               user's own file, every other column under its own name
     name       the corpus's name ("snli"), or a user's file's stem
     split      the split that was asked for
     classes    `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
     skipped    rows of the source that are not in the table, counted by reason
     source     the file or hub revision that was read, and whether it is a sample
     rows_read  rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
+
+    Text that somebody or something made from other text says so in columns that mean the same in every corpus, those of
+    them that the source knows:
+
+    origin_uid      uid of the example it was made from
+    origin_corpus   name of the corpus that example is from
+    maker           who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
+    intended_label  name of the label that the maker was asked for; `label` says what it was judged to be
     """
 
     table: pd.DataFrame

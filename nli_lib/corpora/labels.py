@@ -25,7 +25,7 @@ CONTRADICTION_OR_NOT = ("non_contradiction", "contradiction")
 NO_GOLD, UNKNOWN = -1, -2
 
 # spelling, lower case -> the name used in this library
-_SPELLINGS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_SPELLINGS = yaml.safe_load(Path(__file__).with_name("labels.yaml").read_text(encoding="utf-8"))
 NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
@@ -67,7 +67,7 @@ def to_index(
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
     """
     raw = pd.Series(list(values), dtype=object)
-    codes, unique = pd.factorize(raw.where(raw.notna(), "").map(str))
+    codes, unique = pd.factorize(np.array([str(value) for value in raw.where(raw.notna(), "")], dtype=object))
     table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
     return table[codes]
 

@@ -3,6 +3,7 @@
 WordNet is read by nltk from its own data or from Debian's package wordnet-base; the word list is pyspellchecker's.
 """
 
+import contextlib
 import functools
 import io
 import warnings
@@ -82,11 +83,9 @@ def _open_wordnet():
         from nltk.corpus.reader import WordNetCorpusReader
     except ModuleNotFoundError:
         raise LexiconError("antonyms need nltk and WordNet's files: pip install nltk") from None
-    try:
+    with contextlib.suppress(LookupError):
         wordnet.ensure_loaded()
         return wordnet
-    except LookupError:
-        pass
     if not (DEBIAN / "data.noun").is_file():
         raise LexiconError(
             "antonyms need WordNet's files: apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"

@@ -23,7 +23,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
 from nli_lib.corpora.lexicon import Wordnet
 
-_ALL = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_ALL = yaml.safe_load(Path(__file__).with_name("stress.yaml").read_text(encoding="utf-8"))
 TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
 NAIK_SHARES: dict[str, float] = _ALL["shares"]
 KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")

@@ -16,10 +16,6 @@ from nli_lib.corpora.load.rows import Rows
 ORIENTATIONS = ("evidence", "hub")
 _ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
 OWN, OWN_IDS = _ALL["fields"], _ALL["ids"]
-_ADVICE = (
-    " Say which column it is: --columns premise=...,hypothesis=...,label=... on the command line,"
-    ' columns={"premise": "...", ...} in Python.'
-)
 
 
 def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
@@ -148,7 +144,7 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
     if absent:
         found, named = (", ".join(map(repr, names)) for names in (raw.table, absent))
         raise CorpusError(f"{raw.where}: columns= names {named}, which is not in the file; found {found}.")
-    rows = raw.pick({**OWN, **columns}, extras=None, advice=_ADVICE)
+    rows = raw.pick({**OWN, **columns}, extras=None, advice=f" {_ALL['advice']}")
     table = rows.table
     for name in OWN_IDS if "uid" not in table else ():
         ids = next((table[column] for column in table if column.lower() == name.lower()), None)

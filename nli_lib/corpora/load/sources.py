@@ -71,7 +71,10 @@ def load(
         source = SOURCES[known]
         options = {"orientation": orientation} if known == "fever" else {}
         corpus = _official(known, source, _split_name(known, source, split), data_folder(data_dir), options)
-    corpus = corpus if limit is None else sample(corpus, int(limit), seed)
+    if limit is not None and limit < len(corpus):
+        chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
+        source = f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}"
+        corpus = replace(corpus[chosen], source=source)
     for observe in OBSERVERS:
         observe(corpus)
     return corpus
@@ -107,14 +110,6 @@ def _own(raw: Rows, name: str, split: str, columns: Mapping[str, str] | None, so
 def names() -> tuple[str, ...]:
     """The corpora that `load` knows by name."""
     return (*SOURCES, PLANTED)
-
-
-def sample(corpus: Corpus, limit: int, seed: int = 0) -> Corpus:
-    """A uniform sample of `limit` examples without replacement, in file order; the whole corpus if it has no more."""
-    if limit >= len(corpus):
-        return corpus
-    chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), limit, replace=False))
-    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path | None:
@@ -185,9 +180,8 @@ def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tup
     """The rows of the split on the hub and where they are from; errors name the local files that would do."""
     entry = source.splits[split]
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
-    place = "no local folder: set NLI_DATA or pass data_dir, and put there"
-    if folder is not None:
-        place = f"not in {folder}, where was wanted"
+    nowhere = "no local folder: set NLI_DATA or pass data_dir, and put there"
+    place = f"not in {folder}, where was wanted" if folder else nowhere
     wanted = f"{name} {split}: {place} {files} (.gz too)."
     if source.hub is None or entry.hub is None:
         raise CorpusError(f"{wanted} The hub has no faithful copy.")

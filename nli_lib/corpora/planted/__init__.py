@@ -63,9 +63,8 @@ def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, 
     premise, hypothesis, family = _distinct_pairs(plan, rng)
     plan |= {"premise": premise, "hypothesis": hypothesis, "family": family, "corpus": "planted", "split": split}
     plan["uid"] = f"planted-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)
-    return Corpus(
-        pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH]), "planted", split, source=f"planted grammar, seed {seed}"
-    )
+    table = pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH])
+    return Corpus(table, "planted", split, source=f"planted grammar, seed {seed}")
 
 
 def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) -> Corpus:
@@ -136,12 +135,12 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
     fires["length"] &= towards != C
     word_of = np.where(fires["artifact"], towards, rng.integers(len(LABELS), size=n))
-    words = np.array([ARTIFACT_WORDS[label] for label in (E, N, C)], dtype=object)  # (C, 5)
+    words = np.array(list(ARTIFACT_WORDS.values()), dtype=object)  # (C, 5)
     word = words[word_of, rng.integers(words.shape[1], size=n)]
     word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
     tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
     other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
-    phrases = np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)
+    phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
     return {

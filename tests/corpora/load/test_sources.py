@@ -12,10 +12,11 @@ import pytest
 from huggingface_hub import HfApi
 
 from nli_lib.corpora import CorpusError, load, names
-from nli_lib.corpora.corpus import PROVENANCE
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
 from nli_lib.corpora.load import hub
 from nli_lib.corpora.load.catalogue import SOURCES
+
+PROVENANCE = ("origin_uid", "origin_corpus", "maker", "intended_label")
 
 
 def jsonl(folder, name, *rows):
