@@ -39,7 +39,7 @@ from nli_lib.spec import DEFAULTS, RUN
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 FORMER = "renamed_from"  # file in a run's folder with the name that an earlier revision gave the folder
-FORMER_CAPTURE = {"eval": "settled", "train": "passing"}  # what an earlier revision called them
+FORMER_CAPTURE = {"settled": "eval", "passing": "train"}  # what an earlier revision called them, and now
 
 Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
 
@@ -100,19 +100,15 @@ def write_json(path: Path, value: object) -> None:
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
     words = ("git", "-C", str(paths.HOME), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
-    try:
+    with contextlib.suppress(OSError):  # no git
         return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
-    except OSError:
-        return "unknown"
+    return "unknown"
 
 
 def environment() -> dict[str, str]:
     """Python, platform, code revision and the versions of the packages that decide numbers."""
-    versions = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "revision": revision(),
-    }
+    system = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version(), "platform": system, "revision": revision()}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
@@ -147,15 +143,8 @@ class RunFolder:
         """Where the training loop keeps its state between epochs."""
         return self.path / "checkpoint.pt"
 
-    @property
-    def spec(self) -> dict:
-        return self._json("spec.json")
-
-    @property
-    def about(self) -> dict:
-        return self._json("about.json")
-
-    def _json(self, name: str) -> dict:
+    def read_json(self, name: str) -> dict:
+        """What the folder's file `name` says."""
         with self.reading(name):
             return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
 
@@ -191,10 +180,8 @@ class RunFolder:
     def verify(self, part: Literal["arrays", "model"]) -> None:
         """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
         if (self.path / "checksums.json").exists():
-            written = self._json("checksums.json").get(part, {})
-            found = self._checksums(self.path / name for name in written)
-            for name in written:
-                if found[name] != written[name]:
+            for name, written in self.read_json("checksums.json").get(part, {}).items():
+                if self._checksums([self.path / name]) != {name: written}:
                     self.refuse(f"{name} does not hold what was written")
 
     def refuse(self, fault: str) -> NoReturn:
@@ -224,9 +211,8 @@ def _difference(stored: Mapping, asked: Mapping) -> str | None:
     A setting that one side does not know counts as its default. `content` is not compared: what it stands for is, as
     `corpus_digest`.
     """
-    stored = {**stored}
-    if (former := stored.get("capture")) in FORMER_CAPTURE.values():
-        stored["capture"] = next(now for now, then in FORMER_CAPTURE.items() if then == former)
+    if stored.get("capture") in FORMER_CAPTURE:
+        stored = {**stored, "capture": FORMER_CAPTURE[stored["capture"]]}
     for field in sorted((stored.keys() | asked.keys()) - {"content"}):
         theirs, ours = (each.get(field, DEFAULTS.get(field)) for each in (stored, asked))
         if theirs != ours and not (field == "model" and _same_start(str(theirs), str(ours))):
@@ -247,10 +233,10 @@ def _adopt(path: Path, asked: Mapping) -> None:
     Ids depended on every field then, whether at its default or not. The former name is kept in the folder: runs that
     start from this one's model know it by that.
     """
-    capture, seed = asked.get("capture", DEFAULTS["capture"]), asked.get("seed", DEFAULTS["seed"])
-    for folder in () if path.exists() else sorted(path.parent.glob(f"*_{FORMER_CAPTURE[capture]}_s{seed}_*")):
+    names = [f"*_{former}_s{asked.get('seed', DEFAULTS['seed'])}_*" for former in FORMER_CAPTURE]
+    for folder in () if path.exists() else sorted(folder for name in names for folder in path.parent.glob(name)):
         with contextlib.suppress(StoreError, OSError):  # a damaged one is not adopted; another process may be faster
-            if _difference(RunFolder(folder).spec, asked) is None:
+            if _difference(RunFolder(folder).read_json("spec.json"), asked) is None:
                 (folder / FORMER).write_text(folder.name, encoding="utf-8")
                 folder.rename(path)
                 return
@@ -267,7 +253,7 @@ def _declare(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
 
 def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
     """Compare what is stored with what is asked for, and a finished run with its checksums."""
-    if difference := _difference(folder.spec, spec):
+    if difference := _difference(folder.read_json("spec.json"), spec):
         raise StoreError(
             f"{folder.path}: the stored run has {difference}. Use another folder, or delete this one to start again."
         )
@@ -296,12 +282,10 @@ def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterat
         folder.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.path / ".lock")
         try:
-            lock.acquire(blocking=False)
+            with lock.acquire(blocking=False):
+                pass
         except Timeout:
             print(f"{folder.path.name}: another process works on this run; waiting for it", flush=True)
-            lock.acquire()
-        try:
+        with lock:
             (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays)
             yield folder
-        finally:
-            lock.release()

@@ -15,7 +15,6 @@ from nli_lib.corpora.load import sources
 SPLIT = ("mnli", "validation_matched")
 ROWS = 9_815  # examples of the split, in the order that `index` counts
 FILES = ("mnli_development_set_number_of_correct_responses.txt", "mnli_dev_matched_n_correct_of_100_berts.tsv")
-FOLDERS = ("training_dynamics", "berts_of_a_feather", "hans/berts_of_a_feather", ".")
 
 
 def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -28,8 +27,7 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
     belong to the corpus (another number of rows, an index that repeats) is a `CorpusError`.
     """
     folder = sources.data_folder(data_dir) if (corpus.name, corpus.split) == SPLIT else None
-    places = [folder / place / file for place in FOLDERS for file in FILES] if folder else []
-    path = next((path for path in places if path.is_file()), None)
+    path = next((path for file in FILES for path in folder.rglob(file)), None) if folder else None
     if path is None:
         return pd.DataFrame({"position": [], "right": []}, dtype=int)
     counts = _read(path)

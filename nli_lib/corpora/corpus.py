@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 SIDES = ["premise", "hypothesis"]
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
-# Text that somebody or something made from other text says so in these columns, which mean the same in every corpus.
-# A corpus has those that its source knows.
-PROVENANCE = (
-    "origin_uid",  # uid of the example it was made from
-    "origin_corpus",  # name of the corpus that example is from
-    "maker",  # who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
-    "intended_label",  # name of the label that the maker was asked for; `label` says what it was judged to be
-)
 VIEWS = ("pair", "hypothesis", "premise")
 # From where on `Corpus.warnings` speaks: share of the rows left out, share of the rows in a class, rows in a class.
 MANY, RARE, FEW = 0.05, 0.1, 100
@@ -40,18 +32,31 @@ class CorpusError(UserError, ValueError):
     """A corpus that cannot be read or used; the message names the file, the row, the field and what to do."""
 
 
+def _column(name: str, dtype: type = object) -> cached_property:
+    """(N,) a column of the table as an array, of str where no dtype is given."""
+    return cached_property(lambda corpus: corpus.table[name].to_numpy(dtype=dtype))
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """N examples, their classes, and how they came here.
 
-    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds, among
-               it those of `PROVENANCE` that it knows; of a user's own file, every other column under its own name
+    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds; of a
+               user's own file, every other column under its own name
     name       the corpus's name ("snli"), or a user's file's stem
     split      the split that was asked for
     classes    `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.labels.collapse`
     skipped    rows of the source that are not in the table, counted by reason
     source     the file or hub revision that was read, and whether it is a sample
     rows_read  rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
+
+    Text that somebody or something made from other text says so in columns that mean the same in every corpus, those of
+    them that the source knows:
+
+    origin_uid      uid of the example it was made from
+    origin_corpus   name of the corpus that example is from
+    maker           who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
+    intended_label  name of the label that the maker was asked for; `label` says what it was judged to be
     """
 
     table: pd.DataFrame
@@ -94,33 +99,17 @@ class Corpus:
         classes = "/".join(self.classes)
         return f"Corpus({self.name}/{self.split}, {len(self):,} examples, classes={classes}, source={self.source!r})"
 
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """(N,) int64 gold labels, indices into `classes`."""
-        return self.table["label"].to_numpy(dtype=np.int64)
-
-    @cached_property
-    def premise(self) -> np.ndarray:
-        """(N,) premises, an object array of str."""
-        return self.table["premise"].to_numpy(dtype=object)
-
-    @cached_property
-    def hypothesis(self) -> np.ndarray:
-        """(N,) hypotheses, an object array of str."""
-        return self.table["hypothesis"].to_numpy(dtype=object)
-
-    @cached_property
-    def uid(self) -> np.ndarray:
-        """(N,) unique names, an object array of str."""
-        return self.table["uid"].to_numpy(dtype=object)
+    labels = _column("label", np.int64)  # gold labels, indices into `classes`
+    premise = _column("premise")
+    hypothesis = _column("hypothesis")
+    uid = _column("uid")  # unique names
 
     def texts(self, view: str = "pair") -> tuple[list[str], list[str] | None]:
         """The texts of a view: (premises, hypotheses) for "pair", (that side, None) for "hypothesis" and "premise"."""
         if view not in VIEWS:
             raise ValueError(f'view="{view}" is not one of {", ".join(VIEWS)}')
-        if view == "pair":
-            return self.premise.tolist(), self.hypothesis.tolist()
-        return getattr(self, view).tolist(), None
+        first = "premise" if view == "pair" else view
+        return getattr(self, first).tolist(), self.hypothesis.tolist() if view == "pair" else None
 
     def to_dataset(self) -> Dataset:
         """The table as a Hugging Face dataset, its labels a `ClassLabel` with the names of `classes`."""
@@ -157,6 +146,10 @@ class Corpus:
         return dict(zip(self.classes, counts.tolist(), strict=True))
 
     @property
+    def _counted(self) -> str:
+        return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+
+    @property
     def left_out(self) -> str:
         """Which rows of the source are not in the table, in words; "" where all are."""
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.skipped.items())
@@ -179,10 +172,9 @@ class Corpus:
                     "depends on them, and what is measured on them alone is uncertain."
                 )
         if min(counts.values()) < FEW:
-            there = ", ".join(f"{name} {count:,}" for name, count in counts.items())
             found.append(
-                f"Fewer than {FEW} rows of a class ({there}): expect wide intervals, and models that have not learnt "
-                "the task."
+                f"Fewer than {FEW} rows of a class ({self._counted}): expect wide intervals, and models that have not "
+                "learnt the task."
             )
         return found
 
@@ -224,12 +216,9 @@ class Corpus:
         """
         counts = {"rows": {"kept": len(self)}, "label": self.counts, "skipped": self.skipped}
         counts["repeated"] = duplicates(self).sum()
-        rows = [
-            (self.name, self.split, self.source, kind, what, int(count))
-            for kind, counted in counts.items()
-            for what, count in counted.items()
-        ]
-        return pd.DataFrame(rows, columns=["corpus", "split", "source", "kind", "what", "count"])
+        rows = [(kind, what, int(count)) for kind, counted in counts.items() for what, count in counted.items()]
+        table = pd.DataFrame(rows, columns=["kind", "what", "count"])
+        return pd.DataFrame({"corpus": self.name, "split": self.split, "source": self.source, **table})
 
 
 def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
@@ -256,12 +245,11 @@ def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analys
 
     what  what needs them, for the message: "five folds"
     """
-    counts = corpus.counts
-    there = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    if min(counts.values()) < rows_a_class or len(counts) < 2:
+    if min(corpus.counts.values()) < rows_a_class or len(corpus.classes) < 2:
         raise CorpusError(
-            f"{corpus._where()}: {what}: {rows_a_class:,} rows of each class are needed, and there are {there}. "
-            "Add rows, or leave the rows of the small class out; a corpus of one class cannot be analysed."
+            f"{corpus._where()}: {what}: {rows_a_class:,} rows of each class are needed, and there are "
+            f"{corpus._counted}. Add rows, or leave the rows of the small class out; a corpus of one class cannot be "
+            "analysed."
         )
 
 
@@ -282,12 +270,9 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
     hypotheses   the hypothesis
     """
     table = corpus.table
-    columns = {
-        "pairs": table.duplicated(SIDES),
-        "conflicting": table.groupby(SIDES)["label"].transform("nunique") > 1,
-        "premises": table.duplicated("premise"),
-        "hypotheses": table.duplicated("hypothesis"),
-    }
+    conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1
+    columns = {"pairs": table.duplicated(SIDES), "conflicting": conflicting}
+    columns |= {"premises": table.duplicated("premise"), "hypotheses": table.duplicated("hypothesis")}
     return pd.DataFrame(columns)
 
 

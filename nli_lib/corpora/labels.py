@@ -6,10 +6,12 @@ so a label or a model's output is only ever mapped by its *name*, never by its n
 """
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from nli_lib.errors import UserError
 
@@ -22,14 +24,8 @@ CONTRADICTION_OR_NOT = ("non_contradiction", "contradiction")
 
 NO_GOLD, UNKNOWN = -1, -2
 
-# Every spelling met in the sources, lower case; the dictionary's values are the names used in this library.
-_SPELLINGS = {
-    "entailment": ("entailment", "entail", "entails", "entailed", "e", "supports", "supported"),
-    "neutral": ("neutral", "n", "not enough info", "not_enough_info", "nei"),
-    "contradiction": ("contradiction", "contradict", "contradicts", "contradictory", "c", "refutes", "refuted"),
-    "not_entailment": ("not_entailment", "not-entailment", "not entailment", "non-entailment", "non_entailment"),
-    "non_contradiction": ("non_contradiction", "non-contradiction", "not_contradiction", "not-contradiction"),
-}
+# spelling, lower case -> the name used in this library
+_SPELLINGS = yaml.safe_load(Path(__file__).with_name("labels.yaml").read_text(encoding="utf-8"))
 NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
@@ -70,14 +66,14 @@ def to_index(
 
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
     """
-    raw = pd.Series([value if isinstance(value, Hashable) else str(value) for value in values], dtype=object)
-    codes, unique = pd.factorize(raw.where(raw.notna(), ""))
+    raw = pd.Series(list(values), dtype=object)
+    codes, unique = pd.factorize(np.array([str(value) for value in raw.where(raw.notna(), "")], dtype=object))
     table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
     return table[codes]
 
 
-def _one_index(value: object, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
-    spelled = str(value).strip().lower()
+def _one_index(value: str, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
+    spelled = value.strip().lower()
     name = names.get(spelled) or NAMES.get(spelled)
     if name in classes:
         return classes.index(name)
@@ -104,11 +100,6 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
     if None in found or set(found) != set(classes) or sorted(found.values()) != list(range(len(classes))):
         raise LabelError(f"the model's head has label2id={shown}; by name it is not the classes {tuple(classes)}.")
     return np.array([found[name] for name in classes], dtype=np.int64)
-
-
-def rules(classes: Sequence[str]) -> tuple[str, ...]:
-    """The collapse rules to report for a set of classes: ("argmax",) for three classes, ("argmax", "sum") for two."""
-    return ("argmax",) if tuple(classes) == LABELS else ("argmax", "sum")
 
 
 def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax") -> np.ndarray:

@@ -3,10 +3,11 @@
 WordNet is read by nltk from its own data or from Debian's package wordnet-base; the word list is pyspellchecker's.
 """
 
+import contextlib
 import functools
 import io
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nli_lib.errors import UserError
@@ -19,18 +20,14 @@ class LexiconError(UserError, RuntimeError):
     """A dictionary is not on this machine; the message says what to install."""
 
 
-def unknown_words(words: Iterable[str]) -> set[str]:
-    """Those of `words` that the English word list does not have; numbers are never among them."""
-    return _spelling().unknown(words)
-
-
 @functools.cache
-def _spelling():
+def spelling() -> Callable[[Iterable[str]], set[str]]:
+    """What gives those of the words that the English word list does not have; numbers are never among them."""
     try:
         from spellchecker import SpellChecker
     except ModuleNotFoundError:
         raise LexiconError("the spelling measure needs pyspellchecker: pip install pyspellchecker") from None
-    return SpellChecker(language="en", distance=1)
+    return SpellChecker(language="en", distance=1).unknown
 
 
 class Wordnet:
@@ -70,15 +67,11 @@ def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
     the measure -> what to install.
     """
     found, missing = {}, {}
-    try:
-        _spelling()
-        found["unknown"] = unknown_words
-    except LexiconError as error:
-        missing["misspelled"] = str(error)
-    try:
-        found["wordnet"] = Wordnet()
-    except LexiconError as error:
-        missing["antonyms"] = str(error)
+    for name, look_up, measure in (("unknown", spelling, "misspelled"), ("wordnet", Wordnet, "antonyms")):
+        try:
+            found[name] = look_up()
+        except LexiconError as error:
+            missing[measure] = str(error)
     return found, missing
 
 
@@ -90,11 +83,9 @@ def _open_wordnet():
         from nltk.corpus.reader import WordNetCorpusReader
     except ModuleNotFoundError:
         raise LexiconError("antonyms need nltk and WordNet's files: pip install nltk") from None
-    try:
+    with contextlib.suppress(LookupError):
         wordnet.ensure_loaded()
         return wordnet
-    except LookupError:
-        pass
     if not (DEBIAN / "data.noun").is_file():
         raise LexiconError(
             "antonyms need WordNet's files: apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"

@@ -35,12 +35,10 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     """
     if (planted := _planted(corpus)) is not None:
         return planted
-    split = CHAOS.get((corpus.name, corpus.split))
     try:
-        chaos = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
+        split = CHAOS.get((corpus.name, corpus.split), "none of ChaosNLI's")  # which `load` refuses
+        chaos = sources.load("chaosnli", split, data_dir=data_dir).table
     except CorpusError:
-        chaos = None
-    if chaos is None:
         return pd.DataFrame(columns=list(COLUMNS))
     own = pd.DataFrame({"uid": corpus.uid, "position": np.arange(len(corpus)), "gold": corpus.labels})
     both = own.merge(chaos, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)

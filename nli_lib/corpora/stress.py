@@ -12,33 +12,21 @@ in any word of three letters or more, not in files for content and function word
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
 from nli_lib.corpora.lexicon import Wordnet
 
-# kind -> the side that grows, by what, how often
-TAUTOLOGIES = {
-    "word overlap": ("hypothesis", "and true is true", 1),
-    "negation": ("hypothesis", "and false is not true", 1),
-    "length mismatch": ("premise", "and true is true", 5),
-}
+_ALL = yaml.safe_load(Path(__file__).with_name("stress.yaml").read_text(encoding="utf-8"))
+TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
+NAIK_SHARES: dict[str, float] = _ALL["shares"]
 KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
-
-# Share of each part in the distributed stress test, by which the difficulty paper's "overall" weighs its accuracies.
-# Recovered by least squares from its Tables 5 and 6; half of that number is spelling.
-NAIK_SHARES = {
-    "word-overlap": 0.1437,
-    "spelling": 0.4871,
-    "numerical": 0.0559,
-    "negation": 0.1443,
-    "length-mismatch": 0.1452,
-    "antonym": 0.0241,
-}
 
 WORD = re.compile(r"[A-Za-z]{3,}")
 ENDING = re.compile(r"\s*([.!?]*[\"']?)\s*$")
@@ -66,56 +54,43 @@ def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None 
     """
     if corpus.classes != LABELS:
         raise CorpusError(f"a stress set is made from a three-way corpus; {corpus.name} has {corpus.classes}")
-    if kind in TAUTOLOGIES:
-        return _tautology(kind, corpus)
     if kind not in KINDS:
         raise CorpusError(f"stress: kind={kind!r} is not one of {', '.join(KINDS)}")
     if kind == "antonym" and wordnet is None:
         raise CorpusError("stress: antonyms need wordnet=Wordnet() (nli_lib.corpora.lexicon)")
-    if kind in SPELLING:
-        return _collect(kind, corpus, lambda pair, random: _misspelt(pair, SPELLING[kind], random), seed)
-    once = corpus[~corpus.table["premise"].duplicated()]
-    made = _numerical if kind == "numerical" else lambda pair, random: _antonym(pair, wordnet, random)
-    return _collect(kind, once, made, seed)
-
-
-def _tautology(kind: str, corpus: Corpus) -> Corpus:
-    side, words, times = TAUTOLOGIES[kind]
-    tail = f" {words}" * times
-    table = corpus.table.assign(origin_uid=corpus.uid, rule=f'"{words}" {times} x at the end of the {side}')
-    table["uid"] = [f"{uid}#{kind}" for uid in corpus.uid]
-    table[side] = [ENDING.sub(lambda end: tail + end[1], text, count=1) for text in table[side]]
-    return _named(corpus, kind, table, {})
-
-
-Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
-
-
-def _collect(kind: str, corpus: Corpus, rows_of: Callable[..., Iterator[Row]], seed: int) -> Corpus:
-    """The rows that `rows_of` makes of each example, with a random stream of the example's own."""
+    rows_of = MAKERS[kind] if kind in MAKERS else partial(_antonym, wordnet)
+    once = corpus[~corpus.table["premise"].duplicated()] if kind in ("antonym", "numerical") else corpus
     made, empty = [], 0
-    for pair in corpus.table.itertuples():
+    for pair in once.table.itertuples():
+        # a random stream of the example's own
         random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(pair.uid.encode())])
         rows = list(rows_of(pair, random))
         uid = f"{pair.uid}#{kind}"
         made += [(f"{uid}#{at}" if len(rows) > 1 else uid, pair.uid, *row) for at, row in enumerate(rows)]
         empty += not rows
     table = pd.DataFrame(made, columns=["uid", "origin_uid", "premise", "hypothesis", "label", "rule"])
-    table = table.assign(corpus=corpus.name, split=corpus.split).astype({"label": np.int64})
-    return _named(corpus, kind, table, {f"nothing to change ({kind})": empty} if empty else {})
-
-
-def _named(corpus: Corpus, kind: str, table: pd.DataFrame, skipped: dict[str, int]) -> Corpus:
-    source = f"{corpus.source}, stress: {kind}"
+    table = table.astype({"label": np.int64}).assign(corpus=corpus.name, split=corpus.split)
     intended = np.array(LABELS, dtype=object)[table["label"]]
     table = table.assign(origin_corpus=corpus.name, maker="rule", intended_label=intended)
-    return replace(corpus, table=table, split=f"{corpus.split}, {kind}", skipped=skipped, source=source, rows_read=None)
+    skipped = {f"nothing to change ({kind})": empty} if empty else {}
+    return Corpus(table, corpus.name, f"{corpus.split}, {kind}", LABELS, skipped, f"{corpus.source}, stress: {kind}")
+
+
+Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
+
+
+def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Iterator[Row]:
+    """The pair with a tautology before the end of one side."""
+    tail = f" {words}" * times
+    texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
+    texts[side] = ENDING.sub(lambda end: tail + end[1], texts[side], count=1)
+    yield *texts.values(), pair.label, f'"{words}" {times} x at the end of the {side}'
 
 
 # ---------------------------------------------------------------- spelling
 
 
-def _misspelt(pair: tuple, change: Callable, random: np.random.Generator) -> Iterator[Row]:
+def _misspelt(change: Callable, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
     for changed, rule in _one_word_changed(pair.hypothesis, change, random):
         yield pair.premise, changed, pair.label, rule
 
@@ -147,13 +122,10 @@ def _keyboard(word: str, random: np.random.Generator) -> str:
     return word[:at] + (new.upper() if old.isupper() else new) + word[at + 1 :]
 
 
-SPELLING = {"spelling: swap": _swap, "spelling: keyboard": _keyboard}
-
-
 # ---------------------------------------------------------------- meaning
 
 
-def _antonym(pair: tuple, wordnet: Wordnet, random: np.random.Generator) -> Iterator[Row]:
+def _antonym(wordnet: Wordnet, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
     context = [word.lower() for word in WORD.findall(pair.premise)]
 
     def opposite(word: str, random: np.random.Generator) -> str:
@@ -185,3 +157,12 @@ def _numerical(pair: tuple, random: np.random.Generator) -> Iterator[Row]:
     yield premise, with_number(true), E, f"{found[0]} -> {true}"
     yield with_number(true), premise, N, f"{true} -> {found[0]}"
     yield premise, with_number(false), C, f"{found[0]} -> {false}"
+
+
+# kind -> what makes its rows of an example and a random stream; "antonym" needs a WordNet too
+MAKERS = {
+    **{kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()},
+    "spelling: swap": partial(_misspelt, _swap),
+    "spelling: keyboard": partial(_misspelt, _keyboard),
+    "numerical": _numerical,
+}

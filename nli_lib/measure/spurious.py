@@ -69,7 +69,7 @@ def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, correcte
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
     Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
-    and is asked once, for each distinct word of the corpus (`corpora.lexicon.unknown_words`).
+    and is asked once, for each distinct word of the corpus (`corpora.lexicon.spelling`).
     *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
     of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
     """

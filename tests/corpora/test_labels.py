@@ -18,7 +18,6 @@ from nli_lib.corpora.labels import (
     collapse,
     head_columns,
     is_numbered,
-    rules,
     to_index,
 )
 
@@ -125,7 +124,7 @@ def test_a_tie_under_the_sum_rule_goes_to_entailment():
 def test_a_constant_added_to_the_logits_changes_nothing():
     logits = np.random.default_rng(0).normal(size=(200, 3)) * 3
     for classes in (TWO_WAY, SUPPORTED_OR_REFUTED, CONTRADICTION_OR_NOT):
-        for rule in rules(classes):
+        for rule in ("argmax", "sum"):
             assert np.array_equal(collapse(logits, classes, rule), collapse(logits + 5, classes, rule))
 
 
@@ -133,7 +132,6 @@ def test_three_classes_are_their_argmax_under_both_rules():
     logits = np.random.default_rng(1).normal(size=(50, 3))
     for rule in ("argmax", "sum"):
         assert np.array_equal(collapse(logits, LABELS, rule), logits.argmax(axis=1))
-    assert rules(LABELS) == ("argmax",)
 
 
 def test_a_neutral_prediction_on_two_way_fever():

@@ -33,10 +33,10 @@ def test_a_run_holds_what_it_declares(make_spec, corpus):
     assert pd.read_csv(run.folder / "rows.csv")["uid"].tolist() == corpus.uid.tolist()
     assert run.log["epoch"].tolist() == [0, 1]
     assert set(run.log.columns) == {"epoch", "loss", "accuracy", "seconds", "tokens_per_second"}
-    assert run.store.about["classes"] == list(corpus.classes)
+    assert run.store.read_json("about.json")["classes"] == list(corpus.classes)
     assert (run.model / "model.safetensors").exists()
     assert not run.store.checkpoint.exists()
-    about = run.store.about
+    about = run.store.read_json("about.json")
     assert about["notes"][0] == "21 of 43 word pieces occur and are trained"
     assert about["corpus"]["digest"] == corpus.digest
 

@@ -62,7 +62,7 @@ def test_an_objective_with_a_second_head_and_text_needs_nothing_of_the_loop(make
     spec = make_spec(objective="product", precision=precision, epochs=2)
     run = fit(spec, corpus, objective=Product())
     assert run.logits.shape == (2, 50, 3) and np.isfinite(run.logits).all()
-    assert "bias_head.weight" in run.store.about["new_parameters"]
+    assert "bias_head.weight" in run.store.read_json("about.json")["new_parameters"]
     loop = Loop(spec, corpus, objective=Product())
     before = loop.model.bias_head.weight.detach().clone()
     for rows in loop.start_epoch(0):

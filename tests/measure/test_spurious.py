@@ -145,7 +145,7 @@ def test_a_dictionary_is_asked_once_for_each_word():
 
 def test_the_word_list_knows_words_and_numbers():
     pytest.importorskip("spellchecker", reason="pyspellchecker is not installed")
-    assert lexicon.unknown_words(["dog", "dgoxq", "theres", "42", "don't"]) == {"dgoxq", "theres"}
+    assert lexicon.spelling()(["dog", "dgoxq", "theres", "42", "don't"]) == {"dgoxq", "theres"}
 
 
 def test_wordnets_first_antonyms_and_base_forms():

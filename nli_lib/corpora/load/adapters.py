@@ -1,10 +1,12 @@
 """Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, canonical
@@ -12,17 +14,8 @@ from nli_lib.corpora.load.catalogue import Source
 from nli_lib.corpora.load.rows import Rows
 
 ORIENTATIONS = ("evidence", "hub")
-OWN = {
-    "uid": ("uid",),
-    "premise": ("premise", "sentence1", "text_a", "sentence_a"),
-    "hypothesis": ("hypothesis", "sentence2", "text_b", "sentence_b"),
-    "label": ("label", "gold_label", "gold"),
-}
-OWN_IDS = ("id", "pairID", "guid")
-_ADVICE = (
-    " Say which column it is: --columns premise=...,hypothesis=...,label=... on the command line,"
-    ' columns={"premise": "...", ...} in Python.'
-)
+_ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
+OWN, OWN_IDS = _ALL["fields"], _ALL["ids"]
 
 
 def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
@@ -131,9 +124,7 @@ def disco(raw: Rows, rows: Rows, split: str) -> Rows:
     return rows.assign(**origin, origin_corpus="snli", maker="text-davinci-002", intended_label=intended)
 
 
-SPECIAL: dict[str, Callable[..., Rows]] = {
-    adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)
-}
+SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)}
 
 
 def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
@@ -153,7 +144,7 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
     if absent:
         found, named = (", ".join(map(repr, names)) for names in (raw.table, absent))
         raise CorpusError(f"{raw.where}: columns= names {named}, which is not in the file; found {found}.")
-    rows = raw.pick({**OWN, **columns}, extras=None, advice=_ADVICE)
+    rows = raw.pick({**OWN, **columns}, extras=None, advice=f" {_ALL['advice']}")
     table = rows.table
     for name in OWN_IDS if "uid" not in table else ():
         ids = next((table[column] for column in table if column.lower() == name.lower()), None)

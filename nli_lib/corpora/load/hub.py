@@ -10,20 +10,14 @@ _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TIMEOUT = 10  # seconds for the one request that says whether the hub answers
 
 
-def offline() -> str | None:
-    """The environment variable that forbids asking the hub, None where none does."""
-    yes = ("1", "true", "yes", "on")
-    return next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None)
-
-
 def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Rows, str]:
     """The rows of a hub split, and "repository@commit" of what was read; class numbers come back as class names.
 
     Asks the hub once for the commit behind `revision`, so that an unreachable hub is an error after seconds and not
     after the retries of a download. Raises `CorpusError` at once where the environment forbids the hub.
     """
-    switch = offline()
-    if switch:
+    yes = ("1", "true", "yes", "on")
+    if switch := next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None):
         raise CorpusError(f"hub {repository}: not asked, because {switch} is set in the environment")
     try:
         import datasets

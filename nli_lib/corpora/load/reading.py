@@ -16,7 +16,6 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ from nli_lib.corpora.labels import canonical
 from nli_lib.corpora.load.rows import Rows
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, Features
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
 BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
@@ -66,10 +65,7 @@ def read(path: Path, *, quoted: bool | None = None) -> Rows:
     elif ending in _DELIMITERS:
         rows = _delimited(_text(data, path), _DELIMITERS[ending], quoted, path.name)
     else:
-        text = _text(data, path)
-        listed = text.lstrip().startswith("[")
-        values = _list(text, path) if listed else [_value(line) for line in _lines(text) if line.strip()]
-        rows = _objects(values, path.name)
+        rows = _json(_text(data, path), path)
     if not len(rows.table):
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in rows.skipped.items())
         why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
@@ -115,13 +111,21 @@ def _lines(text: str) -> list[str]:
 # ---------------------------------------------------------------- json
 
 
-def _list(text: str, path: Path) -> list:
-    try:
-        return _JSON.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(
-            f"{path}: not a JSON list ({error}); write a list of objects, or one object a line."
-        ) from None
+def _json(text: str, path: Path) -> Rows:
+    """The rows of a list of objects, or of one object a line."""
+    if text.lstrip().startswith("["):
+        try:
+            values = _JSON.decode(text)
+        except (ValueError, RecursionError) as error:
+            cure = "write a list of objects, or one object a line"
+            raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
+    else:
+        values = [_value(line) for line in _lines(text) if line.strip()]
+    row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
+    good = [values[at] for at in row]
+    names = dict.fromkeys(key for record in good for key in record)
+    columns = {name: [record.get(name) for record in good] for name in names}
+    return Rows.of(columns, row, path.name, {BAD_JSON: len(values) - len(good)})
 
 
 def _value(line: str) -> object:
@@ -130,14 +134,6 @@ def _value(line: str) -> object:
         return _JSON.decode(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _objects(values: list, where: str) -> Rows:
-    row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
-    good = [values[at] for at in row]
-    names = dict.fromkeys(key for record in good for key in record)
-    columns = {name: [record.get(name) for record in good] for name in names}
-    return Rows.of(columns, row, where, {BAD_JSON: len(values) - len(good)})
 
 
 # ---------------------------------------------------------------- delimited text
@@ -165,10 +161,9 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, where: str) -> R
 def _well_quoted(text: str) -> bool:
     """Whether every quote in a tsv file opens, closes or doubles as in a csv, and every row then has as many fields."""
     try:
-        rows = _csv_rows(text, "\t", strict=True)
+        return len({len(row) for row in _csv_rows(text, "\t", strict=True) if row}) == 1
     except csv.Error:
         return False
-    return len({len(row) for row in rows if row}) == 1
 
 
 def _split_quoted(text: str, delimiter: str, where: str) -> list[list[str]]:
@@ -205,35 +200,34 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
 
 
 def _parquet(data: bytes, where: str) -> Rows:
+    from datasets import Features
+
     try:
         arrow = pq.read_table(io.BytesIO(data))
-        # The `datasets` library writes the names of its classes into a parquet file's own description.
-        description = json.loads((arrow.schema.metadata or {}).get(b"huggingface", "{}"))
+        features = Features.from_arrow_schema(
+            arrow.schema
+        )  # with the names of classes, where `datasets` wrote the file
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    features = description.get("info", {}).get("features") or {}
-    stated = {name: made for name, made in features.items() if isinstance(made, dict)}
-    names = {name: made["names"] for name, made in stated.items() if made.get("_type") == "ClassLabel"}
-    return _arrow(arrow, names, where)
+    return _arrow(arrow, features, where)
 
 
 def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
     """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
         return Rows.of(dataset, np.arange(len(dataset)), where)
-    names = {name: feature.names for name, feature in dataset.features.items() if hasattr(feature, "names")}
-    return _arrow(dataset.with_format("arrow")[:], names, where)
+    return _arrow(dataset.with_format("arrow")[:], dataset.features, where)
 
 
-def _arrow(arrow: pa.Table, class_names: Mapping[str, list[str]], where: str) -> Rows:
-    """The rows of an Arrow table; where a column's class names are known, its numbers become these names."""
+def _arrow(arrow: pa.Table, features: Features, where: str) -> Rows:
+    """The rows of an Arrow table; the numbers of a column of classes become the names of the classes."""
     columns = {}
-    for name in arrow.column_names:
+    for name, feature in features.items():
         try:
             columns[name] = arrow.column(name).to_pylist()
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
-        if name in class_names:
-            known = dict(enumerate(class_names[name]))  # -1, the hub's "no gold label", becomes None
+        if hasattr(feature, "names"):
+            known = dict(enumerate(feature.names))  # -1, the hub's "no gold label", becomes None
             columns[name] = [known.get(value) for value in columns[name]]
     return Rows.of(columns, np.arange(arrow.num_rows), where)

@@ -122,10 +122,8 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
         return
     found = sorted({str(value) for value in given[unknown]})
     shown = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
-    if any(map(is_numbered, found)):
-        why = "numbers without names; their order differs between sources, so it is not guessed"
-    else:
-        why = "none of which is known"
+    guess = "numbers without names; their order differs between sources, so it is not guessed"
+    why = guess if any(map(is_numbered, found)) else "none of which is known"
     first = int(rows.row[unknown[0]]) + 1
     raise CorpusError(
         f"{rows.where}: row {first}, field 'label': the labels are {shown}: {why}. "

@@ -15,7 +15,7 @@ import pandas as pd
 from nli_lib import paths
 from nli_lib.corpora.corpus import MANY, Corpus, CorpusError, concat
 from nli_lib.corpora.load import adapters, hub, reading
-from nli_lib.corpora.load.catalogue import SOURCES, Source, Split
+from nli_lib.corpora.load.catalogue import SOURCES, Source
 from nli_lib.corpora.load.rows import Rows, build
 
 if TYPE_CHECKING:
@@ -62,20 +62,19 @@ def load(
     if known == PLANTED:
         from nli_lib.corpora import planted
 
-        return _told(planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed))
-    folder = data_folder(data_dir)
-    if known not in SOURCES:
-        corpus = _own_file(str(name), split, folder, columns)
+        corpus = planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
+    elif known not in SOURCES:
+        corpus = _own_file(str(name), split, data_folder(data_dir), columns)
     elif columns:
         raise CorpusError(f"columns= is for a user's own file; {known} is read in its official format.")
     else:
         source = SOURCES[known]
         options = {"orientation": orientation} if known == "fever" else {}
-        corpus = _official(known, source, _split_name(known, source, split), folder, options)
-    return _told(corpus if limit is None else sample(corpus, int(limit), seed))
-
-
-def _told(corpus: Corpus) -> Corpus:
+        corpus = _official(known, source, _split_name(known, source, split), data_folder(data_dir), options)
+    if limit is not None and limit < len(corpus):
+        chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
+        source = f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}"
+        corpus = replace(corpus[chosen], source=source)
     for observe in OBSERVERS:
         observe(corpus)
     return corpus
@@ -111,14 +110,6 @@ def _own(raw: Rows, name: str, split: str, columns: Mapping[str, str] | None, so
 def names() -> tuple[str, ...]:
     """The corpora that `load` knows by name."""
     return (*SOURCES, PLANTED)
-
-
-def sample(corpus: Corpus, limit: int, seed: int = 0) -> Corpus:
-    """A uniform sample of `limit` examples without replacement, in file order; the whole corpus if it has no more."""
-    if limit >= len(corpus):
-        return corpus
-    chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), limit, replace=False))
-    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path | None:
@@ -161,46 +152,43 @@ def _official(name: str, source: Source, split: str, folder: Path | None, option
         parts = [_official(name, source, part, folder, options) for part in entry.parts]
         whole = concat(parts, name=name, split=split)
         return replace(whole, table=whole.table.assign(split=split))
-    path, is_sample = _find(name, source, entry, folder)
+    path, note = _find(name, source, split, folder)
     if path is not None:
-        rows = adapters.adapt(name, source, reading.read(path, quoted=source.quoted), split, **options)
-        where = f"{path.relative_to(folder)}" + (f" (a sample of {split})" if is_sample else "")
-        return build(rows, name=name, split=split, source=where)
+        raw, where = reading.read(path, quoted=source.quoted), f"{path.relative_to(folder)}{note}"
+    else:
+        raw, where = _from_hub(name, source, split, folder)
+    rows = adapters.adapt(name, source, raw, split, **options)
+    return build(rows, name=name, split=split, source=where)
+
+
+def _find(name: str, source: Source, split: str, folder: Path | None) -> tuple[Path | None, str]:
+    """The first file of the split that is there, and a note where it is only a sample."""
+    entry = source.splits[split]
+    named = folder is not None and folder.name in {part for known in source.folders for part in known.split("/")}
+    for file in (*entry.files, *entry.samples) if folder else ():
+        places = [f"{known}/{file}" for known in source.folders]
+        if named or "/" in file or Path(file).stem not in _GENERIC:
+            places.append(file)
+        for place in (*places, f"{name}_{file.replace('/', '_')}"):
+            for path in (folder / place, folder / f"{place}.gz"):
+                if path.is_file():
+                    return path, f" (a sample of {split})" if file in entry.samples else ""
+    return None, ""
+
+
+def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tuple[Rows, str]:
+    """The rows of the split on the hub and where they are from; errors name the local files that would do."""
+    entry = source.splits[split]
+    files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
+    nowhere = "no local folder: set NLI_DATA or pass data_dir, and put there"
+    place = f"not in {folder}, where was wanted" if folder else nowhere
+    wanted = f"{name} {split}: {place} {files} (.gz too)."
     if source.hub is None or entry.hub is None:
-        raise CorpusError(f"{_wanted(name, source, split, folder)} The hub has no faithful copy.")
+        raise CorpusError(f"{wanted} The hub has no faithful copy.")
     try:
         raw, where = hub.read_hub(source.hub, source.config, entry.hub, source.revision)
     except CorpusError as error:
-        raise CorpusError(f"{_wanted(name, source, split, folder)} Then: {str(error).rstrip('.')}.") from None
+        raise CorpusError(f"{wanted} Then: {str(error).rstrip('.')}.") from None
     if source.revision == "main" and entry.rows not in (None, len(raw.table)):
         raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
-    rows = adapters.adapt(name, source, raw, split, **options)
-    return build(rows, name=name, split=split, source=f"hub {where} ({entry.hub})")
-
-
-def _find(name: str, source: Source, entry: Split, folder: Path | None) -> tuple[Path | None, bool]:
-    """The first file of the split that is there, and whether it is only a sample."""
-    files = [(file, False) for file in entry.files] + [(file, True) for file in entry.samples]
-    for file, is_sample in files if folder else ():
-        for path in _places(name, source, folder, file):
-            if path.is_file():
-                return path, is_sample
-    return None, False
-
-
-def _places(name: str, source: Source, folder: Path, file: str) -> list[Path]:
-    places = [folder / known / file for known in source.folders]
-    named = folder.name in {part for known in source.folders for part in known.split("/")}
-    if named or "/" in file or Path(file).stem not in _GENERIC:
-        places.append(folder / file)
-    places.append(folder / f"{name}_{file.replace('/', '_')}")
-    return [path for place in places for path in (place, place.with_name(f"{place.name}.gz"))]
-
-
-def _wanted(name: str, source: Source, split: str, folder: Path | None) -> str:
-    files = " or ".join(f"{source.folders[0]}/{file}" for file in source.splits[split].files)
-    if folder is None:
-        where = "no local folder: set NLI_DATA or pass data_dir, and put there"
-    else:
-        where = f"not in {folder}, where was wanted"
-    return f"{name} {split}: {where} {files} (.gz too)."
+    return raw, f"hub {where} ({entry.hub})"

@@ -6,6 +6,7 @@ here whether it finds them, against columns that hold the truth.
 
 import re
 from collections import Counter
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, C, E, N
 from nli_lib.corpora.planted.grammar import AMBIGUOUS, PATTERNS
-from nli_lib.corpora.planted.lexicon import WORDS, Slots, draw
+from nli_lib.corpora.planted.lexicon import WORDS, draw
 
 SPLITS = ("train", "validation", "test", "challenge")
 # For each label, the words and the phrase that may give it away; see words.yaml.
 ARTIFACT_WORDS = {LABELS.index(label): tuple(words) for label, words in WORDS["artifact_words"].items()}
 GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"].items()}
 TRUTH = ("true_label", "family", "planted", "flipped", "ambiguous", "artifact_word")
+STRENGTHS = {"flips": 0.06, "ambiguous": 0.08, "artifact": 0.3, "overlap": 0.3, "length": 0.25, "giveaway": 0.05}
 STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
 STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
 SYNONYMS = 0.5  # share of hypotheses that say things in other words
@@ -32,19 +34,7 @@ Mask = NDArray[np.bool_]
 Column = NDArray[np.object_]
 
 
-def make(
-    n: int,
-    seed: int = 0,
-    *,
-    flips: float = 0.06,
-    ambiguous: float = 0.08,
-    artifact: float = 0.3,
-    overlap: float = 0.3,
-    length: float = 0.25,
-    giveaway: float = 0.05,
-    against: bool = False,
-    split: str = "train",
-) -> Corpus:
+def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
     """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
 
     flips      share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
@@ -56,24 +46,25 @@ def make(
     giveaway   share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
     against    the same artifacts attached to a wrong label instead, as in the challenge split
 
+    A strength that is not given is that of `STRENGTHS`.
+
     Artifacts follow the label that is given, since annotators write towards it; they leave the truth untouched.
     Columns beside the corpus's own (`TRUTH`): true_label (for an ambiguous pair, its label), family (of the pattern),
     planted (the artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous,
     artifact_word (the word in the hypothesis, forced or stray, or "").
     With every strength at 0 the hypothesis alone tells nothing about the label (see patterns.yaml).
     """
-    strengths = {"artifact": artifact, "overlap": overlap, "length": length, "giveaway": giveaway}
-    _check(n, split, {**strengths, "flips": flips, "ambiguous": ambiguous})
+    _check(n, split, strengths)
+    strengths = STRENGTHS | strengths
     rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
-    plan = _plan(n, flips, ambiguous, rng)
+    plan = _plan(n, strengths["flips"], strengths["ambiguous"], rng)
     towards = (plan["label"] + against * rng.integers(1, 3, size=n)) % len(LABELS)
     plan |= _artifacts(towards, strengths, rng)
     premise, hypothesis, family = _distinct_pairs(plan, rng)
     plan |= {"premise": premise, "hypothesis": hypothesis, "family": family, "corpus": "planted", "split": split}
     plan["uid"] = f"planted-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)
-    return Corpus(
-        pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH]), "planted", split, source=f"planted grammar, seed {seed}"
-    )
+    table = pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH])
+    return Corpus(table, "planted", split, source=f"planted grammar, seed {seed}")
 
 
 def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) -> Corpus:
@@ -116,6 +107,8 @@ def _check(n: int, split: str, shares: dict[str, float]) -> None:
     if n < 1:
         raise CorpusError(f"planted: n={n} pairs asked for, at least 1 is needed")
     for name, share in shares.items():
+        if name not in STRENGTHS:
+            raise CorpusError(f"planted: there is no strength {name!r}: choose from {', '.join(STRENGTHS)}")
         most = {"flips": 0.3, "ambiguous": 0.4}.get(name, 1.0)  # above these one label runs out of ordinary pairs
         if not 0 <= share <= most:
             raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
@@ -139,22 +132,22 @@ def _plan(n: int, flips: float, ambiguous: float, rng: np.random.Generator) -> d
 def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
     """Which artifacts fire on each pair, for the label they point to."""
     n = len(towards)
-    fires = {name: rng.random(n) < strength for name, strength in strengths.items()}
+    fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
     fires["length"] &= towards != C
     word_of = np.where(fires["artifact"], towards, rng.integers(len(LABELS), size=n))
-    words = np.array([ARTIFACT_WORDS[label] for label in (E, N, C)], dtype=object)  # (C, 5)
+    words = np.array(list(ARTIFACT_WORDS.values()), dtype=object)  # (C, 5)
     word = words[word_of, rng.integers(words.shape[1], size=n)]
     word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
     tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
     other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
-    phrase = np.where(fires["giveaway"], np.array([GIVEAWAYS[label] for label in (E, N, C)], dtype=object)[towards], "")
+    phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
     return {
         "artifact_word": word,
         "word_first": rng.integers(2, size=n).astype(bool),
         "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
-        "phrase": phrase,
+        "phrase": np.where(fires["giveaway"], phrases[towards], ""),
         "other_words": other_words,
         "planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object),
     }
@@ -183,20 +176,17 @@ def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, 
         chosen = choose({name: values[mask] for name, values in rows.items()}, rng)
         family[mask], premise_form[mask], hypothesis_form[mask] = chosen
     slots = draw(n, rng)
-    as_said = np.zeros(n, bool)
+    as_said = np.zeros(n, dtype=int)
     premise = _sentence(_fill(premise_form, slots, as_said))
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
     where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
     premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
-    return premise, _sentence(_dress(_fill(hypothesis_form, slots, rows["other_words"]), rows)), family
-
-
-def _dress(clause: Column, rows: dict[str, NDArray]) -> Column:
-    """The hypothesis with its phrase, tail and artifact word."""
+    # the hypothesis with its phrase, tail and artifact word
+    clause, word = _fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows["artifact_word"]
     clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
     clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
-    first, last = rows["artifact_word"] + ", " + clause, clause + ", " + rows["artifact_word"]
-    return np.where(rows["artifact_word"] == "", clause, np.where(rows["word_first"], first, last))
+    dressed = np.where(rows["word_first"], word + ", " + clause, clause + ", " + word)
+    return premise, _sentence(np.where(word == "", clause, dressed)), family
 
 
 def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
@@ -209,10 +199,9 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     specific = np.flatnonzero(rows["specific"])
     chances = chances * (sizes[:, 3] > 0)
     pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
-    starts = np.concatenate([[0], np.cumsum(sizes.ravel())])[:-1].reshape(sizes.shape)
     side = np.where(rows["specific"], 3, rows["true_label"])
-    flat = np.array([premise for sides in options for side_ in sides for premise in side_], dtype=object)
-    premise = flat[starts[pick, side] + rng.integers(sizes[pick, side])]
+    premises = np.array(list(zip_longest(*(side for sides in options for side in sides))), dtype=object)
+    premise = premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side]
     return families[pick], premise, hypotheses[pick]
 
 
@@ -226,8 +215,8 @@ def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tup
     return table[pick, 0], table[pick, 1], table[pick, 2]
 
 
-def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
-    """Each form with its slots filled from the same row; rows of one form are filled together."""
+def _fill(forms: Column, slots: dict[str, Column], otherwise: NDArray[np.int_]) -> Column:
+    """Each form with its slots filled from the same row, 0 as said or 1 otherwise; rows of one form together."""
     out = np.empty(len(forms), dtype=object)
     codes, distinct = pd.factorize(forms)
     order = np.argsort(codes, kind="stable")
@@ -236,7 +225,7 @@ def _fill(forms: Column, slots: Slots, otherwise: Mask) -> Column:
         for literal, slot in re.findall(r"([^{]*)(?:\{([^}]*)\}|$)", form):
             text = text + literal
             if slot:
-                text = text + np.where(otherwise[rows], slots.otherwise[slot][rows], slots.said[slot][rows])
+                text = text + slots[slot][otherwise[rows], rows]
         out[rows] = text
     return out
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import yaml
 
-ONE_RECEIVER = ("transfer",)  # families where saying it of another person nearly denies it
 _ALL = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
 
 
@@ -26,7 +25,7 @@ def _pattern(family: str, entry: dict) -> Pattern:
     hypothesis, entailing, contradicting = entry["hypothesis"], entry["entailment"], entry["contradiction"]
     neutral = [premise["specific"] if isinstance(premise, dict) else premise for premise in entry["neutral"]]
     specific = [premise["specific"] for premise in entry["neutral"] if isinstance(premise, dict)]
-    if family not in ONE_RECEIVER:
+    if family != "transfer":  # where saying it of another person nearly denies it
         neutral += _of_another(hypothesis, entailing + contradicting)
     return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
 

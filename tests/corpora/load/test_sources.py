@@ -12,10 +12,11 @@ import pytest
 from huggingface_hub import HfApi
 
 from nli_lib.corpora import CorpusError, load, names
-from nli_lib.corpora.corpus import PROVENANCE
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
 from nli_lib.corpora.load import hub
 from nli_lib.corpora.load.catalogue import SOURCES
+
+PROVENANCE = ("origin_uid", "origin_corpus", "maker", "intended_label")
 
 
 def jsonl(folder, name, *rows):
@@ -410,8 +411,7 @@ def test_a_hub_that_does_not_answer_is_one_message(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise ConnectionError("Name or service not known\nand a long story")
 
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(hub, "offline", lambda: None)
+    monkeypatch.setattr(hub, "_OFFLINE", ())
     monkeypatch.setattr(HfApi, "dataset_info", unreachable)
     with pytest.raises(CorpusError, match=r"snli_1\.0_test\.jsonl.*hub stanfordnlp/snli@cdb5c3d.*not known\.$"):
         load("snli", "test", tmp_path)
@@ -422,7 +422,7 @@ def local_hub(tmp_path, monkeypatch):
     """A folder of parquet files in the place of the hub, read by `datasets` itself."""
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(hub, "offline", lambda: None)
+    monkeypatch.setattr(hub, "_OFFLINE", ())
     monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="0123abc"))
     read, folder = datasets.load_dataset, tmp_path / "hub"
     folder.mkdir()
