@@ -9,7 +9,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load import sources
 
 # suite -> title of an evaluation set -> its corpus and split
-SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
 
 
 def suite_for(corpus: str) -> str:

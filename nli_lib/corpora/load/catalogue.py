@@ -59,5 +59,5 @@ class Source:
     quoted: bool = False
 
 
-_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 SOURCES = TypeAdapter(dict[str, Source]).validate_python(_ENTRIES)
