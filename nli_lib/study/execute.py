@@ -35,11 +35,10 @@ from nli_lib.study.notebook import DRAW, RUN_PID, TOKEN
 
 @dataclass
 class Job:
-    """One notebook to run: what it is given, and the folder where its executed copy and its log go."""
+    """One notebook to run, and what it is given."""
 
     notebook: str
     study: str
-    folder: str
     parameters: dict = field(default_factory=dict)
     token: str = ""
     limit: float | None = None
@@ -50,7 +49,8 @@ class Job:
 
     @property
     def output(self) -> Path:
-        return Path(self.folder, f"{self.notebook}.ipynb")
+        """Its executed copy; its log lies beside it."""
+        return paths.RUNS / "notebooks" / self.study / f"{self.notebook}.ipynb"
 
     @property
     def log(self) -> Path:
@@ -118,7 +118,7 @@ def verdict_on_end(job: Job) -> tuple[str, str]:
 
 
 class _Progress:
-    """Tells the runner, one JSON line each, how far the notebook is and below which heading."""
+    """Says, one line each, how far the notebook is and below which heading."""
 
     def __init__(self, cells: list[dict]):
         self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
@@ -132,7 +132,7 @@ class _Progress:
             self.at += 1
             self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
             done = (self.at - 1) / self.cells
-            print(json.dumps({"at": f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)"}), flush=True)
+            print(f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)", flush=True)
 
     def __str__(self) -> str:
         return f"code cell {self.at} of {self.cells}: {self.line}"
@@ -176,36 +176,29 @@ def _on_signals(limit: float | None) -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-def _execute(job: Job, progress: _Progress, sockets: str) -> None:
-    import papermill
-
-    with job.log.open("w", encoding="utf-8") as log:
-        papermill.execute_notebook(
-            str(job.source),
-            str(job.output),
-            parameters=job.parameters,
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=paths.HOME,
-            stdout_file=log,
-            stderr_file=log,
-            kernel_manager_class="nli_lib.study.execute.WatchedKernel",
-            config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
-            on_cell_start=progress,
-        )
-
-
 def run(job: Job) -> tuple[str, str]:
     """Execute the notebook; (state, reason) of how it ended."""
+    import papermill
     from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
 
     progress = _Progress(records.cells(job.source))
     kills = oom_kills()
     try:
-        with socket_folder() as sockets:
-            _execute(job, progress, sockets)
-    except PapermillExecutionError as error:
+        with socket_folder() as sockets, job.log.open("w", encoding="utf-8") as log:
+            papermill.execute_notebook(
+                job.source,
+                job.output,
+                parameters=job.parameters,
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=paths.HOME,
+                stdout_file=log,
+                stderr_file=log,
+                kernel_manager_class="nli_lib.study.execute.WatchedKernel",
+                config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+                on_cell_start=progress,
+            )
+    except papermill.PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
     except DeadKernelError:
@@ -222,7 +215,7 @@ def run(job: Job) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
+    """Run the job given as JSON and leave its end state in the record."""
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
@@ -241,8 +234,6 @@ def main() -> None:
     seconds = round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
     records.write({**mine, **last})
-    print(json.dumps({"state": state, "reason": reason}), flush=True)
-    sys.exit(0 if state == records.FINISHED else 1)
 
 
 def command(job: Job) -> list[str]:

@@ -1,7 +1,7 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
 
-import subprocess
 import os
+import subprocess
 import sys
 from dataclasses import replace
 
