@@ -1,9 +1,8 @@
 """Runs one notebook in a process of its own and says truly how it ended.
 
 papermill writes a notebook whose kernel died as if it had completed. So the end is decided from evidence gathered
-here: the kernel's exit code, the memory group's count of out-of-memory kills, the time limit, the signal that stopped
-us, and, for "finished", the record that this very run's last cell wrote (its token) and an execution count on every
-code cell.
+here: the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
+"finished", the record that this very run's last cell wrote (its token) and an execution count on every code cell.
 
 Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
 """
@@ -41,7 +40,6 @@ class Job:
     study: str
     parameters: dict = field(default_factory=dict)
     token: str = ""
-    limit: float | None = None
 
     @property
     def source(self) -> Path:
@@ -58,7 +56,7 @@ class Job:
 
 
 class Cut(BaseException):
-    """This run was cut short from outside: asked to stop, or its time was over. Arguments: the end state, why."""
+    """This run was asked to stop."""
 
 
 class WatchedKernel(AsyncKernelManager):
@@ -159,18 +157,13 @@ def _kill_kernel() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _on_signals(limit: float | None) -> None:
-    def cut(number: int, _: object) -> None:
+def _on_signals() -> None:
+    def cut(*_: object) -> None:
         _kill_kernel()
-        if number == signal.SIGALRM:
-            raise Cut("time limit", f"stopped after {limit:g} seconds")
-        raise Cut("stopped", "asked to stop (SIGTERM)")
+        raise Cut
 
     signal.signal(signal.SIGTERM, cut)
-    signal.signal(signal.SIGALRM, cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
-    if limit:
-        signal.setitimer(signal.ITIMER_REAL, limit)
     if sys.platform == "linux":
         # a runner that is killed outright takes its notebooks with it
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
@@ -204,13 +197,10 @@ def run(job: Job) -> tuple[str, str]:
     except DeadKernelError:
         state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
-    except Cut as cut:
-        state, reason = cut.args
-        return state, f"{reason}, in {progress}"
+    except Cut:
+        return "stopped", f"asked to stop (SIGTERM), in {progress}"
     except Exception as error:
         return "failed", f"could not be run: {type(error).__name__}: {error}"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     return verdict_on_end(job)
 
 
@@ -224,11 +214,11 @@ def main() -> None:
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
     records.write(first)
     clock = time.monotonic()
-    _on_signals(job.limit)
+    _on_signals()
     try:
         state, reason = run(job)
-    except Cut as cut:  # while papermill was still being imported
-        state, reason = cut.args[0], f"{cut.args[1]}, before its first cell"
+    except Cut:  # while papermill was still being imported
+        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
     stored = records.read(job.notebook, job.study)
     mine = stored if stored.get("token") == job.token else first
     seconds = round(time.monotonic() - clock, 1)

@@ -19,6 +19,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from numbers import Number
 from pathlib import Path
 
 import psutil
@@ -32,7 +33,7 @@ from nli_lib.study.parameters import is_own_file, own_path
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
 
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
-TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": float, "seeds": list, "parameters": dict}
+TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
 TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
 
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
@@ -61,7 +62,7 @@ def read(notebook: str, study: str) -> dict:
     unread = {"notebook": notebook, "study": study}
     try:
         record = {**unread, **json.loads(path.read_text(encoding="utf-8"))}
-        if wrong := [name for name, kinds in TYPES.items() if not isinstance(record.get(name, kinds()), kinds)]:
+        if wrong := [name for name, kind in TYPES.items() if name in record and not isinstance(record[name], kind)]:
             raise TypeError(f"{wrong[0]} is {record[wrong[0]]!r}, not {TYPES[wrong[0]].__name__}")
         return record
     except FileNotFoundError:

@@ -25,6 +25,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from IPython.display import Markdown, display
 
 from nli_lib import paths
 from nli_lib.corpora import suites
@@ -41,6 +42,7 @@ from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
+from nli_lib.study.show import show
 from nli_lib.study.tables import find_table, read_table, write_table
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin"]
@@ -255,15 +257,9 @@ class Study:
         A name without a value, and a number that is not one (NaN), are errors: prose never shows a gap. Text among the
         values is shown as text, never as HTML.
         """
-        from IPython.display import Markdown, display
-
         display(Markdown(fill(template, values)))
 
-    def show(self, table: pd.DataFrame, formats: Mapping[str, str] | None = None, **how: object) -> None:
-        """Show a table as text, whatever stands in it; see `nli_lib.study.show.show`."""
-        from nli_lib.study.show import show
-
-        show(table, formats, **how)
+    show = staticmethod(show)
 
     def claim(self, id: str, estimate: Estimate, *, corpora: Sequence[str] | None = None) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.

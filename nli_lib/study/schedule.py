@@ -43,7 +43,7 @@ class RunnerError(UserError, RuntimeError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do: the dial, other parameters by name, a time limit a notebook, and whether to redo."""
+    """What a run is asked to do: the dial, other parameters by name, and whether to run again what stands."""
 
     scale: str = "smoke"
     corpus: str | None = None
@@ -51,7 +51,6 @@ class Request:
     data_dir: str | None = None
     columns: dict[str, str] | None = None
     others: dict[str, object] = field(default_factory=dict)
-    limit: float | None = None
     force: bool = False
 
     @property
@@ -174,7 +173,7 @@ def _last_line(path: Path) -> str:
 async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
-    job = Job(name, request.study, given, token=uuid.uuid4().hex, limit=request.limit)
+    job = Job(name, request.study, given, token=uuid.uuid4().hex)
     words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
     words.parent.mkdir(parents=True, exist_ok=True)
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
