@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -60,18 +61,13 @@ class Cut(BaseException):
 
 
 class WatchedKernel(AsyncKernelManager):
-    """A kernel manager that remembers the kernel's process and, once it has ended, its exit code."""
+    """A kernel manager that remembers the kernel's process, also once it has ended."""
 
-    process: ClassVar = None
-    exit_code: ClassVar[int | None] = None
+    process: ClassVar[subprocess.Popen | None] = None
 
     async def _async_is_alive(self) -> bool:
-        process = getattr(self.provisioner, "process", None)
-        alive = await super()._async_is_alive()
-        if process is not None:
-            WatchedKernel.process = process
-            WatchedKernel.exit_code = process.returncode
-        return alive
+        WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
+        return await super()._async_is_alive()
 
     is_alive = _async_is_alive
 
@@ -149,24 +145,13 @@ def socket_folder() -> Iterator[str]:
         yield folder
 
 
-def _kill_kernel() -> None:
-    """Kill the kernel and whatever it started: it leads a session of its own."""
+def _cut(*_: object) -> None:
+    """End this run: kill the kernel and whatever it started, which is a session of its own."""
     process = WatchedKernel.process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _on_signals() -> None:
-    def cut(*_: object) -> None:
-        _kill_kernel()
-        raise Cut
-
-    signal.signal(signal.SIGTERM, cut)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
-    if sys.platform == "linux":
-        # a runner that is killed outright takes its notebooks with it
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    raise Cut
 
 
 def run(job: Job) -> tuple[str, str]:
@@ -195,7 +180,8 @@ def run(job: Job) -> tuple[str, str]:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
     except DeadKernelError:
-        state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
+        code = WatchedKernel.process and WatchedKernel.process.poll()
+        state, reason = verdict_on_death(code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
     except Cut:
         return "stopped", f"asked to stop (SIGTERM), in {progress}"
@@ -209,12 +195,15 @@ def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    job.output.parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
     records.write(first)
     clock = time.monotonic()
-    _on_signals()
+    signal.signal(signal.SIGTERM, _cut)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
+    if sys.platform == "linux":
+        # a runner that is killed outright takes its notebooks with it
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
         state, reason = run(job)
     except Cut:  # while papermill was still being imported

@@ -98,10 +98,7 @@ def digest_bytes(data: bytes) -> str:
 
 def digest_file(path: Path) -> str | None:
     """Digest of a file's bytes; None where there is no such file."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return digest_bytes(path.read_bytes()) if path.is_file() else None
 
 
 def notebooks_with(part: str, study: str) -> list[str]:

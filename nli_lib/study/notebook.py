@@ -236,12 +236,11 @@ class Study:
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
         found = records.notebooks_with(part, self.results_name)
-        tables = [self.table(part, name).assign(notebook=name) for name in found]
-        if not tables:
+        if not found:
             raise StudyError(f"no notebook has recorded {part!r} in {self.folder}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
-        stacked = pd.concat(tables, ignore_index=True)
-        return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
+        tables = {name: self.table(part, name) for name in found}
+        return pd.concat(tables, names=["notebook"]).reset_index("notebook").reset_index(drop=True)
 
     def book_file(self, file: str) -> Path:
         """The path of a file of the book, such as "claims.yaml". When it changes, this notebook's record is stale."""

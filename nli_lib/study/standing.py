@@ -316,15 +316,3 @@ def _confirmed(record: Mapping, here: Mapping) -> dict:
         "parameters": {name: then.get(name, default) for name, default in here["parameters"].items()},
         "confirmed": [*earlier, entry],
     }
-
-
-def note(record: Mapping) -> str:
-    """What a reader must know of a record that was confirmed instead of made again; "" for others."""
-    if not record.get("confirmed"):
-        return ""
-    modules = {name for entry in record["confirmed"] for name in entry["modules"]}
-    then = record.get("environment", {}).get("revision", "unknown")
-    return (
-        f"Recorded at revision {then}; {len(modules)} modules have changed since, the smoke tables before and after "
-        "are equal."
-    )
