@@ -95,18 +95,13 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
-def uncounted(path: Path) -> list[int]:
-    """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
-    code = [cell for cell in records.cells(path) if cell["cell_type"] == "code"]
-    return [number for number, cell in enumerate(code, 1) if cell["source"].strip() and not cell["execution_count"]]
-
-
 def verdict_on_end(job: Job) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
     stored = records.read(job.notebook, job.study)
     if stored.get("token") != job.token or stored.get("state") != records.CLOSING:
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
-    if missing := uncounted(job.output):
+    code = [cell for cell in records.cells(job.output) if cell["cell_type"] == "code" and cell["source"].strip()]
+    if missing := [number for number, cell in enumerate(code, 1) if not cell["execution_count"]]:
         return "incomplete", f"code cells {missing} were never executed"
     return records.FINISHED, ""
 

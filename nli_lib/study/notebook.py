@@ -74,9 +74,7 @@ def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mappi
     given = {name: value for name, value in literals(namespace).items() if known is None or name in known}
     parameters = check(given, extra)
     namespace[SEEN] = frozenset(given)
-    study = Study(notebook, parameters)
-    study._open()
-    return study
+    return Study(notebook, parameters)
 
 
 class Study:
@@ -103,6 +101,7 @@ class Study:
         self.data_dir: str | None = params["DATA_DIR"]
         self.folder = paths.RESULTS / self.results_name
         self.exports = paths.EXPORTS / self.results_name
+        self._open()
 
     @property
     def train_split(self) -> str:

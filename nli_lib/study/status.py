@@ -1,6 +1,6 @@
 """The page that says when, where and with what each chapter was recorded, from the records alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
@@ -61,9 +61,8 @@ def used(record: Mapping) -> list[str]:
     return lines
 
 
-def status_page(names: Iterable[str], request: Request) -> str:
+def status_page(names: Collection[str], request: Request) -> str:
     """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
-    names = list(names)
     rule = f"|{' --- |' * len(HEAD)}"
     table = "\n".join([f"| {' | '.join(HEAD)} |", rule, *(_row(name, request) for name in names)])
     label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
