@@ -82,7 +82,6 @@ def run(
     data_dir: DataDir = None,
     columns: Columns = None,
     jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
-    limit: Annotated[float | None, typer.Option(min=1, help="seconds that one notebook may take")] = None,
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="NAME=VALUE, a notebook's own")
@@ -90,7 +89,7 @@ def run(
 ) -> None:
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
     others = _others(parameter or [])
-    request = _request(scale, corpus, data_dir, columns, seeds=seeds, others=others, limit=limit, force=force)
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds, others=others, force=force)
     outcomes = schedule.run(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != records.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)

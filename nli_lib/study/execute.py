@@ -1,9 +1,8 @@
 """Runs one notebook in a process of its own and says truly how it ended.
 
 papermill writes a notebook whose kernel died as if it had completed. So the end is decided from evidence gathered
-here: the kernel's exit code, the memory group's count of out-of-memory kills, the time limit, the signal that stopped
-us, and, for "finished", the record that this very run's last cell wrote (its token) and an execution count on every
-code cell.
+here: the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
+"finished", the record that this very run's last cell wrote (its token) and an execution count on every code cell.
 
 Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
 """
@@ -15,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,14 +35,12 @@ from nli_lib.study.notebook import DRAW, RUN_PID, TOKEN
 
 @dataclass
 class Job:
-    """One notebook to run: what it is given, and the folder where its executed copy and its log go."""
+    """One notebook to run, and what it is given."""
 
     notebook: str
     study: str
-    folder: str
     parameters: dict = field(default_factory=dict)
     token: str = ""
-    limit: float | None = None
 
     @property
     def source(self) -> Path:
@@ -50,7 +48,8 @@ class Job:
 
     @property
     def output(self) -> Path:
-        return Path(self.folder, f"{self.notebook}.ipynb")
+        """Its executed copy; its log lies beside it."""
+        return paths.RUNS / "notebooks" / self.study / f"{self.notebook}.ipynb"
 
     @property
     def log(self) -> Path:
@@ -58,22 +57,17 @@ class Job:
 
 
 class Cut(BaseException):
-    """This run was cut short from outside: asked to stop, or its time was over. Arguments: the end state, why."""
+    """This run was asked to stop."""
 
 
 class WatchedKernel(AsyncKernelManager):
-    """A kernel manager that remembers the kernel's process and, once it has ended, its exit code."""
+    """A kernel manager that remembers the kernel's process, also once it has ended."""
 
-    process: ClassVar = None
-    exit_code: ClassVar[int | None] = None
+    process: ClassVar[subprocess.Popen | None] = None
 
     async def _async_is_alive(self) -> bool:
-        process = getattr(self.provisioner, "process", None)
-        alive = await super()._async_is_alive()
-        if process is not None:
-            WatchedKernel.process = process
-            WatchedKernel.exit_code = process.returncode
-        return alive
+        WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
+        return await super()._async_is_alive()
 
     is_alive = _async_is_alive
 
@@ -101,24 +95,19 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
-def uncounted(path: Path) -> list[int]:
-    """Numbers (from 1) of the code cells of an executed notebook that hold code and no execution count."""
-    code = [cell for cell in records.cells(path) if cell["cell_type"] == "code"]
-    return [number for number, cell in enumerate(code, 1) if cell["source"].strip() and not cell["execution_count"]]
-
-
 def verdict_on_end(job: Job) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
     stored = records.read(job.notebook, job.study)
     if stored.get("token") != job.token or stored.get("state") != records.CLOSING:
         return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
-    if missing := uncounted(job.output):
+    code = [cell for cell in records.cells(job.output) if cell["cell_type"] == "code" and cell["source"].strip()]
+    if missing := [number for number, cell in enumerate(code, 1) if not cell["execution_count"]]:
         return "incomplete", f"code cells {missing} were never executed"
     return records.FINISHED, ""
 
 
 class _Progress:
-    """Tells the runner, one JSON line each, how far the notebook is and below which heading."""
+    """Says, one line each, how far the notebook is and below which heading."""
 
     def __init__(self, cells: list[dict]):
         self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
@@ -132,7 +121,7 @@ class _Progress:
             self.at += 1
             self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
             done = (self.at - 1) / self.cells
-            print(json.dumps({"at": f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)"}), flush=True)
+            print(f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)", flush=True)
 
     def __str__(self) -> str:
         return f"code cell {self.at} of {self.cells}: {self.line}"
@@ -151,98 +140,74 @@ def socket_folder() -> Iterator[str]:
         yield folder
 
 
-def _kill_kernel() -> None:
-    """Kill the kernel and whatever it started: it leads a session of its own."""
+def _cut(*_: object) -> None:
+    """End this run: kill the kernel and whatever it started, which is a session of its own."""
     process = WatchedKernel.process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _on_signals(limit: float | None) -> None:
-    def cut(number: int, _: object) -> None:
-        _kill_kernel()
-        if number == signal.SIGALRM:
-            raise Cut("time limit", f"stopped after {limit:g} seconds")
-        raise Cut("stopped", "asked to stop (SIGTERM)")
-
-    signal.signal(signal.SIGTERM, cut)
-    signal.signal(signal.SIGALRM, cut)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
-    if limit:
-        signal.setitimer(signal.ITIMER_REAL, limit)
-    if sys.platform == "linux":
-        # a runner that is killed outright takes its notebooks with it
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-
-
-def _execute(job: Job, progress: _Progress, sockets: str) -> None:
-    import papermill
-
-    with job.log.open("w", encoding="utf-8") as log:
-        papermill.execute_notebook(
-            str(job.source),
-            str(job.output),
-            parameters=job.parameters,
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=paths.HOME,
-            stdout_file=log,
-            stderr_file=log,
-            kernel_manager_class="nli_lib.study.execute.WatchedKernel",
-            config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
-            on_cell_start=progress,
-        )
+    raise Cut
 
 
 def run(job: Job) -> tuple[str, str]:
     """Execute the notebook; (state, reason) of how it ended."""
+    import papermill
     from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
 
     progress = _Progress(records.cells(job.source))
     kills = oom_kills()
     try:
-        with socket_folder() as sockets:
-            _execute(job, progress, sockets)
-    except PapermillExecutionError as error:
+        with socket_folder() as sockets, job.log.open("w", encoding="utf-8") as log:
+            papermill.execute_notebook(
+                job.source,
+                job.output,
+                parameters=job.parameters,
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=paths.HOME,
+                stdout_file=log,
+                stderr_file=log,
+                kernel_manager_class="nli_lib.study.execute.WatchedKernel",
+                config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+                on_cell_start=progress,
+            )
+    except papermill.PapermillExecutionError as error:
         message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
         return "failed", f"{progress}\n{error.ename}: {message}"
     except DeadKernelError:
-        state, reason = verdict_on_death(WatchedKernel.exit_code, kills, oom_kills())
+        code = WatchedKernel.process and WatchedKernel.process.poll()
+        state, reason = verdict_on_death(code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
-    except Cut as cut:
-        state, reason = cut.args
-        return state, f"{reason}, in {progress}"
+    except Cut:
+        return "stopped", f"asked to stop (SIGTERM), in {progress}"
     except Exception as error:
         return "failed", f"could not be run: {type(error).__name__}: {error}"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     return verdict_on_end(job)
 
 
 def main() -> None:
-    """Run the job given as JSON; print its end state, leave it in the record, exit 0 only when it finished."""
+    """Run the job given as JSON and leave its end state in the record."""
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid()), DRAW: ""})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    job.output.parent.mkdir(parents=True, exist_ok=True)
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
     records.write(first)
     clock = time.monotonic()
-    _on_signals(job.limit)
+    signal.signal(signal.SIGTERM, _cut)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
+    if sys.platform == "linux":
+        # a runner that is killed outright takes its notebooks with it
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
         state, reason = run(job)
-    except Cut as cut:  # while papermill was still being imported
-        state, reason = cut.args[0], f"{cut.args[1]}, before its first cell"
+    except Cut:  # while papermill was still being imported
+        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
     stored = records.read(job.notebook, job.study)
     mine = stored if stored.get("token") == job.token else first
     seconds = round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
     records.write({**mine, **last})
-    print(json.dumps({"state": state, "reason": reason}), flush=True)
-    sys.exit(0 if state == records.FINISHED else 1)
 
 
 def command(job: Job) -> list[str]:

@@ -19,7 +19,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Number
 from pathlib import Path
 
 import psutil
@@ -33,7 +33,7 @@ from nli_lib.study.parameters import is_own_file, own_path
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
 
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
-TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Real, "seeds": list, "parameters": dict}
+TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
 TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
 
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
@@ -62,7 +62,7 @@ def read(notebook: str, study: str) -> dict:
     unread = {"notebook": notebook, "study": study}
     try:
         record = {**unread, **json.loads(path.read_text(encoding="utf-8"))}
-        if wrong := [name for name in TYPES if name in record and not isinstance(record[name], TYPES[name])]:
+        if wrong := [name for name, kind in TYPES.items() if name in record and not isinstance(record[name], kind)]:
             raise TypeError(f"{wrong[0]} is {record[wrong[0]]!r}, not {TYPES[wrong[0]].__name__}")
         return record
     except FileNotFoundError:
@@ -98,10 +98,7 @@ def digest_bytes(data: bytes) -> str:
 
 def digest_file(path: Path) -> str | None:
     """Digest of a file's bytes; None where there is no such file."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return digest_bytes(path.read_bytes()) if path.is_file() else None
 
 
 def notebooks_with(part: str, study: str) -> list[str]:

@@ -25,6 +25,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from IPython.display import Markdown, display
 
 from nli_lib import paths
 from nli_lib.corpora import suites
@@ -41,6 +42,7 @@ from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
+from nli_lib.study.show import show
 from nli_lib.study.tables import find_table, read_table, write_table
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin"]
@@ -72,9 +74,7 @@ def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mappi
     given = {name: value for name, value in literals(namespace).items() if known is None or name in known}
     parameters = check(given, extra)
     namespace[SEEN] = frozenset(given)
-    study = Study(notebook, parameters)
-    study._open()
-    return study
+    return Study(notebook, parameters)
 
 
 class Study:
@@ -101,6 +101,7 @@ class Study:
         self.data_dir: str | None = params["DATA_DIR"]
         self.folder = paths.RESULTS / self.results_name
         self.exports = paths.EXPORTS / self.results_name
+        self._open()
 
     @property
     def train_split(self) -> str:
@@ -234,12 +235,11 @@ class Study:
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
         found = records.notebooks_with(part, self.results_name)
-        tables = [self.table(part, name).assign(notebook=name) for name in found]
-        if not tables:
+        if not found:
             raise StudyError(f"no notebook has recorded {part!r} in {self.folder}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
-        stacked = pd.concat(tables, ignore_index=True)
-        return stacked[["notebook", *(column for column in stacked if column != "notebook")]]
+        tables = {name: self.table(part, name) for name in found}
+        return pd.concat(tables, names=["notebook"]).reset_index("notebook").reset_index(drop=True)
 
     def book_file(self, file: str) -> Path:
         """The path of a file of the book, such as "claims.yaml". When it changes, this notebook's record is stale."""
@@ -255,15 +255,9 @@ class Study:
         A name without a value, and a number that is not one (NaN), are errors: prose never shows a gap. Text among the
         values is shown as text, never as HTML.
         """
-        from IPython.display import Markdown, display
-
         display(Markdown(fill(template, values)))
 
-    def show(self, table: pd.DataFrame, formats: Mapping[str, str] | None = None, **how: object) -> None:
-        """Show a table as text, whatever stands in it; see `nli_lib.study.show.show`."""
-        from nli_lib.study.show import show
-
-        show(table, formats, **how)
+    show = staticmethod(show)
 
     def claim(self, id: str, estimate: Estimate, *, corpora: Sequence[str] | None = None) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -18,6 +19,7 @@ from nli_lib.study.interactive import PLOTLY
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
+INTERACTIVE = Path(__file__).with_name("interactive.html")
 FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
 
@@ -58,13 +60,7 @@ def _interactive(figure: dict) -> str:
     """A plotly figure as HTML that draws itself with the shared script. No text in it can end the script element."""
     parts = [figure.get(part, {}) for part in ("data", "layout", "config")]
     arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
-    return (
-        '<div class="interactive"></div>\n<script>\n(function () {\n'
-        "const place = document.currentScript.previousElementSibling;\n"
-        f"const figure = {arguments};\n"
-        'addEventListener("load", () => Plotly.newPlot(place, ...figure));\n'
-        "})();\n</script>"
-    )
+    return INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
 
 
 def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) -> list[NotebookNode]:

@@ -22,9 +22,6 @@ from nli_lib.study.dial import SCALES
 # None in a range, as in (2, 100, None), None is allowed too: the scale's own value.
 Rule = type | tuple | list | UnionType
 
-# Names that a running kernel puts beside the parameters.
-KERNEL_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython", "display"}
-
 
 class ParameterError(UserError, ValueError):
     """A parameter is wrong; the message names it, what was given and what is allowed."""
@@ -121,10 +118,10 @@ def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None)
 
 
 def literals(namespace: Mapping[str, object]) -> dict[str, object]:
-    """The parameters in a notebook's namespace: public names of plain values, not modules, functions or classes."""
+    """The parameters in a notebook's namespace: public names of plain values. In and Out are the kernel's own."""
     plain = (type(None), bool, int, float, str, list, tuple, dict, set)
     return {
         name: value
         for name, value in namespace.items()
-        if not name.startswith("_") and name not in KERNEL_NAMES and isinstance(value, plain)
+        if not name.startswith("_") and name not in ("In", "Out") and isinstance(value, plain)
     }

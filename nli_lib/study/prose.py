@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from nli_lib.errors import UserError
 
 
-class ProseError(UserError, ValueError):
+class ProseError(UserError):
     """A sentence of a notebook lacks a number; the message names it."""
 
 
@@ -42,7 +42,5 @@ def fill(template: str, values: Mapping[str, object]) -> str:
         raise ProseError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
     try:
         return _Filler().vformat(template, (), values)
-    except ProseError:
-        raise
     except (ValueError, AttributeError, LookupError, TypeError) as error:
         raise ProseError(f"say: {template!r} cannot be filled: {error}") from error

@@ -6,17 +6,16 @@ or the tables it read have changed.
 """
 
 import ast
+import asyncio
 import contextlib
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -44,7 +43,7 @@ class RunnerError(UserError, RuntimeError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do: the dial, other parameters by name, a time limit a notebook, and whether to redo."""
+    """What a run is asked to do: the dial, other parameters by name, and whether to run again what stands."""
 
     scale: str = "smoke"
     corpus: str | None = None
@@ -52,7 +51,6 @@ class Request:
     data_dir: str | None = None
     columns: dict[str, str] | None = None
     others: dict[str, object] = field(default_factory=dict)
-    limit: float | None = None
     force: bool = False
 
     @property
@@ -167,71 +165,44 @@ def write_reasons(name: str, request: Request) -> str:
 # ---------------------------------------------------------------- running
 
 
-class Running:
-    """One notebook at work in its own process."""
-
-    def __init__(self, name: str, request: Request, threads: int):
-        self.name = name
-        folder = paths.RUNS / "notebooks" / request.study
-        folder.mkdir(parents=True, exist_ok=True)
-        given = {key: value for key, value in resolve(name, request).items() if value is not None}
-        job = Job(name, request.study, str(folder), given, token=uuid.uuid4().hex, limit=request.limit)
-        self.job, self.clock, self.place = job, time.monotonic(), "starting"
-        self.errors = folder / f"{name}.worker.log"
-        limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        with self.errors.open("w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen(
-                command(job), stdout=subprocess.PIPE, stderr=errors, text=True, env={**limits, **os.environ}
-            )
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        for line in self.process.stdout:
-            with contextlib.suppress(ValueError, KeyError):
-                self.place = json.loads(line)["at"]
-
-    @property
-    def at(self) -> str:
-        """The section that runs, and the last line that it printed: an epoch, a fold."""
-        printed = self.job.log.read_text(errors="replace") if self.job.log.is_file() else ""
-        last = printed.strip().rpartition("\n")[2]
-        return f"{self.place} {' '.join(last.split())}".strip()
-
-    def outcome(self) -> Outcome:
-        """How it ended, from the record; a worker that left none of its own is reported with its last words."""
-        record = records.read(self.name, self.job.study)
-        state, reason = records.end_state(record)
-        if record.get("token") != self.job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
-            words = self.errors.read_text(encoding="utf-8").strip().splitlines()
-            code = self.process.returncode
-            state, reason = "killed", f"its runner ended with code {code}: {words[-1] if words else 'no message'}"
-            if record.get("token") == self.job.token:
-                records.write({**record, "state": state, "reason": reason})
-        return Outcome(self.name, state, reason, seconds=time.monotonic() - self.clock)
+def _last_line(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return " ".join(text.strip().rpartition("\n")[2].split())
 
 
-@contextlib.contextmanager
-def _stopping(active: dict[str, Running]) -> Iterator[None]:
-    """While inside, SIGTERM and Ctrl-C stop every running notebook, wait for its record, and end this process."""
-
-    def stop(number: int, _: object) -> None:
-        for each in active.values():
-            each.process.terminate()
-        for each in active.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                each.process.wait(PATIENCE)
-        print(f"\nstopped by {signal.Signals(number).name}; the same command continues", flush=True)
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+async def _run_one(name: str, request: Request, threads: int) -> Outcome:
+    """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
+    given = {key: value for key, value in resolve(name, request).items() if value is not None}
+    job = Job(name, request.study, given, token=uuid.uuid4().hex)
+    words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
+    words.parent.mkdir(parents=True, exist_ok=True)
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    with words.open("w", encoding="utf-8") as said:
+        environment = {**limits, **os.environ}
+        process = await asyncio.create_subprocess_exec(*command(job), stdout=said, stderr=said, env=environment)
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        while process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), HEARTBEAT)
+                break
+            at = f"{_last_line(words)} {_last_line(job.log)}"  # the section, and what it printed: an epoch, a fold
+            print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
+    except asyncio.CancelledError:
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), PATIENCE)
+        raise
+    record = records.read(name, request.study)
+    state, reason = records.end_state(record)
+    if record.get("token") != job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+        state = "killed"
+        if record.get("token") == job.token:
+            records.write({**record, "state": state, "reason": reason})
+    return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
-def _start_or_skip(name: str, request: Request, threads: int) -> Running | Outcome:
+async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
     record = records.read(name, request.study)
     if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):
         return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
@@ -239,7 +210,33 @@ def _start_or_skip(name: str, request: Request, threads: int) -> Running | Outco
     if not reasons:
         return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=record.get("seconds", 0.0))
     print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
-    return Running(name, request, threads)
+    return await _run_one(name, request, threads)
+
+
+async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:
+    waits, slots, outcomes, tasks, signals = order(), asyncio.Semaphore(jobs), [], {}, []
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+    whole = asyncio.current_task()
+
+    async def when_ready(name: str) -> None:
+        await asyncio.gather(*(tasks[other] for other in waits[name] if other in tasks))
+        async with slots:
+            outcomes.append(await _run_or_skip(name, request, threads))
+            print(tell(outcomes[-1]), flush=True)
+
+    def stop(number: signal.Signals) -> None:
+        signals.append(number)
+        whole.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks |= {name: group.create_task(when_ready(name)) for name in names}
+    except asyncio.CancelledError:
+        print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
+        sys.exit(128 + signals[0])
+    return outcomes
 
 
 def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
@@ -248,30 +245,10 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
     how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
     """
-    waiting = choose(names)
-    for name in waiting:
+    chosen = choose(names)
+    for name in chosen:
         resolve(name, request)
-    waits, active, outcomes, told = order(), {}, [], time.monotonic()
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    with _stopping(active):
-        while waiting or active:
-            for name in [n for n in waiting if not set(waits[n]) & {*waiting, *active}][: jobs - len(active)]:
-                waiting.remove(name)
-                started = _start_or_skip(name, request, threads)
-                if isinstance(started, Running):
-                    active[name] = started
-                else:
-                    outcomes.append(started)
-                    print(tell(started), flush=True)
-            if time.monotonic() - told > HEARTBEAT:
-                told = time.monotonic()
-                for each in active.values():
-                    print(f"  ... {each.name}, {time.monotonic() - each.clock:.0f} s: {each.at}", flush=True)
-            time.sleep(0.2 if active else 0)
-            for name in [name for name, each in active.items() if each.process.poll() is not None]:
-                outcomes.append(active.pop(name).outcome())
-                print(tell(outcomes[-1]), flush=True)
-    return outcomes
+    return asyncio.run(_run_all(chosen, request, jobs))
 
 
 def tell(outcome: Outcome) -> str:

@@ -162,10 +162,10 @@ def code_of(notebook: Path) -> dict[str, object]:
 # ---------------------------------------------------------------- does it still stand?
 
 
-def _changes(what: str, then: Mapping, now: Mapping) -> list[str]:
+def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {!r} now") -> list[str]:
     """What was recorded and has another value now; what is only there now does not count."""
     return [
-        f"{what}{name}: {value!r} then, {now[name]!r} now" if name in now else f"{what}{name} is gone"
+        what.format(name) + (said.format(value, now[name]) if name in now else " is missing")
         for name, value in sorted(then.items())
         if name not in now or now[name] != value
     ]
@@ -182,10 +182,8 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
 
 def _changed(what: str, then: Mapping[str, str], digest: Callable[[str], str | None]) -> list[str]:
     """The modules or files among `then` (name -> digest) that are no longer what they were."""
-    now = {name: digest(name) for name in then}
-    return [
-        f"{what.format(name)} {'changed' if now[name] else 'is missing'}" for name in then if now[name] != then[name]
-    ]
+    now = {name: found for name in then if (found := digest(name))}
+    return _changes(what, then, now, " changed")
 
 
 def _result(name: str) -> str | None:
@@ -216,15 +214,15 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     if parameters is not None:
         then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
         asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
-        reasons += _changes("", {name: then.get(name) for name in asked}, asked)
+        reasons += _changes("{}", {name: then.get(name) for name in asked}, asked)
     if record.get("cells") != code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")["cells"]:
         reasons.append("the code of its measuring cells changed")
     reasons += _changed("module {}", record.get("modules", {}), digest_module)
     if scale:
-        reasons += _changes("the dial's ", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
-    reasons += _changes("the recipe of ", record.get("recipes", {}), recipes())
+        reasons += _changes("the dial's {}", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
+    reasons += _changes("the recipe of {}", record.get("recipes", {}), recipes())
     if record.get("recipes"):
-        reasons += _changes("RunSpec's default of ", record.get("defaults", {}), DEFAULTS)
+        reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     return reasons + _changed_sources(record)
@@ -316,15 +314,3 @@ def _confirmed(record: Mapping, here: Mapping) -> dict:
         "parameters": {name: then.get(name, default) for name, default in here["parameters"].items()},
         "confirmed": [*earlier, entry],
     }
-
-
-def note(record: Mapping) -> str:
-    """What a reader must know of a record that was confirmed instead of made again; "" for others."""
-    if not record.get("confirmed"):
-        return ""
-    modules = {name for entry in record["confirmed"] for name in entry["modules"]}
-    then = record.get("environment", {}).get("revision", "unknown")
-    return (
-        f"Recorded at revision {then}; {len(modules)} modules have changed since, the smoke tables before and after "
-        "are equal."
-    )

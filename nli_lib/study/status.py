@@ -1,6 +1,6 @@
 """The page that says when, where and with what each chapter was recorded, from the records alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
@@ -51,14 +51,18 @@ def used(record: Mapping) -> list[str]:
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
     if changed := sorted({module for entry in record.get("confirmed", []) for module in entry["modules"]}):
+        revision = record.get("environment", {}).get("revision", "unknown")
+        note = (
+            f"Recorded at revision {revision}; {len(changed)} modules have changed since, the smoke tables before and "
+            "after are equal."
+        )
         names = f"<details><summary>Modules that changed since</summary>{', '.join(changed)}</details>"
-        lines += [as_text(standing.note(record)), names]
+        lines += [as_text(note), names]
     return lines
 
 
-def status_page(names: Iterable[str], request: Request) -> str:
+def status_page(names: Collection[str], request: Request) -> str:
     """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
-    names = list(names)
     rule = f"|{' --- |' * len(HEAD)}"
     table = "\n".join([f"| {' | '.join(HEAD)} |", rule, *(_row(name, request) for name in names)])
     label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""

@@ -4,7 +4,6 @@ Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows,
 diff, and parquet beyond.
 """
 
-import io
 from pathlib import Path
 
 import pandas as pd
@@ -24,9 +23,7 @@ class TableError(UserError, ValueError):
 def _encode(table: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".csv":
         return table.to_csv(index=False, lineterminator="\n").encode()
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False, compression="zstd")
-    return buffer.getvalue()
+    return table.to_parquet(index=False, compression="zstd")
 
 
 def write_table(table: pd.DataFrame, stem: Path) -> Path:

@@ -45,14 +45,14 @@ def test_run_passes_everything_on(home, monkeypatch):
         return [schedule.Outcome("10_a", "finished", ran=False), schedule.Outcome("20_b", "failed", "why")]
 
     monkeypatch.setattr(schedule, "run", fake)
-    words = "run 10 20_b --scale small --seeds 2 --jobs 2 --limit 60 --force -p K=3 -p NAME=two"
+    words = "run 10 20_b --scale small --seeds 2 --jobs 2 --force -p K=3 -p NAME=two"
     done = call(*words.split())
     assert done.exit_code == 1
     assert "1 of 2 finished, 1 of them found done" in done.output
     assert "not finished: 20_b" in done.output
     request = asked["request"]
     assert (asked["names"], asked["jobs"], request.scale, request.seeds) == (["10", "20_b"], 2, "small", 2)
-    assert (request.limit, request.force, request.others) == (60.0, True, {"K": 3, "NAME": "two"})
+    assert (request.force, request.others) == (True, {"K": 3, "NAME": "two"})
 
 
 def own_file(folder, rows_a_class=20, header="premise,hypothesis,label", name="mine.csv"):
@@ -210,5 +210,4 @@ def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
 
 def test_check_is_content_with_what_is_there(home, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda package: True)
-    monkeypatch.setattr(doctor, "DISK_GB", {"smoke": 0})
     assert call("check").exit_code == 0

@@ -82,15 +82,6 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "module nli_lib.store changed" in schedule.stale("2_second", Request())
 
 
-def test_the_time_limit_ends_a_notebook(home):
-    write_notebook(home / "notebooks", "1_slow", "import time\ntime.sleep(120)")
-    begun = time.monotonic()
-    (outcome,) = schedule.run([], Request(limit=6))
-    assert outcome.state == "time limit"
-    assert "stopped after 6 seconds, in code cell" in outcome.reason
-    assert time.monotonic() - begun < 60
-
-
 def test_sigterm_to_the_runner_is_recorded(home):
     write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
     process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.PIPE, text=True)
@@ -129,7 +120,8 @@ def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
     write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     counts = iter([4, 5])
     monkeypatch.setattr(execute, "oom_kills", lambda: next(counts))
-    job = execute.Job("1_big", "smoke", str(home / "data" / "runs"), token="t")
+    job = execute.Job("1_big", "smoke", token="t")
+    job.output.parent.mkdir(parents=True)
     assert execute.run(job)[0] == "out of memory"
 
 
@@ -206,8 +198,10 @@ def test_progress_names_the_section(capsys):
     progress = execute._Progress(cells)
     for number, each in enumerate(cells):
         progress(each, number)
-    told = [json.loads(line)["at"] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["Measure, then draw (cell 1 of 2, 0% done)", "Measure, then draw (cell 2 of 2, 50% done)"]
+    assert capsys.readouterr().out.splitlines() == [
+        "Measure, then draw (cell 1 of 2, 0% done)",
+        "Measure, then draw (cell 2 of 2, 50% done)",
+    ]
 
 
 def test_socket_folders_of_killed_processes_are_removed():

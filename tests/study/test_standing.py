@@ -13,8 +13,9 @@ from tiny import SAVE, SHOW, place_home, write_notebook
 
 from nli_lib import paths
 from nli_lib.spec import DEFAULTS
-from nli_lib.study import dial, recipes, standing
+from nli_lib.study import dial, recipes, standing, status
 from nli_lib.study import manifest as records
+from nli_lib.study.prose import as_text
 
 LIBRARY = standing.LIBRARY
 LEDGER = """#| measure
@@ -231,7 +232,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     (entry,) = record["confirmed"]
     assert entry.keys() == {"revision", "date", "modules"}
     assert "nli_lib.measure.dynamics" in entry["modules"]
-    assert standing.note(record).startswith(f"Recorded at revision abc; {len(entry['modules'])} modules have changed")
+    assert as_text(f"Recorded at revision abc; {len(entry['modules'])} modules have changed") in status.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -269,4 +270,4 @@ def test_a_line_names_three_reasons_and_counts_the_others():
 def test_every_record_of_the_study_can_be_read():
     for path in sorted((Path(__file__).parents[2] / "data" / "results" / "small").glob("*.json")):
         record = json.loads(path.read_text())
-        assert isinstance(standing.note(record), str)
+        assert all(isinstance(line, str) for line in status.used(record))
