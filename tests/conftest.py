@@ -1,7 +1,17 @@
 """A project home of its own for tests of the study's machinery."""
 
+import hypothesis
 import pytest
 from tiny import place_home
+
+# a busy machine is no reason to fail
+hypothesis.settings.register_profile("study", deadline=None)
+hypothesis.settings.load_profile("study")
+
+
+def pytest_collection_modifyitems(items):
+    """The slow tests first, so that two workers end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture

@@ -65,6 +65,7 @@ def test_torch_stays_in_learn(path):
         assert not any(name.startswith("sentence_transformers") for name in imports(path, top_level=True))
 
 
+@pytest.mark.slow
 def test_everything_outside_learn_imports_without_torch():
     names = [dotted(p) for p in MODULES if room(dotted(p)) != "learn" and p.name != "__main__.py"]
     blocked = sorted({*HEAVY, "sentence_transformers", "datasets"})
@@ -83,7 +84,7 @@ for name in {names!r}:
 
 
 def test_study_loads_without_what_trains_or_draws():
-    heavy = ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat", "IPython")
+    heavy = ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")
     code = f"import sys, nli_lib.study; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

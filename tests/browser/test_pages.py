@@ -10,6 +10,7 @@ from nli_lib.study.schedule import Request
 
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
 LOCAL = ("file:", "data:", "blob:")
+heard = {}  # window -> what the page that it shows has reported
 
 # Where on the screen a point of a plotly figure lies, in the middle of the points that are seen.
 POINT = """place => {
@@ -21,21 +22,33 @@ POINT = """place => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The smoke study's book, built beside the project's own: what is drawn already is not drawn again."""
+    """The smoke study's book, built beside the project's own: what is drawn or built already is not made again."""
     folder = tmp_path_factory.mktemp("book")
     source = shutil.copytree(paths.BOOK, folder / "book", ignore=shutil.ignore_patterns("_build"))
+    if (paths.BOOK / "_build").is_dir():
+        shutil.copytree(paths.BOOK / "_build", folder / "built" / "_build")
     built = book.Site(Request(), source, folder / "built")
     book.build(built.request, built)
     return built
 
 
+def listen(page):
+    """Have what a page reports gathered in `heard`. One window shows all pages: its scripts are compiled once."""
+    heard[page] = []
+
+    def told(text, *, wrong=True):
+        if wrong:
+            heard[page].append(text)
+
+    page.on("console", lambda message: told(f"console: {message.text}", wrong=message.type == "error"))
+    page.on("pageerror", lambda error: told(f"script: {error}"))
+    page.on("request", lambda asked: told(f"asks for {asked.url}", wrong=not asked.url.startswith(LOCAL)))
+    page.on("dialog", lambda dialog: (told(f"a live script: {dialog.message}"), dialog.dismiss()))
+
+
 def problems(page, file):
     """What is wrong with one page, in words."""
-    found = []
-    page.on("console", lambda message: found.append(f"console: {message.text}") if message.type == "error" else None)
-    page.on("pageerror", lambda error: found.append(f"script: {error}"))
-    page.on("request", lambda asked: None if asked.url.startswith(LOCAL) else found.append(f"asks for {asked.url}"))
-    page.on("dialog", lambda dialog: (found.append(f"a live script: {dialog.message}"), dialog.dismiss()))
+    found = heard[page] = []
     page.set_viewport_size(LAPTOP)
     page.goto(file.as_uri())
     answer = page.locator(".tag_answer").first
@@ -60,13 +73,11 @@ def problems(page, file):
 @pytest.mark.slow
 @pytest.mark.notebooks
 def test_every_page(site, browser):
-    found, answered = {}, 0
+    found, answered, page = {}, 0, browser.new_page()
+    listen(page)
     for name in site.pages:
-        file = site.first.parent / f"{name}.html"
-        page = browser.new_page()
-        found[name] = problems(page, file)
+        found[name] = problems(page, site.first.parent / f"{name}.html")
         answered += page.locator(".tag_answer").count() > 0
-        page.close()
     assert not any(found.values()), {name: said for name, said in found.items() if said}
     drawn = sum((site.chapters / f"{name}.ipynb").is_file() for name in site.names)
     assert answered == drawn, "a chapter has no answer"

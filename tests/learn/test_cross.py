@@ -95,6 +95,7 @@ def test_folds_share_one_tokenisation(make_spec, corpus, fold, monkeypatch):
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.slow
 def test_two_at_a_time_in_processes_of_their_own(encoder, corpus, fold):
     spec = RunSpec(corpus="tiny", model=encoder, epochs=1, batch_size=8, learning_rate=1e-3, precision="fp32")
     alone = cross_score(spec, corpus, fold, jobs=1)
@@ -121,6 +122,7 @@ cross_score(RunSpec.model_validate_json({spec!r}), corpus, folds(corpus.labels, 
 """
 
 
+@pytest.mark.slow
 def test_killed_with_processes_of_its_own_and_started_again_it_ends_the_same(make_spec, corpus, fold, home):
     spec = make_spec(epochs=20, capture="train")
     program = KILLED.format(tests=str(Path(__file__).parent), spec=spec.model_dump_json())

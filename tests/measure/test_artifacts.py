@@ -83,7 +83,7 @@ def test_full_overlap_fires_every_threshold():
 WORDS = st.text(st.sampled_from("ab cB.,' "), max_size=14)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6))
 def test_slow_twin_features(pairs):
     table = features(*zip(*pairs, strict=True))

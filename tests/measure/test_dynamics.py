@@ -96,7 +96,7 @@ def test_slow_twin():
 # --- bounds and invariances ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     hnp.arrays(
         np.float32,

@@ -4,7 +4,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib.corpora import lexicon
@@ -120,7 +120,6 @@ TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
 
 
 @pytest.mark.parametrize("measure", ["word overlap", "length mismatch", "negation", "misspelled", "antonyms"])
-@settings(deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8))
 def test_equal_to_the_slow_twin_in_any_order(measure, pairs):
     premises, hypotheses = zip(*pairs, strict=True)

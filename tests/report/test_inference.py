@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib.report import inference
@@ -25,7 +25,6 @@ from nli_lib.report.inference import (
 samples = st.lists(st.integers(0, 6), min_size=1, max_size=25).map(lambda v: np.array(v, dtype=float))
 
 
-@settings(deadline=None)
 @given(samples, samples)
 def test_mann_whitney_agrees_with_counting_pairs(a, b):
     greater = sum(float(x > y) + 0.5 * (x == y) for x in a for y in b)

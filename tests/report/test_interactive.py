@@ -93,7 +93,7 @@ def test_an_empty_table_draws_an_empty_figure(points):
     assert not told(interactive_map(points.iloc[:0], "variability", "confidence", color="label", hover=[]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 4))), max_size=12))
 def test_first_pairs_are_those_of_a_search(pairs):
     dense = np.array([[at in held for at in range(5)] for _, held in pairs], bool).reshape(-1, 5)

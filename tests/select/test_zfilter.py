@@ -61,7 +61,7 @@ held = st.sets(st.sampled_from(NAMES), max_size=6)
 pairs = st.lists(st.tuples(held, st.integers(0, 2)), max_size=40)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     pairs=pairs, seed_set=pairs, k=st.integers(1, 14), batch_size=st.integers(1, 45),
     shuffle=st.booleans(), seed=st.integers(0, 3), min_count=st.integers(1, 3),

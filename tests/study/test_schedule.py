@@ -33,6 +33,7 @@ def temporary(monkeypatch):
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_every_end_is_told_apart_in_parallel(home, temporary):
     """Five notebooks, four at a time: none clashes with another, and none is called finished that is not."""
     folder = home / "notebooks"
@@ -56,6 +57,7 @@ def test_every_end_is_told_apart_in_parallel(home, temporary):
     assert not list(temporary.rglob("kernel-*"))
 
 
+@pytest.mark.slow
 def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     folder = home / "notebooks"
     write_notebook(folder, "1_first", SAVE)
@@ -82,6 +84,7 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "module nli_lib.store changed" in schedule.stale("2_second", Request())
 
 
+@pytest.mark.slow
 def test_sigterm_to_the_runner_is_recorded(home):
     write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
     process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.PIPE, text=True)
@@ -97,6 +100,7 @@ def test_sigterm_to_the_runner_is_recorded(home):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a runner's death takes its notebooks along on Linux only")
+@pytest.mark.slow
 def test_a_killed_runner_leaves_no_finished_record(home):
     write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
     process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.DEVNULL)
@@ -139,6 +143,7 @@ def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
     assert records.read("1_fine", "smoke")["state"] == "never run"
 
 
+@pytest.mark.slow
 def test_plain_papermill_is_as_strict(home):
     path = write_notebook(home / "notebooks", "1_fine", SAVE)
     wrong = papermill(path, home / "wrong.ipynb", SCALE="smal", SEEDS="two", SEDS="2")

@@ -138,7 +138,7 @@ def test_the_format_comes_from_the_name(tmp_path):
         read(write(tmp_path / "a.xlsx", "x"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5))
 def test_any_text_survives_csv_and_jsonl(tmp_path_factory, pairs):
     import csv
