@@ -280,8 +280,7 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
         return "the folder has no smoke table of it"
     if differing := [part for part in old if not _equal(old[part], new.get(part))]:
         return f"the smoke tables differ: {', '.join(sorted(differing))}"
-    changed = [name for name, digest in _inputs(record, here).items() if record["inputs"].get(name, digest) != digest]
-    return "; ".join([f"{name}, which it read, changed" for name in changed] + _changed_sources(record))
+    return "; ".join(_changed("{}, which it read,", record["inputs"], _result) + _changed_sources(record))
 
 
 def _equal(old: Path, new: Path | None) -> bool:
@@ -293,9 +292,9 @@ def _equal(old: Path, new: Path | None) -> bool:
 
 
 def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
-    """What the chapter reads today, at the record's scale."""
+    """What the chapter read, and what it has come to read since: at another scale that can be less."""
     names = [name.replace("smoke/", f"{record['study']}/", 1) for name in here["inputs"]]
-    return {name: digest for name in names if (digest := _result(name))}
+    return {name: digest for name in [*record["inputs"], *names] if (digest := _result(name))}
 
 
 def _confirmed(record: Mapping, here: Mapping) -> dict:

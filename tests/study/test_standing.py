@@ -251,6 +251,20 @@ def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     assert done["63_ledger"] == "left: the smoke tables differ: lost"
 
 
+def test_a_table_that_only_the_record_read_confirms_nothing_once_it_changes(recorded_small):
+    read = paths.RESULTS / "small" / "21_other.claims.csv"
+    read.write_text("id\na\n")
+    record = records.read("10_scores", "small")
+    records.write({**record, "inputs": {"small/21_other.claims.csv": records.digest_file(read)}})
+    read.write_text("id\nb\n")
+    assert standing.confirm("small", recorded_small)["10_scores"] == (
+        "left: small/21_other.claims.csv, which it read, changed"
+    )
+    records.write({**record, "inputs": {"small/21_other.claims.csv": records.digest_file(read)}})
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert "small/21_other.claims.csv" in records.read("10_scores", "small")["inputs"]
+
+
 def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
     (recorded_small / "10_scores.scores.csv").write_text("x\n7\n")
     (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
