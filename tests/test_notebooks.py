@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nli_lib.report.claims import read_claims
 from nli_lib.study import schedule
 from nli_lib.study.parameters import Parameters
 from nli_lib.study.schedule import Request
@@ -116,6 +117,17 @@ def test_drawing_cells_use_nothing_that_measuring_cells_compute(path):
     used = {node.id for tree in halves[False] for node in ast.walk(tree) if isinstance(node, ast.Name)}
     lacking = sorted(used & (measured - drawn))
     assert not lacking, f"drawing cells use what only measuring cells give: {', '.join(lacking)}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_claim_that_needs_other_corpora_than_snli_names_them(path):
+    """Without `corpora` a claim rests on the study's own corpus, and the ledger would find nothing to judge."""
+    needed = {claim.id: set(claim.evidence) for claim in read_claims()}
+    calls = [node for cell in cells(path) for node in ast.walk(ast.parse("".join(cell["source"])))]
+    calls = [node for node in calls if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "claim"]
+    for call in calls:
+        if isinstance(call.args[0], ast.Constant) and needed[call.args[0].value] - {"snli"}:
+            assert "corpora" in {keyword.arg for keyword in call.keywords}, call.args[0].value
 
 
 @pytest.mark.notebooks
