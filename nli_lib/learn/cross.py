@@ -5,6 +5,7 @@ logits = cross_score(spec, corpus, fold)          # (N, C), out of sample
 """
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -53,15 +54,17 @@ def cross_score(
     chains = [range(start, min(start + reuse_model_for, count)) for start in range(0, count, reuse_model_for)]
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
     work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
-    logits = np.empty((len(corpus), len(corpus.classes)), np.float32)
+    logits, begun = np.empty((len(corpus), len(corpus.classes)), np.float32), time.monotonic()
     # joblib leaves OMP_NUM_THREADS as it finds it: each process would take all the threads that are set here
     with joblib.parallel_config("loky", inner_max_num_threads=max(1, torch.get_num_threads() // jobs)):
         scored = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
-        for at, part in chain.from_iterable(scored):
+        for done, (at, part) in enumerate(chain.from_iterable(scored), 1):
             here = fold == at
             logits[here] = part
             right = float((part.argmax(axis=1) == corpus.labels[here]).mean())
-            print(f"fold {at}: trained on {(~here).sum():,}, scored {here.sum():,}, accuracy {right:.4f}", flush=True)
+            said = f"fold {at}: trained on {(~here).sum():,}, scored {here.sum():,}, accuracy {right:.4f}"
+            left = (time.monotonic() - begun) / done * (count - done) / 60
+            print(f"{said}; {done} of {count} done, about {left:.0f} min left", flush=True)
     return logits
 
 

@@ -204,9 +204,7 @@ def _parquet(data: bytes, where: str) -> Rows:
 
     try:
         arrow = pq.read_table(io.BytesIO(data))
-        features = Features.from_arrow_schema(
-            arrow.schema
-        )  # with the names of classes, where `datasets` wrote the file
+        features = Features.from_arrow_schema(arrow.schema)  # where `datasets` wrote the file, with names of classes
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
     return _arrow(arrow, features, where)
