@@ -5,8 +5,6 @@ for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
     inputs = tokens.batch(rows)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -47,7 +45,7 @@ class Tokens:
         ids = self.columns["input_ids"]
         return torch.unique(torch.cat([ids, ids.new_tensor([self.pad])]))
 
-    def __getitem__(self, keep: np.ndarray) -> Tokens:
+    def __getitem__(self, keep: np.ndarray) -> "Tokens":
         """The examples named by a boolean mask (N,) or integer positions, encoded as they are here."""
         keep = np.asarray(keep)
         rows = torch.from_numpy(np.flatnonzero(keep) if keep.dtype == bool else keep.astype(np.int64))
@@ -56,7 +54,7 @@ class Tokens:
         place = torch.arange(int(offsets[-1])) + (starts - offsets[:-1]).repeat_interleave(lengths)
         return Tokens({name: column[place] for name, column in self.columns.items()}, offsets, self.pad)
 
-    def to(self, device: torch.device) -> Tokens:
+    def to(self, device: torch.device) -> "Tokens":
         """The same tokens with their columns on `device`; offsets stay where batches are planned, on the CPU."""
         return Tokens({name: column.to(device) for name, column in self.columns.items()}, self.offsets, self.pad)
 
@@ -83,7 +81,7 @@ class Tokens:
 
 def encode(
     texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> Tokens:
+) -> "Tokens":
     """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
     names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
     columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, [0]

@@ -5,8 +5,6 @@ A token is what is left of a text after lower-casing it, deleting ASCII punctuat
 it shows. The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,7 +45,7 @@ class Words:
         table.sum_duplicates()
         return table
 
-    def split(self, texts: int) -> tuple[Words, Words]:
+    def split(self, texts: int) -> tuple["Words", "Words"]:
         """The first `texts` texts and the rest, with one vocabulary."""
         cut = self.offsets[texts]
         return (
@@ -56,7 +54,7 @@ class Words:
         )
 
 
-def tokenize(texts: Sequence[str]) -> Words:
+def tokenize(texts: Sequence[str]) -> "Words":
     """Words of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
 
     Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.

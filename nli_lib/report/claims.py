@@ -9,8 +9,6 @@ the statistic with its interval; the verdict follows from the two alone:
     not testable at this scale  nothing recorded, planted text, a user's own file, another corpus, too little of it
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -50,7 +48,7 @@ class Region(BaseModel):
     between: tuple[float, float] | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Region:
+    def _one_kind(self) -> "Region":
         if sum(v is not None for v in (self.above, self.below, self.between)) != 1:
             raise ValueError("give exactly one of above, below, between")
         _ = self.values  # raises where between does not rise
@@ -96,7 +94,7 @@ class Claim(BaseModel):
     min_seeds: int = Field(1, ge=1)
 
     @model_validator(mode="after")
-    def _belongs_to_its_paper(self) -> Claim:
+    def _belongs_to_its_paper(self) -> "Claim":
         if not self.id.startswith(f"{self.paper}-"):
             raise ValueError(f"id {self.id!r} does not start with its paper {self.paper!r}")
         for key in self.paper_keys:

@@ -3,8 +3,6 @@
 `paper_value("wanli-table3-multinli-hans")` is 78.08; `paper_table("zfilter", "Table 2")` is that table.
 """
 
-from __future__ import annotations
-
 import re
 from difflib import get_close_matches
 from functools import lru_cache
@@ -37,7 +35,7 @@ class Table(BaseModel):
     rows: dict[str, tuple[float | None, ...]]
 
     @model_validator(mode="after")
-    def _rows_are_whole(self) -> Table:
+    def _rows_are_whole(self) -> "Table":
         for row, values in self.rows.items():
             if len(values) != len(self.columns):
                 raise ValueError(f"row {row!r} has {len(values)} values for {len(self.columns)} columns")

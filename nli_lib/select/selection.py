@@ -5,8 +5,6 @@ A selection stands beside its corpus by position, so ``corpus[selection.keep]`` 
 selection has a control one call away: ``random_twin``, of the same size and label balance.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 
@@ -44,20 +42,20 @@ class Selection:
         return hashlib.sha256(np.packbits(self.keep).tobytes() + len(self).to_bytes(8, "little")).hexdigest()[:8]
 
     @classmethod
-    def all(cls, n: int) -> Selection:
+    def all(cls, n: int) -> "Selection":
         """Keep all ``n`` examples: the baseline of every comparison."""
         return cls(np.ones(n, dtype=bool), np.full(n, KEPT, dtype=object))
 
     @classmethod
-    def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> Selection:
+    def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> "Selection":
         """Keep where ``keep`` (N,) is True, with one reason for the kept and one for the dropped."""
         return cls(keep, np.where(keep, kept, dropped).astype(object))
 
-    def overlap(self, other: Selection) -> float:
+    def overlap(self, other: "Selection") -> float:
         """Jaccard index of the kept examples, 0 to 1: those that both keep among those that either keeps."""
         return float((self.keep & other.keep).sum() / (self.keep | other.keep).sum())
 
-    def random_twin(self, labels: np.ndarray, seed: int = 0) -> Selection:
+    def random_twin(self, labels: np.ndarray, seed: int = 0) -> "Selection":
         """The control: a uniform random selection that keeps as many examples of every label as this one.
 
         labels (N,). Depends on the labels, the number kept of each and the seed, on nothing else.
@@ -74,7 +72,7 @@ class Selection:
         return Selection.where(keep, dropped="not drawn", kept="drawn")
 
 
-def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> Selection:
+def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection":
     """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
 
     ``name`` is the reason given. *Departures*: int(fraction * N) examples, as cartography's log says; its code takes
@@ -89,6 +87,6 @@ def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> Selection:
     return Selection.where(keep, dropped=f"not in the {name}", kept=name)
 
 
-def bottom(scores: np.ndarray, *, fraction: float) -> Selection:
+def bottom(scores: np.ndarray, *, fraction: float) -> "Selection":
     """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
     return top(-np.asarray(scores, dtype=float), fraction=fraction, name="bottom")

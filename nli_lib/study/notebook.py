@@ -13,14 +13,11 @@
     study.finish()                                                  # cell tagged `finish`
 
 Importing this module needs no torch.
-What decides a number stands in modules that the record names (`_rests_on`), not here.
+What decides a number stands in modules that the record names (`Recording.rests_on`), not here.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
@@ -32,16 +29,14 @@ from nli_lib.corpora import suites
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.errors import UserError
 from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
-from nli_lib.store import device, environment, now
 from nli_lib.study import manifest as records
-from nli_lib.study import standing
 from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
+from nli_lib.study.recording import Recording, StudyError
 from nli_lib.study.show import show
 from nli_lib.study.tables import find_table, read_table, write_table
 
@@ -49,18 +44,12 @@ __all__ = ["ParameterError", "Study", "StudyError", "begin"]
 
 SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
 DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
-TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
-RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 SEEN = "_nli_names_at_begin"
 OWN_FILE = "own file"  # what a claim calls a user's file, whatever the file's name: no evidence for a paper's claim
 _SCALE_LIMIT = object()
 
 
-class StudyError(UserError, RuntimeError):
-    """A notebook asked for something that is not there; the message says what to run."""
-
-
-def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, Rule] | None = None) -> Study:
+def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, Rule] | None = None) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
     `extra` declares the notebook's own parameters, each by a range, its allowed values or a type, as in
@@ -89,10 +78,8 @@ class Study:
         self.notebook = notebook
         self.params = params
         self.drawing = os.environ.get(DRAW) == "1"
-        self._record: dict = {}
         self._claims: dict[str, dict] = {}
         self._missing: dict[str, str] = {}
-        self._clock = time.monotonic()
         scale = read_scale(params["SCALE"])
         self.dial = Dial(scale, lambda key, value: self._note("dial", key, value))
         self.results_name = records.study_name(params["SCALE"], params["CORPUS"])
@@ -101,7 +88,10 @@ class Study:
         self.data_dir: str | None = params["DATA_DIR"]
         self.folder = paths.RESULTS / self.results_name
         self.exports = paths.EXPORTS / self.results_name
-        self._open()
+        print(f"{notebook}: study {self.results_name}, corpus {self.corpus_name}")
+        if params["SCALE"] == "smoke":
+            print(SMOKE_LABEL)
+        self._record = None if self.drawing else Recording(notebook, self.results_name, params)
 
     @property
     def train_split(self) -> str:
@@ -130,7 +120,7 @@ class Study:
         all rows. What was read is written into the record by its digest.
         """
         self._measures("corpora are read")
-        self._rests_on("nli_lib.corpora.load.sources")
+        self._record.rests_on("nli_lib.corpora.load.sources")
         name, split = name or self.corpus_name, split or self.train_split
         if limit is _SCALE_LIMIT:
             training = name == self.corpus_name and split == self.train_split
@@ -150,7 +140,7 @@ class Study:
         The others go with the reason into the table "missing", which is always written; see `absent`.
         """
         self._measures("corpora are read")
-        self._rests_on("nli_lib.corpora.suites")
+        self._record.rests_on("nli_lib.corpora.suites")
         loaded, missing = suites.load_each(sets, self.data_dir, limit)
         self._missing |= missing
         self.save(pd.DataFrame(self._missing.items(), columns=["corpus", "reason"]), "missing")
@@ -163,13 +153,9 @@ class Study:
         return []
 
     def log_corpus(self, corpus: Corpus) -> None:
-        """Write a corpus into the record: digest, rows, rows left out, source. What is loaded is written by itself."""
-        entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
-        entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
-        title = f"{corpus.name} {corpus.split}"
-        if self._record.get("corpora", {}).get(title, entry) != entry:  # another sample of the same split
-            title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
-        self._note("corpora", title, entry)
+        """Write a corpus that a cell made itself into the record; what is loaded is written by itself."""
+        self._measures("a corpus is written into the record")
+        self._record.corpus(corpus)
 
     @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
@@ -185,26 +171,26 @@ class Study:
 
     def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` of a training run on the study's corpus at this scale; `changes` replace any of its fields."""
-        place = {"corpus": self.corpus_name, "split": self.train_split, "limit": self.dial.limit}
-        return self._spec("wanli", view=view, seed=seed, **{**place, **changes})
+        place = self.corpus_name, self.train_split, self.dial.limit
+        return self._spec("wanli", *place, {"view": view, "seed": seed, **changes})
 
     def difficulty_spec(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` that records `corpus` as the difficulty paper does: an evaluation pass after each epoch."""
-        place = {**self._place(corpus), "limit": self.dial.difficulty.limit}
-        return self._spec("difficulty", view=view, seed=seed, **{**place, **changes})
+        place = corpus.name, corpus.split, self.dial.difficulty.limit
+        return self._spec("difficulty", *place, {"view": view, "seed": seed, **changes})
 
     def consensus_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus` as consensus cleaning does; logits are those of the training pass."""
-        place = {**self._place(corpus), "limit": self.dial.consensus.limit}
-        return self._spec("consensus", seed=seed, **{**place, **changes})
+        place = corpus.name, corpus.split, self.dial.consensus.limit
+        return self._spec("consensus", *place, {"seed": seed, **changes})
 
-    def _place(self, corpus: Corpus) -> dict[str, str]:
-        """Corpus and split as a spec names them: a user's file by its path, which the corpus's own name has lost."""
-        return {"corpus": self.corpus_name if self.own_file else corpus.name, "split": corpus.split}
-
-    def _spec(self, paper: str, **fields: object) -> RunSpec:
-        self._rests_on("nli_lib.study.recipes")
+    def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
+        self._measures("a run is named")
+        self._record.rests_on("nli_lib.study.recipes")
         self._note("recipes", paper, recipes()[paper])
+        # a user's file is named by its path, which the corpus's own name has lost
+        place = {"corpus": self.corpus_name if self.own_file else corpus, "split": split, "limit": limit}
+        fields = {**place, **fields}
         if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
             fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
         return run_spec(paper, self.dial, **fields)
@@ -214,9 +200,9 @@ class Study:
     def save(self, table: pd.DataFrame, part: str) -> Path:
         """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
         self._measures(f"table {part!r} is written")
-        self._rests_on("nli_lib.study.tables")
+        self._record.rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
-        self._note_file("outputs", path)
+        self._record.file("outputs", path)
         return path
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
@@ -228,8 +214,8 @@ class Study:
                 f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
                 f"Make it with: {records.command(notebook, self.params['SCALE'], self.params['CORPUS'])}"
             )
-        if notebook != self.notebook:
-            self._note_file("inputs", path)
+        if notebook != self.notebook and not self.drawing:
+            self._record.file("inputs", path)
         return read_table(path)
 
     def gather(self, part: str) -> pd.DataFrame:
@@ -280,58 +266,13 @@ class Study:
         if self.drawing:
             raise StudyError(f"{what} while the book is drawn from the tables: tag the cell `measure`")
 
-    def _rests_on(self, module: str) -> None:
-        """Note that what this notebook records depends on a module of the library, and on what that imports."""
-        if self._record and module not in self._record["roots"]:
-            self._record["roots"].append(module)
-            self._record["modules"] |= standing.dependences([module])
-
     def _note(self, kind: str, name: str, value: object) -> None:
-        if self._record:
-            self._record[kind][name] = value
-
-    def _note_file(self, kind: str, path: Path) -> None:
-        self._note(kind, path.relative_to(paths.RESULTS).as_posix(), records.digest_file(path))
-
-    def _open(self) -> None:
-        print(f"{self.notebook}: study {self.results_name}, corpus {self.corpus_name}")
-        if self.params["SCALE"] == "smoke":
-            print(SMOKE_LABEL)
-        if self.drawing:
-            return
-        old, pid = records.read(self.notebook, self.results_name), int(os.environ.get(RUN_PID) or os.getpid())
-        if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
-            raise StudyError(
-                f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
-                f"delete {records.record_path(self.notebook, self.results_name)}"
-            )
-        self._record = {
-            "notebook": self.notebook,
-            "study": self.results_name,
-            "state": records.RUNNING,
-            "token": os.environ.get(TOKEN),
-            "pid": pid,
-            "started": now(),
-            # where the corpora lie on this machine is nobody else's business
-            "parameters": {name: value for name, value in self.params.items() if name not in records.NEUTRAL},
-            "corpus_file": records.corpus_file(self.params["CORPUS"], self.data_dir),
-            "environment": environment(),
-            **standing.code_of(paths.NOTEBOOKS / f"{self.notebook}.ipynb"),
-            **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
-        }
-        records.write(self._record)
-        sources.OBSERVERS[:] = [self.log_corpus]
+        if not self.drawing:
+            self._record.note(kind, name, value)
 
     def finish(self) -> None:
         """The last line of a notebook: write what was done into the record and say it."""
-        if self._record:
-            self._record.update(
-                # under the runner the last word is the runner's, once it has seen every cell counted
-                state=records.CLOSING if self._record["token"] else records.FINISHED,
-                ended=now(),
-                seconds=round(time.monotonic() - self._clock, 1),
-                device=device(),
-                seeds=list(self.seeds) if self.params["SEEDS"] or "seeds" in self._record["dial"] else [],
-            )
-            records.write(self._record)
-        print(records.recorded(self._record or records.read(self.notebook, self.results_name)))
+        if not self.drawing:
+            used = self.params["SEEDS"] or "seeds" in self._record.record["dial"]
+            self._record.finish(self.seeds if used else ())
+        print(records.recorded(records.read(self.notebook, self.results_name)))

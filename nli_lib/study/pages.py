@@ -14,7 +14,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from nli_lib.study.interactive import PLOTLY
+from nli_lib.study.show import PLOTLY
 
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)

@@ -1,11 +1,15 @@
-"""One way to show a table: its cells, headers and index are text, whatever stands in the corpus."""
+"""Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 
 import pandas as pd
 from IPython.display import HTML, display
 from pandas.io.formats.style import Styler
+
+PLOTLY = "application/vnd.plotly.v1+json"
+CONFIG = {"responsive": True, "displaylogo": False}
 
 
 def show(
@@ -39,3 +43,12 @@ def show(
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
     style.format(formats, na_rep="", precision=digits, thousands=",", escape="html")
     display(HTML(style.format_index(escape="html", axis=1).to_html()))
+
+
+def show_interactive(figure: object) -> None:
+    """Display a plotly figure, which answers the pointer.
+
+    Only its data go into the notebook: JupyterLab draws them with plotly's extension, which comes with plotly, and the
+    book with the one copy of plotly's script that all its pages share. `figure.show()` would store 4 MB of script.
+    """
+    display({PLOTLY: json.loads(figure.to_json()) | {"config": CONFIG}, "text/plain": "interactive figure"}, raw=True)

@@ -4,8 +4,6 @@ One bad row is left out and counted. What concerns the whole file (a column that
 numbers, no usable row at all) is one `CorpusError` that names the file, the field, a row, and what to do.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +45,7 @@ class Rows:
     @classmethod
     def of(
         cls, columns: Mapping[str, Iterable], row: np.ndarray, where: str, skipped: Mapping[str, int] | None = None
-    ) -> Rows:
+    ) -> "Rows":
         """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
         held = {
             str(name).encode("utf-8", "replace").decode(): pd.Series(list(values), dtype=object)
@@ -58,7 +56,7 @@ class Rows:
 
     def pick(
         self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
-    ) -> Rows:
+    ) -> "Rows":
         """The rows with the columns of a source under the library's names.
 
         fields  the library's name -> the source's, or several: the first that is there is taken, in capitals or not;
@@ -81,7 +79,7 @@ class Rows:
         picked |= {name: name for name in extras if name in self.table and name not in picked}
         return replace(self, table=pd.DataFrame({ours: self.table[theirs] for ours, theirs in picked.items()}))
 
-    def assign(self, **columns: object) -> Rows:
+    def assign(self, **columns: object) -> "Rows":
         """The rows with further columns."""
         return replace(self, table=self.table.assign(**columns))
 

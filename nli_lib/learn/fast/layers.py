@@ -18,8 +18,6 @@ and values only, their own results and the gradients of those are never used.
 A layer is only replaced after it has given the same output as the original on made-up input (`install`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -43,7 +41,7 @@ class _Layer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, stream: torch.Tensor, attention_mask, layer: FusedLayer, *weights: torch.Tensor) -> torch.Tensor:
+    def forward(ctx, stream: torch.Tensor, attention_mask, layer: "FusedLayer", *weights: torch.Tensor) -> torch.Tensor:
         qkv_w, qkv_b, out_w, out_b, norm1_w, norm1_b, up_w, up_b, down_w, down_b, norm2_w, norm2_b = weights
         batch, length, width = stream.shape
         heads, dtype = layer.heads, qkv_w.dtype

@@ -1,0 +1,87 @@
+"""The record that a running notebook keeps of itself; `nli_lib.study.manifest` says what stands in it."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.load import sources
+from nli_lib.errors import UserError
+from nli_lib.store import device, environment, now
+from nli_lib.study import manifest as records
+from nli_lib.study import standing
+
+TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
+RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
+
+
+class StudyError(UserError, RuntimeError):
+    """A notebook asked for something that is not there; the message says what to run."""
+
+
+class Recording:
+    """What one run of a notebook reads, writes and rests on. It is stored when the run begins and when it ends.
+
+    Raises `StudyError` when the notebook is being run elsewhere.
+    """
+
+    def __init__(self, notebook: str, study: str, parameters: Mapping[str, object]):
+        old, pid = records.read(notebook, study), int(os.environ.get(RUN_PID) or os.getpid())
+        if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
+            raise StudyError(
+                f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
+                f"delete {records.record_path(notebook, study)}"
+            )
+        self.clock = time.monotonic()
+        self.record = {
+            "notebook": notebook,
+            "study": study,
+            "state": records.RUNNING,
+            "token": os.environ.get(TOKEN),
+            "pid": pid,
+            "started": now(),
+            # where the corpora lie on this machine is nobody else's business
+            "parameters": {name: value for name, value in parameters.items() if name not in records.NEUTRAL},
+            "corpus_file": records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"]),
+            "environment": environment(),
+            **standing.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
+            **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
+        }
+        records.write(self.record)
+        sources.OBSERVERS[:] = [self.corpus]
+
+    def note(self, kind: str, name: str, value: object) -> None:
+        """Write that something was read or written, by kind ("dial", "recipes", "gathered", ...) and name."""
+        self.record[kind][name] = value
+
+    def file(self, kind: str, path: Path) -> None:
+        """Note a table by its digest: kind "inputs" or "outputs"."""
+        self.note(kind, path.relative_to(paths.RESULTS).as_posix(), records.digest_file(path))
+
+    def corpus(self, corpus: Corpus) -> None:
+        """Note a corpus: digest, rows, rows left out, source. What is loaded is noted by itself."""
+        entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
+        entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
+        title = f"{corpus.name} {corpus.split}"
+        if self.record["corpora"].get(title, entry) != entry:  # another sample of the same split
+            title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
+        self.note("corpora", title, entry)
+
+    def rests_on(self, module: str) -> None:
+        """Note that what is recorded depends on a module of the library, and on what that imports."""
+        if module not in self.record["roots"]:
+            self.record["roots"].append(module)
+            self.record["modules"] |= standing.dependences([module])
+
+    def finish(self, seeds: Sequence[int]) -> None:
+        """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""
+        self.record |= {
+            "state": records.CLOSING if self.record["token"] else records.FINISHED,
+            "ended": now(),
+            "seconds": round(time.monotonic() - self.clock, 1),
+            "device": device(),
+            "seeds": list(seeds),
+        }
+        records.write(self.record)
