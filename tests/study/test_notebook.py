@@ -201,6 +201,14 @@ def test_claims_are_gathered_from_all_notebooks(home):
     ]
 
 
+def test_an_interval_whose_ends_are_exchanged_is_refused(home):
+    study = started(name="10_one")
+    with pytest.raises(StudyError, match="claim wanli-a: the interval's low end 0.6 lies above 0.4"):
+        study.claim("wanli-a", Estimate(0.5, 0.6, 0.4, n=10))
+    with pytest.raises(StudyError, match="no table 10_one.claims"):
+        study.table("claims")
+
+
 def test_a_users_file_is_no_evidence_whatever_its_name(home):
     mine = home / "snli.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
