@@ -2,8 +2,8 @@
 
 - A placeholder such as {{ verdicts wanli }} in a tracked page is replaced by what the recorded tables say. `nli-study
   book` computes the replacements (nli_lib.study.words) and leaves them in chapters/words.json.
-- Scripts from elsewhere are taken out. Jupyter Book puts those of thebe (live code) on every page. Pages with an
-  interactive figure get plotly's script, of which there is one copy in _static.
+- Scripts from elsewhere are taken out: Jupyter Book puts those of thebe (live code) on every page. It also puts the
+  one copy of plotly's script, 5 MB, on every page; it stays on those with an interactive figure.
 - The banner on top of every page is the announcement in chapters/words.json, which is not empty at scale smoke.
 """
 
@@ -39,18 +39,17 @@ def computed_words(app, docname, source):
 
 
 def local_scripts(app, pagename, templatename, context, doctree):
-    """Keep the scripts that lie beside the page; add plotly's where a figure needs it."""
+    """Keep the scripts that lie beside the page, and plotly's only where a figure needs it."""
+    drawn = 'class="interactive"' in context.get("body", "")
 
-    def remote(script):
+    def needed(script):
+        name = str(getattr(script, "filename", script) or "")
         inline = (getattr(script, "attributes", {}) or {}).get("body", "")
-        return (
-            str(getattr(script, "filename", script) or "").startswith(REMOTE) or "thebe" in f"{inline}{script}".lower()
-        )
+        remote = name.startswith(REMOTE) or "thebe" in f"{inline}{script}".lower()
+        return not remote and (drawn or not name.endswith("plotly.min.js"))
 
-    if 'class="interactive"' in context.get("body", ""):
-        app.add_js_file("plotly.min.js")
     if "script_files" in context:
-        context["script_files"] = [script for script in context["script_files"] if not remote(script)]
+        context["script_files"] = [script for script in context["script_files"] if needed(script)]
 
 
 def banner(app, config):
@@ -63,4 +62,5 @@ def setup(app):
     app.connect("source-read", computed_words)
     app.connect("html-page-context", local_scripts, priority=999)
     app.connect("config-inited", banner)
+    app.add_config_value("bench", Path(__file__).read_text(encoding="utf-8"), "html")  # pages are written anew after it
     return {"parallel_read_safe": True, "parallel_write_safe": True}

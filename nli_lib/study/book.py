@@ -85,8 +85,9 @@ def _title(name: str) -> str:
     return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
 
 
-def _digests(files: Iterable[Path]) -> dict[str, str]:
-    return {str(path): records.digest_file(path) for path in sorted(files)}
+def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
+    """Name, seen from `root` -> digest."""
+    return {str(path.relative_to(root)): records.digest_file(path) for path in sorted(files)}
 
 
 # ---------------------------------------------------------------- the book of another corpus
@@ -190,7 +191,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
 
 def _digest_book(site: Site) -> str:
     files = (path for path in site.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
-    return records.digest_bytes(json.dumps([_digests(files), site.request.study, sys.version]).encode())
+    return records.digest_bytes(json.dumps([_digests(files, site.source), site.request.study, sys.version]).encode())
 
 
 def _render(site: Site) -> None:

@@ -82,9 +82,12 @@ def _file(module: str) -> Path | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _read(path: Path, modified: int) -> tuple[ast.Module, str, tuple[str, ...]]:
+def _read(path: Path, modified: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """(digest of the code, modules that it imports, words in it that may name a data file beside it) of a module."""
     tree = _parse(path.read_text(encoding="utf-8"))
-    return tree, digest_code(tree), tuple(sorted({module for _, module in _imports(tree)}))
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    named = [word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
+    return digest_code(tree), tuple(sorted({module for _, module in _imports(tree)})), tuple(named)
 
 
 def digest_module(name: str) -> str | None:
@@ -92,10 +95,9 @@ def digest_module(name: str) -> str | None:
     path = _file(name)
     if path is None or name == SPEC:
         return path and "by value"
-    tree, digest, _ = _read(path, path.stat().st_mtime_ns)
-    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    named = [path.parent / word for word in sorted(words) if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word)]
-    beside = [file for file in named if file.is_file() and "study" not in path.parts]  # there kept by value
+    digest, _, named = _read(path, path.stat().st_mtime_ns)
+    near = (path.parent / word for word in named)
+    beside = [file for file in near if file.is_file() and "study" not in path.parts]  # there kept by value
     return records.digest_bytes("".join([digest, *map(records.digest_file, beside)]).encode()) if beside else digest
 
 
@@ -108,7 +110,7 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
         if name in found or path is None:
             continue
         found[name] = digest_module(name)
-        open_ += _read(path, path.stat().st_mtime_ns)[2]
+        open_ += _read(path, path.stat().st_mtime_ns)[1]
     return dict(sorted(found.items()))
 
 
@@ -149,14 +151,19 @@ def code_of(notebook: Path) -> dict[str, object]:
     modules   digests of the roots and of what they import
     defaults  the defaults of `RunSpec`
     """
-    cells = _code_cells(notebook) if notebook.is_file() else []
+    cells, roots = _cells_of(notebook, notebook.stat().st_mtime_ns) if notebook.is_file() else (digest_code(), ())
+    return {"cells": cells, "roots": list(roots), "modules": dependences(roots), "defaults": DEFAULTS}
+
+
+@functools.lru_cache(maxsize=1024)
+def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
+    cells = _code_cells(notebook)
     measuring = _measuring(cells)
     used = set().union(*(_names(tree, ast.Load) for tree in measuring))
     roots = {module for tree in measuring for _, module in _imports(tree)}
     roots |= {module for _, tree in cells for name, module in _imports(tree) if name in used}
     roots.discard("nli_lib.study")  # the notebook API: what decides numbers in it is noted where it is used
-    code = {"cells": digest_code(*measuring), "roots": sorted(roots), "modules": dependences(roots)}
-    return {**code, "defaults": DEFAULTS}
+    return digest_code(*measuring), tuple(sorted(roots))
 
 
 # ---------------------------------------------------------------- does it still stand?

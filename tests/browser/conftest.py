@@ -15,9 +15,9 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium with a fresh profile, headless."""
+    """Chromium with a fresh profile, headless. Closed after each file: playwright keeps an event loop running."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:

@@ -8,6 +8,7 @@ from nli_lib import paths
 from nli_lib.study import book
 from nli_lib.study.schedule import Request
 
+driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
 LOCAL = ("file:", "data:", "blob:")
 heard = {}  # window -> what the page that it shows has reported
@@ -18,6 +19,7 @@ POINT = """place => {
     const {xaxis, yaxis} = place._fullLayout, box = place.getBoundingClientRect(), at = Math.floor(trace.x.length / 2);
     return [box.x + xaxis._offset + xaxis.d2p(trace.x[at]), box.y + yaxis._offset + yaxis.d2p(trace.y[at])];
 }"""
+ANSWERS = "() => [...document.querySelectorAll('.hoverlayer .hovertext')].some(each => each.textContent.trim())"
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +60,14 @@ def problems(page, file):
         place.scroll_into_view_if_needed()
         page.wait_for_function("place => place._fullData", arg=place.element_handle())
         page.mouse.move(*place.evaluate(POINT))
-        page.wait_for_timeout(500)
-        if not "".join(page.locator(".hoverlayer .hovertext").all_text_contents()).strip():
+        try:
+            page.wait_for_function(ANSWERS, timeout=5_000)
+        except driver.TimeoutError:
             found.append("an interactive figure does not answer the pointer")
     if images := page.eval_on_selector_all("article img", "all => all.filter(each => !each.alt).map(each => each.src)"):
         found.append(f"figures without words: {images}")
     page.set_viewport_size(PHONE)
-    page.wait_for_timeout(200)
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn anew
     if (width := page.evaluate("document.documentElement.scrollWidth")) > PHONE["width"]:
         found.append(f"{width} px wide on a phone")
     return found

@@ -284,6 +284,8 @@ def test_a_book_of_four_ends(small_book, capsys):
         assert remote == [], f"{name} fetches from elsewhere"
         assert "unpkg.com" not in page
         assert "jsdelivr" not in page
+    with_plotly = {name for name, page in html.items() if "plotly.min.js" in page}
+    assert with_plotly == {name for name, page in html.items() if 'class="interactive"' in page} == {"1_fine"}
 
     book.build(Request())
     assert "nothing changed" in capsys.readouterr().out

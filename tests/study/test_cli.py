@@ -1,4 +1,4 @@
-"""The command line says what it does and errs in one message. Run alone: pytest tests/test_cli.py"""
+"""The command line says what it does and errs in one message. Run alone: pytest tests/study/test_cli.py"""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Parameters are strict, tables whole, prose without gaps, the record honest. Run alone: pytest tests/test_study.py"""
+"""Strict parameters, whole tables, prose without gaps, an honest record. Alone: pytest tests/study/test_notebook.py"""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Prose is filled whole or not at all. Alone: pytest tests/test_prose.py"""
+"""Prose is filled whole or not at all. Alone: pytest tests/study/test_prose.py"""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/test_runner.py"""
+"""How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/study/test_schedule.py"""
 
 import json
 import signal

@@ -180,8 +180,7 @@ def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tup
     """The rows of the split on the hub and where they are from; errors name the local files that would do."""
     entry = source.splits[split]
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
-    nowhere = "no local folder: set NLI_DATA or pass data_dir, and put there"
-    place = f"not in {folder}, where was wanted" if folder else nowhere
+    place = f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
     wanted = f"{name} {split}: {place} {files} (.gz too)."
     if source.hub is None or entry.hub is None:
         raise CorpusError(f"{wanted} The hub has no faithful copy.")

@@ -1,4 +1,4 @@
-"""Dropout and attention against their definitions. Alone: pytest tests/learn/test_dropout.py"""
+"""Dropout and attention against their definitions. Alone: pytest tests/learn/fast/test_dropout.py"""
 
 import pytest
 import torch

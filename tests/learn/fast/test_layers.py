@@ -1,4 +1,4 @@
-"""The written-out layer against transformers' own, gradients too. Alone: pytest tests/learn/test_layers.py"""
+"""The written-out layer against transformers' own, gradients too. Alone: pytest tests/learn/fast/test_layers.py"""
 
 import pytest
 import torch
