@@ -54,7 +54,7 @@ def table_12(
 ) -> NDArray[np.float64]:
     """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
 
-    0  features of lexical overlap among the five highest of entailment (label 0)
+    0  rank of lexical overlap for entailment (label 0), see `overlap_rank`
     1  share of the words `named` (label -> words of the hypothesis) above `line` for their label
     2  share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
     3  the lowest of the labels' highest z, of features seen so often, in units of `line`
@@ -66,12 +66,29 @@ def table_12(
     rows = []
     for z, n, counts in copies:
         order, often = z_order(counts), np.flatnonzero(n >= OFTEN)
-        five = best_columns(order[:, 0], n, names, np.flatnonzero(n), 5)
         twenty = np.concatenate([best_columns(column, n, names, often, 20) for column in order.T])
         rows.append((
-            sum(name.startswith(OVERLAP) for name in names[five]),
+            overlap_rank(order[:, 0], n, names),
             (known & (z[place, own] > line)).mean(),
             (side_of(names[twenty]) == "premise").mean(),
             z[often].max(axis=0).min() / line,
         ))  # fmt: skip
     return np.array(rows, dtype=float)
+
+
+def overlap_rank(order: NDArray, n: NDArray, names: NDArray) -> int:
+    """The place of the best feature of lexical overlap among the features that are none, 1 is first.
+
+    order (V,): `z_order` of one label; n (V,), names (V,). The six features of overlap are nested, so they count once:
+    as the best of them. Of equal z the more frequent feature comes first, then the name. Where no pair has a feature of
+    overlap, the place after the last.
+    """
+    overlap = np.array([name.startswith(OVERLAP) for name in names], dtype=bool)
+    others = np.flatnonzero(~overlap & (n > 0))
+    best = best_columns(order, n, names, np.flatnonzero(overlap & (n > 0)), 1)
+    if not len(best):
+        return len(others) + 1
+    (best,) = best
+    level = others[order[others] == order[best]]
+    ties = (n[level] > n[best]) | ((n[level] == n[best]) & (names[level].astype(str) < names[best]))
+    return 1 + int((order[others] > order[best]).sum() + ties.sum())
