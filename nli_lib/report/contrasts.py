@@ -168,10 +168,3 @@ def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFram
     names = table["corpus"].unique()
     columns = {f"{a} over {b}": [mann_whitney(of[name, a], of[name, b]).effect for name in names] for a, b in pairs}
     return pd.DataFrame(columns, index=pd.Index(names, name="corpus"))
-
-
-def resampled_label_effects(table: pd.DataFrame, score: str = "similarity", *, resamples: int = 500) -> pd.DataFrame:
-    """`label_effects` of bootstrap resamples that are drawn within each corpus and label; index (draw, corpus)."""
-    drawn = table.groupby(["corpus", "label"])
-    effects = [label_effects(drawn.sample(frac=1, replace=True, random_state=at), score) for at in range(resamples)]
-    return pd.concat(effects, keys=range(resamples), names=["draw"])

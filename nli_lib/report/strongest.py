@@ -3,12 +3,12 @@ although it was picked."""
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import LEVEL
+from nli_lib.report.inference import CELLS, LEVEL
 
 COLUMNS = ("measure", "pair", "n_a", "n_b", "p", "p_bonferroni", "effect", "low", "high", "tests")
 
@@ -43,15 +43,20 @@ def effect_interval(
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if not len(a) or not len(b) or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("an effect needs values on both sides, all of them finite")
-    values = np.unique(np.concatenate([a, b]))
-    random, drawn = np.random.default_rng(seed), []
-    for sample in (a, b):
-        counts = np.bincount(np.searchsorted(values, sample), minlength=len(values))
-        draws = random.multinomial(len(sample), counts / len(sample), size=resamples)
-        drawn.append(np.vstack([counts, draws]))
-    ours, theirs = drawn
-    below = np.cumsum(theirs, axis=1) - theirs
-    value, *effects = (ours * (2 * below + theirs - len(b))).sum(axis=1) / (len(a) * len(b))
+    values, random = np.unique(np.concatenate([a, b])), np.random.default_rng(seed)
+    counts = [np.bincount(np.searchsorted(values, each), minlength=len(values)) for each in (a, b)]
+    value, effects, block = _effects(*counts)[0], [], max(1, CELLS // len(values))
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        effects.append(_effects(*(random.multinomial(each.sum(), each / each.sum(), size=size) for each in counts)))
     tail = (1 - LEVEL) / family / 2
-    low, high = np.quantile(effects, [tail, 1 - tail])
+    low, high = np.quantile(np.concatenate(effects), [tail, 1 - tail])
     return Estimate(float(value), float(low), float(high), len(a) + len(b))
+
+
+def _effects(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """Rank-biserial effects (R,) of samples that are counts of the same ascending values, (R, V) each or (V,)."""
+    a, b = np.atleast_2d(a), np.atleast_2d(b)
+    n_a, n_b = a.sum(axis=1), b.sum(axis=1)
+    below = np.cumsum(b, axis=1) - b
+    return (a * (2 * below + b - n_b[:, None])).sum(axis=1) / (n_a * n_b)
