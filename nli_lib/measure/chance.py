@@ -54,7 +54,7 @@ def table_12(
 ) -> NDArray[np.float64]:
     """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
 
-    0  rank of lexical overlap for entailment (label 0), see `overlap_rank`
+    0  rank of lexical overlap for entailment (label 0), its nested features counted once: `family_rank`
     1  share of the words `named` (label -> words of the hypothesis) above `line` for their label
     2  share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
     3  the lowest of the labels' highest z, of features seen so often, in units of `line`
@@ -63,12 +63,13 @@ def table_12(
     words = [(f"{word}@hypothesis", label) for label, group in named.items() for word in group]
     place = pd.Index(names).get_indexer([word for word, _ in words])
     own, known = np.array([label for _, label in words]), place >= 0
+    overlap = pd.Series(names).str.startswith(OVERLAP).to_numpy(dtype=bool)
     rows = []
     for z, n, counts in copies:
         order, often = z_order(counts), np.flatnonzero(n >= OFTEN)
         twenty = np.concatenate([best_columns(column, n, names, often, 20) for column in order.T])
         rows.append((
-            overlap_rank(order[:, 0], n, names),
+            family_rank(order[:, 0], n, names, overlap),
             (known & (z[place, own] > line)).mean(),
             (side_of(names[twenty]) == "premise").mean(),
             z[often].max(axis=0).min() / line,
@@ -76,16 +77,15 @@ def table_12(
     return np.array(rows, dtype=float)
 
 
-def overlap_rank(order: NDArray, n: NDArray, names: NDArray) -> int:
-    """The place of the best feature of lexical overlap among the features that are none, 1 is first.
+def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:
+    """The place of the best feature of a family among the features that are not of it, 1 is first.
 
-    order (V,): `z_order` of one label; n (V,), names (V,). The six features of overlap are nested, so they count once:
-    as the best of them. Of equal z the more frequent feature comes first, then the name. Where no pair has a feature of
-    overlap, the place after the last.
+    order (V,): `z_order` of one label; n (V,), names (V,); family (V,) bool, such as the six nested features of lexical
+    overlap, which in a list of the highest z would take six places. Of equal z the more frequent feature comes first,
+    then the name. Where no pair has a feature of the family, the place after the last.
     """
-    overlap = np.array([name.startswith(OVERLAP) for name in names], dtype=bool)
-    others = np.flatnonzero(~overlap & (n > 0))
-    best = best_columns(order, n, names, np.flatnonzero(overlap & (n > 0)), 1)
+    others, own = (np.flatnonzero(side & (n > 0)) for side in (~family, family))
+    best = best_columns(order, n, names, own, 1)
     if not len(best):
         return len(others) + 1
     (best,) = best

@@ -32,10 +32,8 @@ def strongest(tests: pd.DataFrame, table: pd.DataFrame, *, resamples: int = 10_0
     return pd.DataFrame(rows, columns=["corpus", "level", *COLUMNS])
 
 
-def effect_interval(
-    a: ArrayLike, b: ArrayLike, *, family: int = 1, resamples: int = 10_000, seed: int = 0
-) -> Estimate:
-    """Rank-biserial effect of a (n_a,) over b (n_b,), as `inference.mann_whitney` defines it, with a bootstrap interval.
+def effect_interval(a: ArrayLike, b: ArrayLike, *, family: int = 1, resamples: int = 10_000, seed: int = 0) -> Estimate:
+    """Rank-biserial effect of a (n_a,) over b (n_b,), as in `inference.mann_whitney`, with a bootstrap interval.
 
     Both are resampled on their own; n is n_a + n_b. The level is Bonferroni's: 1 - .05 / family, for a family of
     intervals that are to hold all together. Resampling is done on the counts of the distinct values, which is the same.

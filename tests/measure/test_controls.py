@@ -5,7 +5,7 @@ import pytest
 
 from nli_lib.corpora import planted
 from nli_lib.measure.artifacts import features, pair_words, side_of, top_features, z_statistics
-from nli_lib.measure.chance import above_line, overlap_rank, shuffled_labels, table_12
+from nli_lib.measure.chance import above_line, family_rank, shuffled_labels, table_12
 from nli_lib.measure.dynamics import confidence, forgetting, max_variability, scores
 
 PREMISES = ["a dog runs", "a dog runs", "two cats sit", "nobody sleeps"]
@@ -58,14 +58,15 @@ def test_table_12_as_written_plainly():
 def test_nested_features_of_overlap_take_one_place():
     names = np.array(["word", "full-lex-overlap", "lex-overlap> 0.5", "lex-overlap> 0.6", "x", "null"], dtype=object)
     n = np.array([9, 5, 7, 6, 7, 30])
-    rank = [overlap_rank(np.array(z, dtype=float), n, names) for z in (
+    overlap = np.array([0, 1, 1, 1, 0, 0], dtype=bool)
+    rank = [family_rank(np.array(z, dtype=float), n, names, overlap) for z in (
         [9, 8, 7, 6, 5, 0],  # one word is ahead
         [4, 8, 7, 6, 5, 0],  # three of overlap lead and count once
         [1, 0, 5, 0, 5, 0],  # a tie of z and n: "lex-overlap> 0.5" before "x"
         [5, 0, 5, 0, 1, 5],  # a tie of z: those with more pairs first
     )]  # fmt: skip
     assert rank == [2, 1, 1, 3]
-    assert overlap_rank(np.array([1.0, -np.inf]), np.array([3, 0]), np.array(["x", "full-lex-overlap"], object)) == 2
+    assert family_rank(np.array([1.0, -np.inf]), np.array([3, 0]), names[:2], overlap[:2]) == 2
 
 
 def test_a_feature_knows_its_side():

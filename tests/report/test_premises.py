@@ -58,7 +58,7 @@ def test_draws_are_moved_onto_the_value():
 
 
 def test_a_count_above_a_line_rises_in_resamples_and_the_centred_interval_covers_it():
-    """The reason for `centred_interval`: of a thousand z by chance one per cent lies above the line, in resamples five."""
+    """The reason for `centred_interval`: of z by chance one per cent lies above the line, in resamples five."""
     random, line, held = np.random.default_rng(0), 2.326, []
     for _ in range(60):
         z = random.normal(size=1000)
