@@ -24,7 +24,7 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
 
     Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
     class.
-    Source: the consensus cleaning paper section 3 (E2); class numbers as `LABELS`.
+    Source: the consensus cleaning paper section 1 (E2); class numbers as `LABELS`.
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     predicted = scores.argmax(axis=1)
@@ -51,7 +51,7 @@ def suspects(
 ) -> NDArray[np.bool_]:
     """Examples whose label is probably wrong, (N,): a mismatch of one of `kinds`, its gap strictly above `threshold`.
 
-    Source: the consensus cleaning paper section 3 (E5): P1G0 above 2.0 is pruned.
+    Source: the consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned.
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
@@ -145,7 +145,7 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, 
 
     gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
     intervals [e0, e1), [e1, e2), ..., the last one open above. An interval without an example decides nothing.
-    Source: the consensus cleaning paper section 3 (E4), which reads 2.0 off its first Figure 2.
+    Source: the consensus cleaning paper section 2 (E4), which reads 2.0 off its first Figure 2.
     """
     inside, chosen = np.searchsorted(edges, gap, side="right"), None  # 0 is below the first edge
     for at in range(len(edges), 0, -1):

@@ -19,7 +19,7 @@ def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike)
 
     Shapes: pair (E, N, C) and hypothesis (E', N, C) are the logits of a model trained on both texts and of one trained
     on the hypothesis alone, labels (N,).
-    Source: the difficulty paper section 3.2 (H3); its recorder evaluates after each epoch (`capture="eval"`).
+    Source: the difficulty paper section 3 (H3); its recorder evaluates after each epoch (`capture="eval"`).
     """
     return np.stack([measure(logits, labels) for logits in (pair, hypothesis) for measure in MEASURES], axis=1)
 
@@ -37,7 +37,7 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
     Formula: standardise every column (a constant one becomes 0), fit a mixture of three Gaussians with full covariance
     (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one;
     the group of highest mean confidence is easy, that of lowest is hard.
-    Source: the difficulty paper section 3.3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
+    Source: the difficulty paper section 3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
     *Departures*: the code fits twice without a seed, prints the accuracy by level of the first fit and saves the groups
     of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
     """

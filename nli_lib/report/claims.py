@@ -1,12 +1,15 @@
-"""The claims of the papers, declared before any run, and the verdicts that our runs compute.
+"""The claims of the papers, declared before the run that tests them, and the verdicts that our runs compute.
 
 book/claims.yaml says for every claim which statistic decides it and which values would confirm it. A notebook records
 the statistic with its interval; the verdict follows from the two alone:
 
-    held                        the whole interval lies in the confirming region
-    not held                    the whole interval lies outside
-    inconclusive                the interval reaches over the border
-    not testable at this scale  nothing recorded, planted text, a user's own file, another corpus, too little of it
+    held          the whole interval lies in the confirming region
+    not held      the whole interval lies outside
+    inconclusive  the interval reaches over the border
+    not judged    the rules of `lacks` are not met, and the reason says which
+
+Every claim is judged twice, by its 95 % interval and by a 99 % interval (`widened`), because dozens of claims are
+judged side by side.
 """
 
 import math
@@ -15,20 +18,25 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from scipy import stats
 
 from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
 from nli_lib.report.papers import paper_value, read_entries
 
 CLAIMS = BOOK / "claims.yaml"
-VERDICTS = ("held", "not held", "inconclusive", "not testable at this scale")
-RECORD = ("id", "value", "low", "high", "n", "seeds", "corpora")
+VERDICTS = ("held", "not held", "inconclusive", "not judged")
+DRAWN = {"pairs", "premises", "words", "trainings"}  # what another study would draw anew
+TRAININGS = 3  # that a statistic of trained models rests on at least
+RECORD = ("id", "value", "low", "high", "n", "seeds", "over", "corpora")
 PLACES = {"inside": "held", "outside": "not held", "across the border of": "inconclusive"}  # of an interval
 LEDGER = [
-    *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "confirm"),
-    *("region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
+    *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
+    *("confirm", "region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
+    *("low_99", "high_99", "verdict_99"),
 ]
 PLANTED, OWN = "planted", "own file"  # corpora that are no evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
@@ -90,8 +98,11 @@ class Claim(BaseModel):
     paper_keys: tuple[str, ...] = Field((), description="keys in book/papers.yaml that the paper's value comes from")
     evidence: tuple[str, ...] = Field(min_length=1, description="corpora that the statistic must come from")
     reference: str = Field("", description="who judged whether a label is right, where people's labels decide")
-    min_n: int = Field(1, ge=1)
-    min_seeds: int = Field(1, ge=1)
+    declared: Literal["before", "after"] = Field("before", description="before or after its first result was known")
+    ours: bool = Field(False, description="whether it is a question of ours that the paper does not answer")
+    trained: bool = Field(False, description="whether another training would give another value")
+    absolute: bool = Field(False, description="whether the amount itself depends on the size of the training set")
+    min_n: int = Field(1, ge=1, description="units that the interval is over")
 
     @model_validator(mode="after")
     def _belongs_to_its_paper(self) -> "Claim":
@@ -112,9 +123,14 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
 
 
 def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
-    """What a record is missing to test the claim, in words; "" when nothing is."""
+    """What a record is missing to judge the claim, in words; "" when nothing is.
+
+    A statistic of trained models needs `TRAININGS` of them and an interval over trainings. An absolute amount, such as
+    a threshold in logits or a share that a filter keeps, is judged at scale full alone; a comparison at any real scale.
+    """
     corpora = [name for name in str(record["corpora"]).split(";") if name]
     missing = [name for name in claim.evidence if name not in corpora]
+    drawn = set(str(record["over"]).split(" and ")) <= DRAWN
     n, seeds, interval = record["n"], record["seeds"], [record["low"], record["high"]]
     reasons = {
         "not recorded": not corpora,
@@ -122,8 +138,11 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
         "your own corpus is no evidence for the paper's claim": OWN in corpora,
         f"needs {', '.join(missing)}": missing,
         "smoke numbers prove the machinery, not the claim": scale == "smoke",
-        f"{n:,.0f} examples, needs {claim.min_n:,}": n < claim.min_n,
-        f"{seeds:.0f} seed{'s' * (seeds != 1)}, needs {claim.min_seeds}": seeds < claim.min_seeds,
+        "the amount depends on the size of the training set: judged at scale full": claim.absolute and scale != "full",
+        f"{n:,.0f} units, needs {claim.min_n:,}": n < claim.min_n,
+        f"{seeds:.0f} training{'s' * (seeds != 1)}, needs {TRAININGS}": claim.trained and seeds < TRAININGS,
+        "its interval leaves out that trainings differ": claim.trained and "trainings" not in str(record["over"]),
+        f"its interval is over {record['over']}, which another study would not draw anew": not drawn,
         "no interval was recorded": pd.isna(interval).any(),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
@@ -138,11 +157,25 @@ def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str
     return PLACES[place], f"the interval lies {place} the values {claim.confirm}"
 
 
+def widened(record: Mapping[str, object], level: float = 0.99) -> dict[str, float]:
+    """The ends of a recorded 95 % interval at another `level`, as {"low": ..., "high": ...}.
+
+    Each end moves away from the value by the ratio of two quantiles: of Student's t with seeds - 1 degrees of freedom
+    where the interval is over trainings, which is exact for a t interval, and of the normal distribution otherwise,
+    which is approximate for a bootstrap or Wilson interval. One training has no interval over trainings: NaN.
+    """
+    freedom = record["seeds"] - 1 if "trainings" in str(record["over"]) else math.inf
+    ratio = stats.t.ppf((1 + level) / 2, freedom) / stats.t.ppf(0.975, freedom)
+    low, high = (record["value"] + ratio * (record[end] - record["value"]) for end in ("low", "high"))
+    # a percentile interval need not hold its value, and none becomes narrower
+    return {"low": float(np.minimum(low, record["low"])), "high": float(np.maximum(high, record["high"]))}
+
+
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:
     """Every claim with the paper's value, ours and the verdict, one row a claim in the order of ``claims``: `LEDGER`.
 
     ``records`` has the columns of RECORD, one row a recorded claim; ``corpora`` names what the statistic was computed
-    from, joined by ";".
+    from, joined by ";". ``verdict_99`` is the verdict by the widened interval.
     """
     declared = [claim.id for claim in claims]
     for unknown in records.loc[~records["id"].isin(declared), "id"]:
@@ -152,11 +185,14 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
         raise ClaimError(f"claim {repeated!r} was recorded twice")
     numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an end that was not recorded becomes NaN
     recorded = records.assign(**numbers).set_index("id").to_dict("index")
-    nothing = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0, "corpora": ""}
+    nothing = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0, "over": "", "corpora": ""}
     rows = []
     for claim in claims:
         record = recorded.get(claim.id, nothing)
         judged = dict(zip(("verdict", "reason"), verdict(claim, record, scale), strict=True))
+        wide = widened(record)
+        judged |= {"low_99": wide["low"], "high_99": wide["high"]}
+        judged["verdict_99"] = verdict(claim, {**record, **wide}, scale)[0]
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
     return pd.DataFrame(rows, columns=LEDGER)

@@ -26,7 +26,7 @@ PAPERS = {
     "difficulty": "Test-set difficulty",
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
-COUNTED = {"not held": "did not hold", VERDICTS[3]: "could not be tested at this scale"}  # the others as they are
+COUNTED = {"not held": "did not hold", VERDICTS[3]: "could not be judged"}  # the others as they are
 SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
 
 
@@ -71,27 +71,68 @@ def region(row: pd.Series) -> str:
 def verdict_sentence(row: pd.Series) -> str:
     """One claim as Markdown, its verdict first: a refuted claim never stands alone."""
     if row["verdict"] == VERDICTS[3]:
-        return f"{MARKS[VERDICTS[3]]} **Not testable at this scale** ({row['reason']}): {row['claim']}"
+        return f"{MARKS[VERDICTS[3]]} **Not judged** ({row['reason']}): {row['claim']}"
     paper = quantity(row["paper_value"], row["unit"])
     numbers = f"{row['unit']}: {' '.join(interval(row))}; would confirm: {region(row)}; the paper: {paper}"
-    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({numbers})"
+    notes = [note for note in (kind_of_claim(row), fragile(row)) if note]
+    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({'; '.join([numbers, *notes])})"
+
+
+def kind_of_claim(row: pd.Series) -> str:
+    """Why a claim is counted apart, in words; "" for a claim of the paper that was declared before its result."""
+    if row["ours"]:
+        return "a question of ours"
+    return "declared after its first result" if row["declared"] == "after" else ""
+
+
+def fragile(row: pd.Series) -> str:
+    """What a judged claim would be at 99 % where that is another verdict, in words; "" where it is the same."""
+    return f"{row['verdict_99']} at 99%" if VERDICTS[3] != row["verdict"] != row["verdict_99"] else ""
+
+
+def own_claims(table: pd.DataFrame) -> pd.Series:
+    """Which rows are claims of the papers that were declared before their first result, as booleans."""
+    return ~table["ours"].astype(bool) & (table["declared"] == "before")
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
-    counts = table["verdict"].value_counts()
-    return ", ".join(f"{counts[verdict]} {COUNTED.get(verdict, verdict)}" for verdict in VERDICTS if verdict in counts)
+    """How many claims of the papers have each verdict, in words: "7 held, 2 did not hold; apart from them 1 held".
+
+    Questions of ours and claims declared after their first result come last, counted apart.
+    """
+
+    def counted(rows: pd.DataFrame) -> str:
+        counts = rows["verdict"].value_counts()
+        return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts)
+
+    own = own_claims(table)
+    parts = [counted(rows) for rows in (table[own], table[~own]) if len(rows)]
+    return "; apart from them ".join(parts) if own.any() else f"apart from claims of the paper {parts[0]}"
+
+
+def changed_verdicts(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
+    """The claims of ``table`` (a ledger) whose verdict is not the one in ``earlier`` (id, verdict, mended).
+
+    Columns paper, claim, then, now, why: what was mended, or else the reason of the verdict now.
+    """
+    both = table.merge(earlier, on="id", suffixes=("", "_then"))
+    both = both[both["verdict"] != both["verdict_then"]]
+    why = both["mended"].where(both["mended"] != "", both["reason"])
+    columns = {"paper": both["paper"].map(PAPERS), "claim": both["claim"], "then": both["verdict_then"]}
+    return pd.DataFrame({**columns, "now": both["verdict"], "why": why}).reset_index(drop=True)
 
 
 def ledger_table(table: pd.DataFrame) -> HTML:
     """The ledger as a table grouped by paper (ledger.html), with filters for paper and verdict and columns that sort.
 
-    In the book each row links to its chapter's page. On a phone a row becomes a card with the verdict on top.
+    Columns `declared_in`, `declared_on`, `recorded_in` (`nli_lib.study.declarations`), where the table has them, say
+    when a claim was declared. In the book each row links to its chapter's page. On a phone a row becomes a card with
+    the verdict on top.
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     groups = [
         {"paper": PAPERS[key], "counts": verdict_counts(rows), "rows": rows.to_dict("records")}
-        for key, rows in table.fillna({"reference": ""}).groupby("paper", sort=False)
+        for key, rows in table.fillna({"reference": "", "over": ""}).groupby("paper", sort=False)
     ]
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]
     page = files.get_template("ledger.html").render(
@@ -101,6 +142,7 @@ def ledger_table(table: pd.DataFrame) -> HTML:
         style=files.loader.get_source(files, "ledger.css")[0],
         script=files.loader.get_source(files, "ledger.js")[0],
         **{"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region},
+        **{"kind_of_claim": kind_of_claim, "fragile": fragile},
     )
     return HTML(page)
 
@@ -110,7 +152,7 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
 
     ``ledger`` as `nli_lib.report.claims.ledger` makes it. Each row has a scale of its own, because statistics differ in
     unit; the numbers stand at the right, and the paper's value, where it is a number, is an open diamond. Claims that
-    are not testable are left out: they stand in the table.
+    are not judged are left out: they stand in the table.
     """
     tested = ledger[ledger["verdict"] != VERDICTS[3]].reset_index(drop=True)
     paper = pd.to_numeric(tested["paper_value"], errors="coerce")  # NaN where the paper has words
@@ -130,7 +172,7 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
             words = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"
             axes.text(1.06, row, words, va="center", fontsize=SMALL)
         if tested.empty:
-            axes.text(1, 0, f"None of the {len(ledger)} declared claims can be tested with these records.", ha="center")
+            axes.text(1, 0, f"None of the {len(ledger)} declared claims can be judged by these records.", ha="center")
         axes.set(xticks=[], xlim=(-0.02, 2.75), ylim=(max(1, len(tested)) - 0.4, -0.6), title=title)
         axes.set_yticks(at.index, [textwrap.fill(claim, 30) for claim in tested["claim"]])
         axes.tick_params(axis="y", length=0)
@@ -142,7 +184,11 @@ def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
 
 
 def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:
-    """How many claims of each paper have each verdict: one stacked bar a paper, the numbers in it."""
+    """How many claims of each paper have each verdict: one stacked bar a paper, the numbers in it.
+
+    Claims of the papers that were declared before their first result; the others are counted apart, in words.
+    """
+    ledger = ledger[own_claims(ledger)]
     counts = pd.crosstab(ledger["paper"], ledger["verdict"])
     counts = counts.reindex(index=[key for key in PAPERS if key in counts.index], columns=list(VERDICTS), fill_value=0)
     counts = counts.rename(index=PAPERS).iloc[::-1]

@@ -18,7 +18,7 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
 
     Raises `ValueError`: scikit-learn's own where there are fewer examples (or groups) than folds; and where the
     examples outside some fold lack a label that stands in it, for a model cannot predict what it never saw.
-    Source: the consensus cleaning paper section 3 (E5). *Departures*: the paper states neither seed nor shuffling nor
+    Source: the consensus cleaning paper section 2 (E5). *Departures*: the paper states neither seed nor shuffling nor
     grouping; both ways are offered.
     """
     gold = np.asarray(labels)

@@ -120,7 +120,7 @@ def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
 
     features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
     The number of classes is that of all labels together, unless `options` say it.
-    Source: the z-filter paper, section 3.3. *Departures*: its sizes include duplicates or not, which it does not say;
+    Source: the z-filter paper, section 4.2. *Departures*: its sizes include duplicates or not, which it does not say;
     here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
     """
     if way not in WAYS:

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy import stats
 
 from nli_lib.paths import NOTEBOOKS
 from nli_lib.report.claims import (
@@ -15,10 +17,12 @@ from nli_lib.report.claims import (
     ledger,
     read_claims,
     verdict,
+    widened,
 )
+from nli_lib.report.inference import t_interval
 from nli_lib.report.papers import PaperError, paper_value
 
-HELD, NOT_HELD, INCONCLUSIVE, UNTESTABLE = VERDICTS
+HELD, NOT_HELD, INCONCLUSIVE, NOT_JUDGED = VERDICTS
 DECLARED = read_claims()
 SOUND = {
     "id": "wanli-toy",
@@ -32,9 +36,8 @@ SOUND = {
     "paper_value": 0.7,
     "evidence": ["snli"],
     "min_n": 100,
-    "min_seeds": 2,
 }
-ENOUGH = {"value": 0.65, "low": 0.6, "high": 0.7, "n": 100, "seeds": 2, "corpora": "snli"}
+ENOUGH = {"value": 0.65, "low": 0.6, "high": 0.7, "n": 100, "seeds": 3, "over": "trainings", "corpora": "snli"}
 BY_ID = {claim.id: claim for claim in DECLARED}
 
 
@@ -76,7 +79,7 @@ def test_verdicts(toy):
     assert judged(0.6, 0.7) == HELD
     assert judged(0.3, 0.4) == NOT_HELD
     assert judged(0.4, 0.6) == INCONCLUSIVE
-    assert judged(math.nan, math.nan) == UNTESTABLE
+    assert judged(math.nan, math.nan) == NOT_JUDGED
 
 
 @pytest.mark.parametrize(
@@ -86,19 +89,67 @@ def test_verdicts(toy):
         ({"corpora": "own file;snli"}, "small", "your own corpus is no evidence"),
         ({"corpora": "mnli"}, "small", "needs snli"),
         ({"corpora": ""}, "small", "not recorded"),
-        ({"n": 99}, "small", "99 examples, needs 100"),
-        ({"seeds": 1}, "small", "1 seed, needs 2"),
+        ({"n": 99}, "small", "99 units, needs 100"),
+        ({"over": "labels"}, "small", "over labels, which another study would not draw anew"),
+        ({"over": math.nan}, "small", "would not draw anew"),
         ({}, "smoke", "smoke numbers"),
     ],
 )
 def test_evidence_that_does_not_suffice(toy, change, scale, reason):
     judged, said = verdict(toy, ENOUGH | change, scale)
-    assert judged == UNTESTABLE and reason in said
+    assert judged == NOT_JUDGED and reason in said
+
+
+def test_a_trained_statistic_needs_three_trainings_and_an_interval_over_them(toy):
+    trained = toy.model_copy(update={"trained": True})
+    assert verdict(trained, ENOUGH, "small")[0] == HELD
+    assert verdict(trained, ENOUGH | {"over": "premises and trainings"}, "small")[0] == HELD
+    for change, reason in (
+        ({"seeds": 1}, "1 training, needs 3"),
+        ({"seeds": 2}, "2 trainings, needs 3"),
+        ({"over": "pairs"}, "its interval leaves out that trainings differ"),
+    ):
+        assert verdict(trained, ENOUGH | change, "small") == (NOT_JUDGED, reason)
+        assert verdict(toy, ENOUGH | change, "small")[0] == HELD
+
+
+def test_an_absolute_amount_is_judged_at_scale_full_wherever_it_lies(toy):
+    absolute = toy.model_copy(update={"absolute": True})
+    for low, high in ((0.6, 0.7), (0.1, 0.2)):
+        judged, reason = verdict(absolute, ENOUGH | {"low": low, "high": high}, "small")
+        assert judged == NOT_JUDGED and "judged at scale full" in reason
+    assert verdict(absolute, ENOUGH, "full")[0] == HELD
+
+
+def test_an_interval_is_widened_by_t_over_trainings_and_by_the_normal_otherwise():
+    t = stats.t(2)  # three trainings
+    ratio = t.ppf(0.995) / t.ppf(0.975)
+    over_trainings = widened(ENOUGH)
+    assert over_trainings["low"] == pytest.approx(0.65 - ratio * 0.05)
+    assert over_trainings["high"] == pytest.approx(0.65 + ratio * 0.05)
+    values = np.array([0.62, 0.65, 0.68])  # of which a t interval at 99 % is the widened one at 95 %
+    at_95 = t_interval(values)
+    by_hand = t.ppf(0.995) * values.std(ddof=1) / np.sqrt(3)
+    assert widened(at_95._asdict())["low"] == pytest.approx(values.mean() - by_hand)
+    over_pairs = widened(ENOUGH | {"over": "pairs", "seeds": 1})
+    assert over_pairs["high"] == pytest.approx(0.65 + 2.5758 / 1.95996 * 0.05, abs=1e-5)
+    assert math.isnan(widened(ENOUGH | {"seeds": 1})["low"])
+    beside = widened(ENOUGH | {"value": 0.75, "over": "pairs"})
+    assert beside["low"] < 0.6 and beside["high"] == 0.7, "never narrower"
+
+
+def test_a_verdict_that_changes_at_99_percent_is_there_beside_the_other(tmp_path):
+    claims = read_claims(written(tmp_path, SOUND, SOUND | {"id": "wanli-near"}))
+    rows = [("wanli-toy", 0.9, 0.85, 0.95, 500, 3, "trainings", "snli")]
+    rows.append(("wanli-near", 0.56, 0.51, 0.61, 500, 3, "trainings", "snli"))
+    table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "small")
+    assert table["verdict"].tolist() == [HELD, HELD]
+    assert table["verdict_99"].tolist() == [HELD, INCONCLUSIVE]
 
 
 def test_ledger_has_every_claim_once_and_in_order(tmp_path):
     claims = read_claims(written(tmp_path, SOUND, SOUND | {"id": "wanli-other"}))
-    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "snli;hans")], columns=RECORD)
+    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "pairs", "snli;hans")], columns=RECORD)
     table = ledger(claims, records, "small").set_index("id")
     assert table.index.tolist() == ["wanli-toy", "wanli-other"]
     assert table.loc["wanli-toy", ["value", "verdict", "confirm", "region_low"]].tolist() == [
@@ -107,15 +158,15 @@ def test_ledger_has_every_claim_once_and_in_order(tmp_path):
         "above 0.5",
         0.5,
     ]
-    assert table.loc["wanli-other", ["verdict", "reason"]].tolist() == [UNTESTABLE, "not recorded"]
-    assert ledger(claims, records, "smoke")["verdict"].eq(UNTESTABLE).all()
-    assert ledger(claims, records.iloc[:0], "small")["verdict"].eq(UNTESTABLE).all()
+    assert table.loc["wanli-other", ["verdict", "reason"]].tolist() == [NOT_JUDGED, "not recorded"]
+    assert ledger(claims, records, "smoke")["verdict"].eq(NOT_JUDGED).all()
+    assert ledger(claims, records.iloc[:0], "small")["verdict"].eq(NOT_JUDGED).all()
     open_ended = ledger(claims, records.astype({"low": object}).assign(low=None), "small")
-    assert open_ended.loc[0, ["verdict", "reason"]].tolist() == [UNTESTABLE, "no interval was recorded"]
+    assert open_ended.loc[0, ["verdict", "reason"]].tolist() == [NOT_JUDGED, "no interval was recorded"]
 
 
 def test_ledger_refuses_what_it_cannot_read(toy):
-    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "snli")], columns=RECORD)
+    records = pd.DataFrame([("wanli-toy", 0.65, 0.6, 0.7, 500, 3, "pairs", "snli")], columns=RECORD)
     with pytest.raises(ClaimError, match="recorded twice"):
         ledger([toy], pd.concat([records, records]), "small")
     with pytest.raises(ClaimError, match=r"no claim 'wanli-toi'.*wanli-toy"):

@@ -7,16 +7,26 @@ import pandas as pd
 import pytest
 
 from nli_lib.report.claims import VERDICTS
-from nli_lib.report.ledger import ledger_table, quantity, region, verdict_counts, verdict_sentence
+from nli_lib.report.ledger import (
+    changed_verdicts,
+    fragile,
+    ledger_table,
+    own_claims,
+    quantity,
+    region,
+    verdict_counts,
+    verdict_sentence,
+)
 
 
 def claims(**changes):
-    """A ledger of two claims: one held, one not testable."""
+    """A ledger of two claims: one held, one not judged."""
     held = {
         "id": "wanli-one", "paper": "wanli", "where": "Table 1", "claim": "Half is more.", "notebook": "10_data_map",
         "statistic": "A share of pairs.", "unit": "share", "reference": "SNLI's five annotators", "region_low": 0.5,
         "region_high": math.inf, "paper_value": "0.58", "value": 0.62, "low": 0.55, "high": 0.7, "n": 1514, "seeds": 3,
-        "verdict": VERDICTS[0], "reason": "the interval lies inside",
+        "verdict": VERDICTS[0], "reason": "the interval lies inside", "verdict_99": VERDICTS[0], "over": "pairs",
+        "declared": "before", "ours": False, "trained": True,
     }  # fmt: skip
     empty = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0}
     other = {**held, **empty, "id": "zfilter-two", "paper": "zfilter", "verdict": VERDICTS[3], "reason": "not recorded"}
@@ -52,8 +62,45 @@ def test_a_claim_never_stands_without_its_verdict():
     assert held == (
         "✓ **Held:** Half is more. (share: 62.0% [55.0%, 70.0%]; would confirm: above 50%; the paper: 58.0%)"
     )
-    assert untested == "– **Not testable at this scale** (not recorded): Half is more."
-    assert verdict_counts(claims()) == "1 held, 1 could not be tested at this scale"
+    assert untested == "– **Not judged** (not recorded): Half is more."
+    assert verdict_counts(claims()) == "1 held, 1 could not be judged"
+
+
+def test_ours_and_after_are_counted_apart():
+    table = pd.concat([claims(), claims(ours=True).iloc[:1], claims(declared="after").iloc[:1]])
+    assert own_claims(table).tolist() == [True, True, False, False]
+    assert verdict_counts(table) == "1 held, 1 could not be judged; apart from them 2 held"
+    assert verdict_counts(table.iloc[2:]) == "apart from claims of the paper 2 held"
+    said = [verdict_sentence(row) for _, row in table.iterrows()]
+    assert [("a question of ours" in each, "declared after" in each) for each in said[2:]] == [
+        (True, False),
+        (False, True),
+    ]
+    html = ledger_table(table).data
+    assert html.count("a question of ours") == html.count("declared after its first result") == 1
+
+
+def test_a_verdict_that_changes_at_99_percent_says_so():
+    row = claims(verdict_99="inconclusive").iloc[0]
+    assert fragile(row) == "inconclusive at 99%"
+    assert "inconclusive at 99%" in verdict_sentence(row)
+    assert "inconclusive at 99%" in ledger_table(claims(verdict_99="inconclusive")).data
+    assert fragile(claims().iloc[0]) == fragile(claims().iloc[1]) == ""
+
+
+def test_the_commits_of_a_declaration_are_shown_where_they_are_known():
+    history = {"declared_in": "abc1234", "declared_on": "2026-01-02", "recorded_in": math.nan}
+    assert "Declared on 2026-01-02 (<code>abc1234</code>)" in ledger_table(claims(**history)).data
+    assert "first recorded" not in ledger_table(claims(**history)).data
+    assert "Declared on" not in ledger_table(claims()).data
+
+
+def test_verdicts_that_changed_say_why():
+    then = {"id": ["wanli-one", "zfilter-two"], "verdict": ["not held", "not judged"], "mended": ["", ""]}
+    changed = changed_verdicts(claims(), pd.DataFrame(then))
+    assert changed.values.tolist() == [["WANLI", "Half is more.", "not held", "held", "the interval lies inside"]]
+    changed = changed_verdicts(claims(), pd.DataFrame(then | {"mended": ["The test was another.", ""]}))
+    assert changed["why"].tolist() == ["The test was another."]
 
 
 def test_the_table_groups_by_paper_and_says_who_judged():
@@ -62,7 +109,7 @@ def test_the_table_groups_by_paper_and_says_who_judged():
     assert html.count("<tr data-verdict=") == 2
     assert "SNLI&#39;s five annotators" in html
     assert 'href="10_data_map.html"' in html
-    assert "1,514 examples" in html
+    assert "Interval over pairs: 1,514 units, 3 training(s)." in html
     assert "http" not in html, "no network"
 
 

@@ -207,17 +207,17 @@ def test_a_drawing_of_ones_own_has_the_style_and_is_not_left_open():
     assert not plt.get_fignums()
 
 
-def test_ledger_figure_shows_the_tested_claims_only():
+def test_ledger_figure_shows_the_judged_claims_only():
     claims = read_claims()
-    rows = [(c.id, 0.5, 0.4, 0.6, 10**6, 5, ";".join(c.evidence)) for c in claims[:6]]
+    rows = [(c.id, 0.5, 0.4, 0.6, 10**6, 5, "trainings", ";".join(c.evidence)) for c in claims if not c.absolute][:6]
     rows[0] = (*rows[0][:1], 0.7, *rows[0][2:])  # a bootstrap interval need not hold its value
     table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "small")
     figure = ledger_figure(table)
-    tested = table[table["verdict"] != "not testable at this scale"]
+    tested = table[table["verdict"] != "not judged"]
     assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
     assert written(figure).count("confirms: ") == 6
     assert tested["claim"].iloc[0] in written(figure) and tested["id"].iloc[0] not in written(figure)
-    assert "can be tested" in written(ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
+    assert "can be judged" in written(ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
 
 
 def test_verdict_bars_count_the_claims_of_each_paper():

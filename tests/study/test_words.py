@@ -1,0 +1,57 @@
+"""No page of the book has a typed conclusion. Alone: pytest tests/study/test_words.py"""
+
+import re
+
+import pandas as pd
+import pytest
+
+from nli_lib import paths
+from nli_lib.report.claims import LEDGER, RECORD, ledger, read_claims
+from nli_lib.study import words
+
+PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")
+CONCLUDING = [*sorted(paths.BOOK.glob("parts/*_take_away.md")), paths.BOOK / "index.md"]
+# how a result is said: a take-away gives advice, and its results stand in placeholders
+RESULT = re.compile(
+    r"\b(held|did (not|as)|better|worse|beats?|as well as|(in|de)creas\w+|lower(s|ed)|rais(es|ed)|proves?|refut\w+"
+    r"|(is|are|was|were) (higher|lower|larger|smaller|more|less|wrong)|\d+(\.\d+)? ?%|\d+ points)\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    """said(low, high): the words of the book where every claim was recorded with that interval at scale small."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    claims = read_claims()
+
+    def of(low, high):
+        rows = [(c.id, (low + high) / 2, low, high, 10**6, 5, "trainings", ";".join(c.evidence)) for c in claims]
+        table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "full")
+        assert list(table) == LEDGER
+        (tmp_path / "small").mkdir(exist_ok=True)
+        table.astype({"paper_value": str}).to_csv(tmp_path / "small" / "63_claims.ledger.csv", index=False)
+        return words.words(tmp_path / "chapters", "small")
+
+    return of
+
+
+@pytest.mark.parametrize("page", CONCLUDING, ids=lambda path: path.stem)
+def test_other_results_make_another_page(page, said):
+    low, high = said(-9e6, -8e6), said(8e6, 9e6)
+    text = page.read_text(encoding="utf-8")
+    one, two = (PLACEHOLDER.sub(lambda found, words=words: words.get(found[1], ""), text) for words in (low, high))
+    assert one != two
+    typed = PLACEHOLDER.sub("", text)
+    found = [line for line in typed.splitlines() if RESULT.search(line) and not line.startswith(("#", "("))]
+    allowed = ("drops pairs whose label is contradicted by models that did not train on them",)
+    assert not [line for line in found if not any(each in line for each in allowed)], "a typed conclusion"
+
+
+def test_a_typed_conclusion_is_found():
+    for text in (
+        "The subset did as well as all of them.",
+        "Pruning made it worse.",
+        "Its accuracy was lower by 3 points.",
+    ):
+        assert RESULT.search(text)
