@@ -96,18 +96,9 @@ def own_claims(table: pd.DataFrame) -> pd.Series:
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims of the papers have each verdict, in words: "7 held, 2 did not hold; apart from them 1 held".
-
-    Questions of ours and claims declared after their first result come last, counted apart.
-    """
-
-    def counted(rows: pd.DataFrame) -> str:
-        counts = rows["verdict"].value_counts()
-        return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts)
-
-    own = own_claims(table)
-    parts = [counted(rows) for rows in (table[own], table[~own]) if len(rows)]
-    return "; apart from them ".join(parts) if own.any() else f"apart from claims of the paper {parts[0]}"
+    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
+    counts = table["verdict"].value_counts()
+    return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts) or "none"
 
 
 def changed_verdicts(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
@@ -131,7 +122,7 @@ def ledger_table(table: pd.DataFrame) -> HTML:
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     groups = [
-        {"paper": PAPERS[key], "counts": verdict_counts(rows), "rows": rows.to_dict("records")}
+        {"paper": PAPERS[key], "counts": verdict_counts(rows[own_claims(rows)]), "rows": rows.to_dict("records")}
         for key, rows in table.fillna({"reference": "", "over": ""}).groupby("paper", sort=False)
     ]
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]
@@ -200,6 +191,7 @@ def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:
             ink = "white" if verdict in COLOURS else INK
             axes.bar_label(bars, words, label_type="center", color=ink, fontsize=SMALL)
         axes.set(xlabel="claims", ylabel="", title=title)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.tick_params(axis="y", length=0)
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -2,7 +2,7 @@
 
 {{ answer 10_data_map }}    the sentences of that chapter's answer
 {{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
-{{ verdicts wanli }}        how many of a paper's claims have each verdict
+{{ verdicts wanli }}        how many of a paper's own claims, declared before their result, have each verdict
 {{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
 """
 
@@ -13,7 +13,7 @@ import nbformat
 
 from nli_lib import paths
 from nli_lib.report.claims import read_claims
-from nli_lib.report.ledger import PAPERS, verdict_counts, verdict_sentence
+from nli_lib.report.ledger import PAPERS, own_claims, verdict_counts, verdict_sentence
 from nli_lib.store import atomic
 from nli_lib.study import pages
 from nli_lib.study.tables import find_table, read_table
@@ -45,7 +45,7 @@ def _claims(study: str) -> dict[str, str]:
     if path is not None:
         table = read_table(path)
         found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in table.iterrows()}
-        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in table.groupby("paper")}
+        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in table[own_claims(table)].groupby("paper")}
     return found
 
 

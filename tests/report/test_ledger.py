@@ -69,8 +69,10 @@ def test_a_claim_never_stands_without_its_verdict():
 def test_ours_and_after_are_counted_apart():
     table = pd.concat([claims(), claims(ours=True).iloc[:1], claims(declared="after").iloc[:1]])
     assert own_claims(table).tolist() == [True, True, False, False]
-    assert verdict_counts(table) == "1 held, 1 could not be judged; apart from them 2 held"
-    assert verdict_counts(table.iloc[2:]) == "apart from claims of the paper 2 held"
+    assert verdict_counts(table) == "3 held, 1 could not be judged"
+    assert verdict_counts(table[own_claims(table)]) == "1 held, 1 could not be judged"
+    assert verdict_counts(table[:0]) == "none"
+    assert "<small>1 held</small>" in ledger_table(table).data, "the heading counts the paper's own"
     said = [verdict_sentence(row) for _, row in table.iterrows()]
     assert [("a question of ours" in each, "declared after" in each) for each in said[2:]] == [
         (True, False),
