@@ -1,0 +1,41 @@
+"""An objective for pairs that are watched and never learnt from: what a model makes of them after every epoch."""
+
+import hashlib
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.encode import Tokens
+from nli_lib.learn.objectives import Arrays, Classify
+from nli_lib.spec import RunSpec
+
+
+class ClassifyOthers(Classify):
+    """The gold label of each example that is not held out; of those that are, only the logits are recorded.
+
+    held_out (N,) bool, in the order of the corpus. A run keeps the logits of the examples it trains on, epoch by epoch,
+    but a finished run has only its last model for any other. Here the held-out examples stand in the corpus, and their
+    loss counts nothing: no weight of the model depends on their texts or on their labels.
+    """
+
+    def __init__(self, held_out: ArrayLike):
+        self.held_out = np.asarray(held_out, dtype=bool)
+        self.name = f"classify all but {hashlib.sha256(self.held_out.tobytes()).hexdigest()[:8]}"
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        if len(self.held_out) != len(corpus):
+            raise ValueError(f"held_out has {len(self.held_out)} entries for {len(corpus)} examples")
+        learnt = torch.tensor(~self.held_out, dtype=torch.float32)
+        return {**super().arrays(spec, corpus, tokenizer, tokens), "learnt": learnt}
+
+    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        """The mean over the batch's examples that are learnt from, 0 where it has none."""
+        logits, learnt = model(**batch["tokens"]).logits.float(), batch["learnt"]
+        each = functional.cross_entropy(logits, batch["labels"], reduction="none")
+        return (each * learnt).sum() / learnt.sum().clamp(min=1), logits

@@ -1,0 +1,124 @@
+"""How well orders of review find known errors: average precision when pairs and trainings are drawn anew, together."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import percentile_interval, resample_counts
+from nli_lib.report.label_errors import average_precision
+
+OVER = "pairs and trainings"
+
+
+class Precision(NamedTuple):
+    """Average precision of one order, `value`, and in each of R resamples, `draws` (R,); n items, seeds trainings."""
+
+    value: float
+    draws: NDArray[np.float64]
+    n: int
+    seeds: int
+
+    def estimate(self) -> Estimate:
+        return percentile_interval(self.value, self.draws, n=self.n, seeds=self.seeds, over=self._over)
+
+    def minus(self, other: "Precision") -> Estimate:
+        """How much higher this one is than another of the same resamples: a paired difference."""
+        difference = percentile_interval(self.value - other.value, self.draws - other.draws, n=self.n, over=self._over)
+        return difference._replace(seeds=self.seeds)
+
+    @property
+    def _over(self) -> str:
+        return OVER if self.seeds > 1 else "pairs"
+
+
+class Resamples:
+    """The same R resamples for all orders: pairs drawn with replacement, whole, and trainings drawn with replacement.
+
+    wrong (K,) bool, whether an item is an error; pairs (K,), the pair that each item belongs to: two labels of one pair
+    are not independent draws. Resamples without any error have no average precision and are left out.
+
+    With three trainings the bootstrap knows the spread between trainings only roughly: it is that of three values.
+    """
+
+    def __init__(self, wrong: ArrayLike, pairs: ArrayLike, *, resamples: int = 1000, seed: int = 0):
+        self.wrong = np.asarray(wrong, dtype=bool)
+        if not self.wrong.any():
+            raise ValueError("no item is an error, so nothing can be found")
+        weights = np.stack(list(resample_counts(len(self.wrong), groups=pairs, resamples=resamples, seed=seed)))
+        self.weights = weights[weights[:, self.wrong].any(axis=1)]  # (R, K)
+        self.seed = seed
+
+    def each(self, scores: ArrayLike) -> Precision:
+        """The mean over trainings of the average precision of each one's order. scores (S, K), NaN: not scored."""
+        scores = np.atleast_2d(np.asarray(scores, dtype=float))
+        draws = np.stack([weighted_precision(row, self.wrong, self.weights) for row in scores])  # (S, R)
+        drawn = self._trainings(len(scores))
+        return self._precision(np.mean([self._one(row) for row in scores]), (draws.T * drawn).mean(axis=1), scores)
+
+    def together(self, scores: ArrayLike) -> Precision:
+        """The average precision of one order: the mean over trainings of their scores (S, K)."""
+        scores = np.atleast_2d(np.asarray(scores, dtype=float))
+        kinds, kind = np.unique(self._trainings(len(scores)), axis=0, return_inverse=True)
+        draws = np.empty(len(self.weights))
+        for at, counts in enumerate(kinds):
+            mean, here = counts @ scores / len(scores), kind.ravel() == at
+            draws[here] = weighted_precision(mean, self.wrong, self.weights[here])
+        return self._precision(self._one(scores.mean(axis=0)), draws, scores)
+
+    def _one(self, row: NDArray) -> float:
+        known = ~np.isnan(row)
+        return average_precision(row[known], self.wrong[known])
+
+    def _precision(self, value: float, draws: NDArray, scores: NDArray) -> Precision:
+        return Precision(float(value), draws, len(self.wrong), len(scores))
+
+    def _trainings(self, count: int) -> NDArray[np.int64]:
+        """(R, S) how often each training is drawn in each resample."""
+        return np.random.default_rng(self.seed).multinomial(count, np.full(count, 1 / count), size=len(self.weights))
+
+
+def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) -> NDArray[np.float64]:
+    """Average precision of one order under R weightings of its items, (R,).
+
+    scores (K,), the more suspect the higher, NaN: left out; wrong (K,) bool; weights (R, K). Equal scores are one step
+    of the curve. Equal to scikit-learn's `average_precision_score` with each row as sample weights.
+    """
+    scores, wrong, weights = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(weights)
+    order = np.argsort(-scores, kind="stable")[: np.count_nonzero(~np.isnan(scores))]
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # of each run of equal scores
+    seen = weights[:, order].cumsum(axis=1, dtype=float)[:, last]
+    found = (weights * wrong)[:, order].cumsum(axis=1, dtype=float)[:, last]
+    precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
+    return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
+
+
+def precision_table(found: Mapping[str, Precision]) -> pd.DataFrame:
+    """One row an order: score, and the fields of `Estimate`; the best first."""
+    rows = [{"score": name, **each.estimate()._asdict()} for name, each in found.items()]
+    columns = ["score", *Estimate._fields]
+    return pd.DataFrame(rows, columns=columns).sort_values("value", ascending=False, ignore_index=True)
+
+
+def reproduced(published: pd.DataFrame, items: pd.DataFrame, printed: pd.Series) -> pd.DataFrame:
+    """The release's table made again from its prediction files: method, ours, printed, each average precision in percent.
+
+    published  `corpora.varierr.published_scores`; items: key, error, count, all of VariErr's; printed: method -> percent
+
+    Protocol, as the release's code has it: scikit-learn's average precision over the items that a file scores, the mean
+    over its runs. Rows that end in "_rerank" put the labels that fewest annotators gave first, and among equals the
+    method's order; an item without a score counts as 0 there. "LC_VariErr" is the counts alone.
+    """
+    wide = published.pivot(index=["method", "run"], columns="key", values="score").reindex(columns=items["key"])
+    wrong, count = items["error"].to_numpy(dtype=bool), items["count"].to_numpy(dtype=float)
+    wide.loc[("LC_VariErr", "counts"), :] = -count
+    negative = -wide[wide.index.get_level_values("method") == "dm_std"]
+    plain = pd.concat([wide, negative.rename({"dm_std": "dm_neg_std"}, level="method")])
+    again = plain.fillna(0) - 1000 * count
+    both = pd.concat([plain, again.rename(lambda method: f"{method}_rerank", level="method")])
+    values = [average_precision(row[~np.isnan(row)], wrong[~np.isnan(row)]) for row in both.to_numpy(dtype=float)]
+    ours = 100 * pd.Series(values, both.index).groupby(level=0).mean()
+    return pd.DataFrame({"ours": ours, "printed": printed}).dropna().rename_axis("method").reset_index()
