@@ -1,10 +1,10 @@
 """Labels whose errors are known: VariErr, in which the annotators of a label judged their own reasons a second time.
 
-VariErr (Weber-Genzel et al., 2024) had four people label 500 pairs of MultiNLI dev matched that ChaosNLI had chosen, and
-explain each label. In a second round all four judged all explanations. A label is an *error* where none of those who gave
-it stands by his explanation of it, and human variation otherwise. It is the outside truth for any score that claims to
-find wrong labels: the people said themselves which of their labels were slips. The release also holds the scores of its
-own detectors and the table made of them.
+VariErr (Weber-Genzel et al., 2024) had four people label 500 pairs of MultiNLI dev matched that ChaosNLI had chosen,
+and explain each label. In a second round all four judged all explanations. A label is an *error* where none of those
+who gave it stands by his explanation of it, and human variation otherwise. It is the outside truth for any score that
+claims to find wrong labels: the people said themselves which of their labels were slips. The release also holds the
+scores of its own detectors and the table made of them.
 """
 
 import json
@@ -60,13 +60,14 @@ class Pair(BaseModel, strict=True):
 
     def items(self) -> list[tuple]:
         """A tuple as `ITEMS` names it for each label that somebody gave in the first round."""
-        texts, given = (self.context, self.statement), {name: getattr(self, name) for name in LABELS}
-        return [
-            (self.id, f"{why[0].id.split('-')[0]}-{name[0]}", *texts, label, not any(each.stands for each in why))
-            + (len(why), self.chaosnli_labels.get(name[0], 0))
-            for label, (name, why) in enumerate(given.items())
-            if why
-        ]
+        given = {name: getattr(self, name) for name in LABELS}
+        rows = []
+        for label, (name, why) in enumerate(given.items()):
+            if why:
+                key, error = f"{why[0].id.split('-')[0]}-{name[0]}", not any(each.stands for each in why)
+                people = len(why), self.chaosnli_labels.get(name[0], 0)
+                rows.append((self.id, key, self.context, self.statement, label, error, *people))
+        return rows
 
 
 def varierr(data_dir: str | None = None) -> pd.DataFrame:
@@ -86,9 +87,7 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     path = _folder(data_dir) / FILE
     rows = reading.read(path)
     if rows.skipped:
-        raise CorpusError(
-            f"{path}: {', '.join(f'{reason} ({n})' for reason, n in rows.skipped.items())}: fetch it again."
-        )
+        raise CorpusError(f"{path}: some of its lines cannot be read ({dict(rows.skipped)}). Fetch it again.")
     try:
         pairs = TypeAdapter(list[Pair]).validate_python(rows.table.to_dict("records"))
     except ValidationError as error:
@@ -155,10 +154,10 @@ def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
 def published_scores(data_dir: str | None = None) -> pd.DataFrame:
     """What the release's own detectors said: method, run, key, score; the more suspect the higher.
 
-    Raises `CorpusError` naming the file and the item where a score is no number, or where there is no prediction.
+    Empty if it is not at hand. Raises `CorpusError` naming the file and the item where a score is no number.
     """
-    parts, folder = [], _folder(data_dir) / PREDICTIONS
-    for path in sorted(folder.glob("*/*.json")):
+    parts, folder = [pd.DataFrame(columns=["method", "run", "key", "score"])], _folder(data_dir, needed=False)
+    for path in sorted((folder / PREDICTIONS).glob("*/*.json")) if folder else ():
         try:
             scores = pd.Series(SCORES.validate_json(path.read_bytes()), dtype=float)
         except ValidationError as error:
@@ -166,20 +165,18 @@ def published_scores(data_dir: str | None = None) -> pd.DataFrame:
             item = ".".join(map(str, first["loc"])) or "whole"
             raise CorpusError(f"{path}: item {item}: {first['msg']}.") from None
         parts.append(pd.DataFrame({"method": path.parent.name, "run": path.stem, "key": scores.index, "score": scores}))
-    if not parts:
-        raise CorpusError(f"{folder}: no <method>/<run>.json in it; copy the folder {PREDICTIONS} of the release.")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def published_table(data_dir: str | None = None) -> pd.DataFrame:
-    """The release's table: index method; AP, P@50, P@100 and R@100 in percent, means over runs as printed.
+    """The release's table: index method; AP, P@50, P@100 and R@100 in percent, the means over runs as printed.
 
-    Raises `CorpusError` naming the row and the field that is no number.
+    Empty if it is not at hand. Raises `CorpusError` naming the row and the field that is no number.
     """
-    path = _folder(data_dir) / RESULTS
-    if not path.is_file():
-        raise CorpusError(f"{path}: no such file; copy it from the release.")
-    table = pd.read_csv(path, sep="\t", dtype=str).set_index("Method")
+    folder, columns = _folder(data_dir, needed=False), ["AP", "P@50", "P@100", "R@100"]
+    if folder is None or not (path := folder / RESULTS).is_file():
+        return pd.DataFrame(columns=columns, index=pd.Index([], name="Method"), dtype=float)
+    table = pd.read_csv(path, sep="\t", dtype=str).set_index("Method").reindex(columns=columns).fillna("")
     numbers = table.apply(lambda column: column.str.extract(r"^\$(\d+\.\d+)(?:\\pm\d+\.\d+)?\$$")[0].astype(float))
     if numbers.isna().any(axis=None):
         row, column = (int(at[0]) for at in np.nonzero(numbers.isna().to_numpy()))

@@ -1,8 +1,9 @@
-"""An objective for pairs that are watched and never learnt from: what a model makes of them after every epoch."""
+"""Pairs that are watched and never learnt from: what a model makes of them after every epoch."""
 
 import hashlib
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from torch.nn import functional
@@ -10,16 +11,30 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.encode import Tokens
+from nli_lib.learn.fit import fit
 from nli_lib.learn.objectives import Arrays, Classify
 from nli_lib.spec import RunSpec
+
+
+def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> np.ndarray:
+    """Logits (E, H, C) of H pairs after each epoch of a model that learns from other premises alone.
+
+    held_out (N,) bool, the H pairs of `corpus`. The other pairs of their premises are left out altogether. The run is
+    one of the store, resumed if it was killed and found again if it is finished.
+    """
+    held_out = np.asarray(held_out, dtype=bool)
+    keep = held_out | ~pd.Series(corpus.premise).isin(corpus.premise[held_out]).to_numpy()
+    objective = ClassifyOthers(held_out[keep])
+    spec = spec.model_copy(update={"subset": "other premises", "objective": objective.name})
+    return np.asarray(fit(spec, corpus, keep, objective=objective).logits[:, held_out[keep]])
 
 
 class ClassifyOthers(Classify):
     """The gold label of each example that is not held out; of those that are, only the logits are recorded.
 
-    held_out (N,) bool, in the order of the corpus. A run keeps the logits of the examples it trains on, epoch by epoch,
-    but a finished run has only its last model for any other. Here the held-out examples stand in the corpus, and their
-    loss counts nothing: no weight of the model depends on their texts or on their labels.
+    held_out (N,) bool, in the order of the corpus. A run keeps the logits of the examples in it, epoch by epoch; for
+    any other it has only its last model. So the held-out examples stand in the corpus, and their loss counts nothing:
+    their texts and labels move no weight of the model. They take places in the batches, which are that much smaller.
     """
 
     def __init__(self, held_out: ArrayLike):

@@ -1,17 +1,37 @@
 """How well orders of review find known errors: average precision when pairs and trainings are drawn anew, together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from nli_lib.measure.suspicion import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import percentile_interval, resample_counts
 from nli_lib.report.label_errors import average_precision
+from nli_lib.report.style import TWIN
 
 OVER = "pairs and trainings"
+ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
+COMBINED = (VOTES, MODELS, FIVE, COUNTS)
+COUNTED, COUNTED_TWIN = "label counts alone", "label counts, then a random twin"
+COUNTED_MAP = "published: label counts, then data map"
+ALONE, HELPED, PRINTED, CONTROL = "models alone", "models and annotators", "published", "control"
+GROUPS = dict.fromkeys((*ORDERS, VOTES, MODELS), ALONE) | {FIVE: HELPED, COUNTS: HELPED}
+GROUPS |= dict.fromkeys((COUNTED, COUNTED_TWIN, TWIN), CONTROL)
+# the release's methods, in words; those trained on its own errors say so
+PUBLISHED = {
+    "dm_mean": "published: data map, confidence",
+    "dm_std": "published: data map, variability",
+    "metadata_archaeology_knn": "published: trained on known errors, neighbours",
+    "metadata_archaeology_lr": "published: trained on known errors, regression",
+    "gpt-3.5-turbo": "published: GPT-3.5",
+    "gpt-4-1106-preview": "published: GPT-4",
+    "baseline_chaosnli_prob": "published: ChaosNLI's 100",
+    "peer_heuristic_sum_all_exp": "published: judgments of peers",
+}
 
 
 class Precision(NamedTuple):
@@ -96,17 +116,69 @@ def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) 
     return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
 
 
+def score_items(watched: Mapping[int, ArrayLike], items: pd.DataFrame) -> pd.DataFrame:
+    """Every order of review of every judged label: seed, key, the orders of `suspicion` and of `combine`.
+
+    watched  seed -> logits (E, H, C) of the H judged pairs, in the order of their places in the corpus
+    items    `corpora.varierr.known_errors`
+    """
+    row, parts = np.unique(items["position"], return_inverse=True)[1], []
+    for seed, logits in watched.items():
+        scores = pd.DataFrame(suspicion(np.asarray(logits)[:, row], items["label"].to_numpy(dtype=int)))
+        both = scores.assign(**combine(scores, count=items["count"], five=items["five"]))
+        parts.append(both.assign(seed=seed, key=items["key"].to_numpy()))
+    empty = pd.DataFrame(columns=["seed", "key", *ORDERS, *COMBINED])
+    return pd.concat(parts, ignore_index=True)[empty.columns] if parts else empty
+
+
+def find_errors(
+    scores: pd.DataFrame, items: pd.DataFrame, published: pd.DataFrame, *, resamples: int = 1000
+) -> dict[str, Precision]:
+    """`Precision` of all orders on the same resamples of the items, by name; none where no item is an error.
+
+    scores  `score_items`; published: `corpora.varierr.published_scores`, or no rows. The controls are the counts alone
+            (`COUNTED`), a random order, and the counts with a random order among equals. `FIVE` is left out where the
+            corpus's own five labels are not known.
+    """
+    if not len(scores) or not items["error"].any():
+        return {}
+    draw, keys = Resamples(items["error"], items["pair"], resamples=resamples), items["key"]
+    count, by_seed = items["count"].to_numpy(dtype=float), scores.pivot(index="seed", columns="key")
+    wide = {name: by_seed[name][keys].to_numpy(dtype=float) for name in (*ORDERS, *COMBINED)}
+    found = {name: draw.each(wide[name]) for name in ORDERS}
+    found |= {name: draw.together(wide[name]) for name in COMBINED if np.isfinite(wide[name]).all()}
+    random = np.random.default_rng(0).random(wide[COUNTS].shape)
+    found |= {COUNTED: draw.each(-count), TWIN: draw.each(random), COUNTED_TWIN: draw.each(random - 2 * count)}
+    for method, part in published[published["key"].isin(keys)].groupby("method"):
+        runs = part.pivot(index="run", columns="key", values="score").reindex(columns=keys)
+        if method in PUBLISHED:
+            found[PUBLISHED[method]] = draw.each(runs)
+        if method == "dm_mean":
+            found[COUNTED_MAP] = draw.each(runs - 1000 * count)
+    return found
+
+
 def precision_table(found: Mapping[str, Precision]) -> pd.DataFrame:
-    """One row an order: score, and the fields of `Estimate`; the best first."""
-    rows = [{"score": name, **each.estimate()._asdict()} for name, each in found.items()]
-    columns = ["score", *Estimate._fields]
-    return pd.DataFrame(rows, columns=columns).sort_values("value", ascending=False, ignore_index=True)
+    """One row an order, the best first: score, group (a value of `GROUPS`), and the fields of `Estimate`."""
+    rows = [
+        {"score": name, "group": GROUPS.get(name, PRINTED), **each.estimate()._asdict()} for name, each in found.items()
+    ]
+    table = pd.DataFrame(rows, columns=["score", "group", *Estimate._fields])
+    return table.sort_values("value", ascending=False, ignore_index=True)
+
+
+def gain_table(found: Mapping[str, Precision], others: Sequence[str]) -> pd.DataFrame:
+    """How much higher each of our orders is than each of `others`, paired: score, other, the fields of `Estimate`."""
+    ours = [name for name in (*ORDERS, *COMBINED) if name in found]
+    pairs = [(name, other) for other in others if other in found for name in ours]
+    rows = [{"score": a, "other": b, **found[a].minus(found[b])._asdict()} for a, b in pairs]
+    return pd.DataFrame(rows, columns=["score", "other", *Estimate._fields])
 
 
 def reproduced(published: pd.DataFrame, items: pd.DataFrame, printed: pd.Series) -> pd.DataFrame:
-    """The release's table made again from its prediction files: method, ours, printed, each average precision in percent.
+    """The release's table made again from its prediction files: method, ours, printed (average precision in percent).
 
-    published  `corpora.varierr.published_scores`; items: key, error, count, all of VariErr's; printed: method -> percent
+    published  `corpora.varierr.published_scores`; items: key, error, count of all items; printed: method -> percent
 
     Protocol, as the release's code has it: scikit-learn's average precision over the items that a file scores, the mean
     over its runs. Rows that end in "_rerank" put the labels that fewest annotators gave first, and among equals the
