@@ -72,11 +72,14 @@ class Resamples:
         self.weights = weights[weights[:, self.wrong].any(axis=1)]  # (R, K)
         self.seed = seed
 
-    def each(self, scores: ArrayLike) -> Precision:
-        """The mean over trainings of the average precision of each one's order. scores (S, K), NaN: not scored."""
+    def each(self, scores: ArrayLike, *, others: bool = False) -> Precision:
+        """The mean over trainings of the average precision of each one's order. scores (S, K), NaN: not scored.
+
+        others  whether these are other trainings than the rest, which are drawn on their own
+        """
         scores = np.atleast_2d(np.asarray(scores, dtype=float))
         draws = np.stack([weighted_precision(row, self.wrong, self.weights) for row in scores])  # (S, R)
-        drawn = self._trainings(len(scores))
+        drawn = self._trainings(len(scores), others)
         return self._precision(np.mean([self._one(row) for row in scores]), (draws.T * drawn).mean(axis=1), scores)
 
     def together(self, scores: ArrayLike) -> Precision:
@@ -96,9 +99,11 @@ class Resamples:
     def _precision(self, value: float, draws: NDArray, scores: NDArray) -> Precision:
         return Precision(float(value), draws, len(self.wrong), len(scores))
 
-    def _trainings(self, count: int) -> NDArray[np.int64]:
+    def _trainings(self, count: int, others: bool = False) -> NDArray[np.int64]:
         """(R, S) how often each training is drawn in each resample."""
-        return np.random.default_rng(self.seed).multinomial(count, np.full(count, 1 / count), size=len(self.weights))
+        return np.random.default_rng([self.seed, 1 + others]).multinomial(
+            count, np.full(count, 1 / count), size=len(self.weights)
+        )
 
 
 def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) -> NDArray[np.float64]:
@@ -152,9 +157,9 @@ def find_errors(
     for method, part in published[published["key"].isin(keys)].groupby("method"):
         runs = part.pivot(index="run", columns="key", values="score").reindex(columns=keys)
         if method in PUBLISHED:
-            found[PUBLISHED[method]] = draw.each(runs)
+            found[PUBLISHED[method]] = draw.each(runs, others=True)
         if method == "dm_mean":
-            found[COUNTED_MAP] = draw.each(runs - 1000 * count)
+            found[COUNTED_MAP] = draw.each(runs - 1000 * count, others=True)
     return found
 
 
@@ -182,8 +187,12 @@ def reproduced(published: pd.DataFrame, items: pd.DataFrame, printed: pd.Series)
 
     Protocol, as the release's code has it: scikit-learn's average precision over the items that a file scores, the mean
     over its runs. Rows that end in "_rerank" put the labels that fewest annotators gave first, and among equals the
-    method's order; an item without a score counts as 0 there. "LC_VariErr" is the counts alone.
+    method's order; an item without a score counts as 0 there. "LC_VariErr" is the counts alone. Scores of other items
+    than these give no rows.
     """
+    published = published[published["key"].isin(items["key"])]
+    if published.empty or not items["error"].any():
+        return pd.DataFrame(columns=["method", "ours", "printed"])
     wide = published.pivot(index=["method", "run"], columns="key", values="score").reindex(columns=items["key"])
     wrong, count = items["error"].to_numpy(dtype=bool), items["count"].to_numpy(dtype=float)
     wide.loc[("LC_VariErr", "counts"), :] = -count

@@ -9,6 +9,7 @@ import torch
 from nli_lib.learn.fit import fit
 from nli_lib.learn.held_out import ClassifyOthers, watch
 from nli_lib.learn.loop import Loop
+from nli_lib.learn.predict import predict
 
 
 def test_held_out_pairs_move_no_weight(make_spec, corpus):
@@ -33,7 +34,7 @@ def test_the_loss_is_the_mean_of_those_that_are_learnt_from(make_spec, corpus):
     loss, logits = loop._forward(loop.arrays, np.arange(6))
     plain = torch.nn.functional.cross_entropy(logits[:3], torch.tensor(corpus.labels[:3]))
     torch.testing.assert_close(loss, plain)
-    assert float(loop._forward(loop.arrays, np.arange(3, 6))[0]) == 0
+    assert loop._forward(loop.arrays, np.arange(3, 6))[0].item() == 0
 
 
 @pytest.mark.usefixtures("runs")
@@ -47,7 +48,9 @@ def test_watched_after_every_epoch_and_apart_from_their_premises(make_spec, corp
     spec = make_spec(epochs=2, subset="other premises", objective=objective.name)
     run = fit(spec, corpus, keep, objective=objective)
     assert len(run.labels) == keep.sum()
-    assert np.array_equal(run.logits[:, 0], logits[:, 0])
+    assert np.array_equal(run.logits[:, held_out[keep]], logits)
+    assert np.isnan(run.logits[:, ~held_out[keep]]).all()  # they are learnt from, and nobody asks
+    assert logits[-1] == pytest.approx(predict(run, corpus[held_out]), abs=1e-4)
 
 
 def test_a_mask_of_another_corpus_is_refused(make_spec, corpus):
