@@ -18,7 +18,7 @@ ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
 COMBINED = (VOTES, MODELS, FIVE, COUNTS)
 COUNTED, COUNTED_TWIN = "label counts alone", "label counts, then a random twin"
 COUNTED_MAP = "published: label counts, then data map"
-ALONE, HELPED, PRINTED, CONTROL = "models alone", "models and annotators", "published", "control"
+ALONE, HELPED, PRINTED, CONTROL = "models alone", "models and annotators", "published", "control: random twin or counts"
 GROUPS = dict.fromkeys((*ORDERS, VOTES, MODELS), ALONE) | {FIVE: HELPED, COUNTS: HELPED}
 GROUPS |= dict.fromkeys((COUNTED, COUNTED_TWIN, TWIN), CONTROL)
 # the release's methods, in words; those trained on its own errors say so
