@@ -1,6 +1,7 @@
 """Pairs that are watched and never learnt from: what a model makes of them after every epoch."""
 
 import hashlib
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,20 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.encode import Tokens
-from nli_lib.learn.fit import fit
+from nli_lib.learn.fit import Run, fit
 from nli_lib.learn.objectives import Arrays, Classify
 from nli_lib.spec import RunSpec
 
 
-def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> np.ndarray:
-    """Logits (E, H, C) of H pairs after each epoch of a model that learns from other premises alone.
+class Watched(NamedTuple):
+    """A finished run, and the logits (E, H, C) of the H pairs that it watched, in the corpus's order."""
+
+    run: Run
+    logits: np.ndarray
+
+
+def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> Watched:
+    """What a model that learns from other premises alone makes of some pairs, after each epoch.
 
     held_out (N,) bool, the H pairs of `corpus`. The other pairs of their premises are left out altogether. The run is
     one of the store, resumed if it was killed and found again if it is finished.
@@ -26,7 +34,8 @@ def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> np.ndarray:
     keep = held_out | ~pd.Series(corpus.premise).isin(corpus.premise[held_out]).to_numpy()
     objective = ClassifyOthers(held_out[keep])
     spec = spec.model_copy(update={"subset": "other premises", "objective": objective.name})
-    return np.asarray(fit(spec, corpus, keep, objective=objective).logits[:, held_out[keep]])
+    run = fit(spec, corpus, keep, objective=objective)
+    return Watched(run, np.asarray(run.logits[:, held_out[keep]]))
 
 
 class ClassifyOthers(Classify):

@@ -65,6 +65,8 @@ class Difficulty(Part):
 class Yardstick(Part):
     corpus: tuple[str, str] = Field(description="corpus and split some of whose labels are known to be errors")
     limit: int | None = Field(description="pairs of it that a model is trained on or judged; None takes all")
+    ordinary: tuple[str, str] = Field(description="corpus and split of ordinary pairs that the models are tested on")
+    ordinary_limit: int | None = Field(description="pairs of them; None takes all")
 
 
 class Planted(Part):
