@@ -153,6 +153,7 @@ def test_a_published_file_that_does_not_fit_is_one_error(release, tmp_path, file
         (published_scores if "predictions" in file else published_table)(folder)
 
 
+@pytest.mark.realdata
 @real
 def test_the_published_sizes():
     items = varierr()
@@ -162,6 +163,7 @@ def test_the_published_sizes():
     assert set(joined["key"]) == set(items["key"]) and joined["five"].between(0, 1).all()
 
 
+@pytest.mark.realdata
 @real
 def test_the_published_table_comes_of_the_published_predictions():
     printed = published_table()["AP"]
@@ -172,6 +174,7 @@ def test_the_published_table_comes_of_the_published_predictions():
     assert printed["random"] == pytest.approx(100 * varierr()["error"].mean(), abs=0.05)
 
 
+@pytest.mark.realdata
 @real
 def test_the_papers_numbers_are_those_of_the_release():
     printed, table = published_table(), paper_table("varierr", "results.tsv")
