@@ -62,6 +62,13 @@ class Difficulty(Part):
     released_stress: bool = Field(description="whether the released files of the stress test are used too")
 
 
+class Yardstick(Part):
+    corpus: tuple[str, str] = Field(description="corpus and split some of whose labels are known to be errors")
+    limit: int | None = Field(description="pairs of it that a model is trained on or judged; None takes all")
+    ordinary: tuple[str, str] = Field(description="corpus and split of ordinary pairs that the models are tested on")
+    ordinary_limit: int | None = Field(description="pairs of them; None takes all")
+
+
 class Planted(Part):
     pairs: int = Field(description="pairs of each planted corpus whose truth the scores are asked for")
     folds: int
@@ -84,6 +91,7 @@ class Scale(Part):
     zfilter: Zfilter
     consensus: Consensus
     difficulty: Difficulty
+    yardstick: Yardstick
     planted: Planted
 
 

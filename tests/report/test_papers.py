@@ -33,6 +33,7 @@ CITED = (
     "glue",
     "berts",
     "stresstest",
+    "varierr",
 )
 
 
