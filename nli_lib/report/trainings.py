@@ -10,7 +10,8 @@ import numpy as np
 from scipy import stats
 
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import LEVEL, resample_counts, t_interval
+from nli_lib.report.inference import LEVEL, t_interval
+from nli_lib.report.premises import drawn_rows
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 
@@ -33,8 +34,8 @@ def over_trainings(
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or len(by_training) < 2 or not np.isfinite(by_training).all():
         raise ValueError(f"the statistic must be two or more finite values, one a training, not {by_training}")
-    drawn = resample_counts(n, groups=groups, resamples=resamples, seed=seed)
-    draws = np.array([np.mean(statistic(np.repeat(np.arange(n), counts))) for counts in drawn])
+    drawn = drawn_rows(np.arange(n) if groups is None else groups, resamples=resamples, seed=seed)
+    draws = np.array([np.mean(statistic(rows)) for rows in drawn])
     trainings = t_interval(by_training)
     half = np.hypot(trainings.high - trainings.value, stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1))
     units, over = (n, "pairs and trainings") if groups is None else (len(np.unique(groups)), "premises and trainings")
