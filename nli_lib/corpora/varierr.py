@@ -189,6 +189,5 @@ def _folder(data_dir: str | None, *, needed: bool = True) -> Path | None:
     folder = sources.data_folder(data_dir)
     found = [folder / name for name in FOLDERS if (folder / name / FILE).is_file()] if folder else []
     if needed and not found:
-        place = f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
-        raise CorpusError(f"VariErr: {place} {FOLDERS[0]}/{FILE}.")
+        raise CorpusError(f"VariErr: {sources.lacking(folder)} {FOLDERS[0]}/{FILE}.")
     return found[0] if found else None

@@ -147,15 +147,17 @@ def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: in
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         raise ValueError("a constant has no correlation with anything")
 
-    def statistic(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-        """NaN where a resample came out constant."""
-        a, b = stats.rankdata(a, axis=axis), stats.rankdata(b, axis=axis)
-        a, b = a - a.mean(axis=axis, keepdims=True), b - b.mean(axis=axis, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return (a * b).sum(axis=axis) / np.sqrt((a**2).sum(axis=axis) * (b**2).sum(axis=axis))
+    draws = _resampled(np.random.default_rng(seed), spearman, resamples, x, y)
+    return percentile_interval(spearman(x, y), draws[np.isfinite(draws)], n=len(x))
 
-    draws = _resampled(np.random.default_rng(seed), statistic, resamples, x, y)
-    return percentile_interval(statistic(x[None], y[None], axis=1)[0], draws[np.isfinite(draws)], n=len(x))
+
+def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Spearman correlations of x (..., N) with y (..., N) along ``axis``, for which scipy has a loop; a constant's is
+    NaN."""
+    x, y = (stats.rankdata(each, axis=axis) for each in (x, y))
+    x, y = (ranks - ranks.mean(axis=axis, keepdims=True) for ranks in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (x * y).sum(axis=axis) / np.sqrt((x**2).sum(axis=axis) * (y**2).sum(axis=axis))
 
 
 def correlations(scores: pd.DataFrame, target: np.ndarray | pd.DataFrame, **options: object) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""How well orders of review find known errors: average precision when pairs and trainings are drawn anew, together."""
+"""How well orders of review find known errors: average precision, with intervals over pairs and trainings."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.measure.suspicion import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import percentile_interval, resample_counts
+from nli_lib.report.inference import resample_counts
 from nli_lib.report.label_errors import average_precision
 from nli_lib.report.style import TWIN
+from nli_lib.report.trainings import OVER, half_width
 
-OVER = "pairs and trainings"
 ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
 COMBINED = (VOTES, MODELS, FIVE, COUNTS)
 COUNTED, COUNTED_TWIN = "label counts alone", "label counts, then a random twin"
@@ -35,33 +35,39 @@ PUBLISHED = {
 
 
 class Precision(NamedTuple):
-    """Average precision of one order, `value`, and in each of R resamples, `draws` (R,); n items, seeds trainings."""
+    """Average precision of one order of n items: `value`.
+
+    by_training  (S,) what each training contributes: its own value, or the jackknife's where the S are one order
+    draws        (R,) in each resample of the pairs, with the trainings kept
+    others       whether these are other trainings than ours
+    """
 
     value: float
+    by_training: NDArray[np.float64]
     draws: NDArray[np.float64]
     n: int
-    seeds: int
+    others: bool = False
 
     def estimate(self) -> Estimate:
-        return percentile_interval(self.value, self.draws, n=self.n, seeds=self.seeds, over=self._over)
+        return self._estimate(self.value, self.draws, self.by_training)
 
     def minus(self, other: "Precision") -> Estimate:
-        """How much higher this one is than another of the same resamples: a paired difference."""
-        difference = percentile_interval(self.value - other.value, self.draws - other.draws, n=self.n, over=self._over)
-        return difference._replace(seeds=self.seeds)
+        """How much higher this one is than another: paired by resample, and by training where they are the same."""
+        trainings = self.by_training, other.by_training
+        if len(trainings[0]) == len(trainings[1]) and self.others == other.others:
+            trainings = (trainings[0] - trainings[1],)
+        return self._estimate(self.value - other.value, self.draws - other.draws, *trainings)
 
-    @property
-    def _over(self) -> str:
-        return OVER if self.seeds > 1 else "pairs"
+    def _estimate(self, value: float, draws: NDArray, *trainings: NDArray) -> Estimate:
+        half, seeds = half_width(draws, *trainings), len(self.by_training)
+        return Estimate(value, value - half, value + half, self.n, seeds, OVER if seeds > 1 else "pairs")
 
 
 class Resamples:
-    """The same R resamples for all orders: pairs drawn with replacement, whole, and trainings drawn with replacement.
+    """The same R resamples for all orders: pairs drawn with replacement, whole.
 
     wrong (K,) bool, whether an item is an error; pairs (K,), the pair that each item belongs to: two labels of one pair
     are not independent draws. Resamples without any error have no average precision and are left out.
-
-    With three trainings the bootstrap knows the spread between trainings only roughly: it is that of three values.
     """
 
     def __init__(self, wrong: ArrayLike, pairs: ArrayLike, *, resamples: int = 1000, seed: int = 0):
@@ -70,40 +76,26 @@ class Resamples:
             raise ValueError("no item is an error, so nothing can be found")
         weights = np.stack(list(resample_counts(len(self.wrong), groups=pairs, resamples=resamples, seed=seed)))
         self.weights = weights[weights[:, self.wrong].any(axis=1)]  # (R, K)
-        self.seed = seed
 
     def each(self, scores: ArrayLike, *, others: bool = False) -> Precision:
-        """The mean over trainings of the average precision of each one's order. scores (S, K), NaN: not scored.
-
-        others  whether these are other trainings than the rest, which are drawn on their own
-        """
+        """The mean over trainings of the average precision of each one's order. scores (S, K), NaN: not scored."""
         scores = np.atleast_2d(np.asarray(scores, dtype=float))
-        draws = np.stack([weighted_precision(row, self.wrong, self.weights) for row in scores])  # (S, R)
-        drawn = self._trainings(len(scores), others)
-        return self._precision(np.mean([self._one(row) for row in scores]), (draws.T * drawn).mean(axis=1), scores)
+        by_training = np.array([self._value(row) for row in scores])
+        draws = np.mean([weighted_precision(row, self.wrong, self.weights) for row in scores], axis=0)
+        return Precision(float(by_training.mean()), by_training, draws, len(self.wrong), others)
 
     def together(self, scores: ArrayLike) -> Precision:
         """The average precision of one order: the mean over trainings of their scores (S, K)."""
         scores = np.atleast_2d(np.asarray(scores, dtype=float))
-        kinds, kind = np.unique(self._trainings(len(scores)), axis=0, return_inverse=True)
-        draws = np.empty(len(self.weights))
-        for at, counts in enumerate(kinds):
-            mean, here = counts @ scores / len(scores), kind.ravel() == at
-            draws[here] = weighted_precision(mean, self.wrong, self.weights[here])
-        return self._precision(self._one(scores.mean(axis=0)), draws, scores)
+        count, sums = len(scores), scores.sum(axis=0)
+        value = self._value(sums)
+        without = [self._value(sums - row) for row in scores] if count > 1 else [value]
+        pseudo = count * value - (count - 1) * np.array(without)  # Tukey's jackknife
+        return Precision(value, pseudo, weighted_precision(sums, self.wrong, self.weights), len(self.wrong))
 
-    def _one(self, row: NDArray) -> float:
+    def _value(self, row: NDArray) -> float:
         known = ~np.isnan(row)
-        return average_precision(row[known], self.wrong[known])
-
-    def _precision(self, value: float, draws: NDArray, scores: NDArray) -> Precision:
-        return Precision(float(value), draws, len(self.wrong), len(scores))
-
-    def _trainings(self, count: int, others: bool = False) -> NDArray[np.int64]:
-        """(R, S) how often each training is drawn in each resample."""
-        return np.random.default_rng([self.seed, 1 + others]).multinomial(
-            count, np.full(count, 1 / count), size=len(self.weights)
-        )
+        return float(average_precision(row[known], self.wrong[known]))
 
 
 def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) -> NDArray[np.float64]:

@@ -7,12 +7,14 @@ pairs. An interval over one of the two leaves the other out.
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import LEVEL, t_interval
+from nli_lib.report.inference import LEVEL, spearman, t_interval
 from nli_lib.report.premises import drawn_rows
 
+OVER = "pairs and trainings"
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
@@ -25,36 +27,40 @@ def over_trainings(
     n          how many pairs there are
     groups     (n,) draws whole groups, such as premises, which n then counts
 
-    Two half-widths are added in quadrature: of Student's t interval over the S values, and 1.96 standard deviations of
-    their mean over ``resamples`` bootstrap resamples of the pairs with the trainings kept. It is the one where the
-    pairs do not differ and the other where the trainings do not, and with three trainings it covers 95 % or a little
-    more, where one standard error with Satterthwaite's degrees of freedom covers 91 %. A resample without a value (NaN)
-    is left out.
+    The half-width is `half_width`. A resample without a value (NaN) is left out.
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or len(by_training) < 2 or not np.isfinite(by_training).all():
         raise ValueError(f"the statistic must be two or more finite values, one a training, not {by_training}")
     drawn = drawn_rows(np.arange(n) if groups is None else groups, resamples=resamples, seed=seed)
-    draws = np.array([np.mean(statistic(rows)) for rows in drawn])
-    trainings = t_interval(by_training)
-    half = np.hypot(trainings.high - trainings.value, stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1))
-    units, over = (n, "pairs and trainings") if groups is None else (len(np.unique(groups)), "premises and trainings")
-    value = trainings.value
-    return Estimate(value, float(value - half), float(value + half), units, len(by_training), over)
+    half = half_width([np.mean(statistic(rows)) for rows in drawn], by_training)
+    units, over = (n, OVER) if groups is None else (len(np.unique(groups)), "premises and trainings")
+    value = float(by_training.mean())
+    return Estimate(value, value - half, value + half, units, len(by_training), over)
+
+
+def half_width(draws: ArrayLike, *trainings: ArrayLike) -> float:
+    """Half of an interval over pairs and trainings, two parts added in quadrature.
+
+    draws      (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
+    trainings  (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one
+               kind are compared with trainings of another; one training alone adds nothing
+
+    It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
+    it covers 95 % or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91 %.
+    """
+    intervals = [t_interval(each) for each in trainings if len(each) > 1]
+    halves = [
+        stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1),
+        *(each.high - each.value for each in intervals),
+    ]
+    return float(np.linalg.norm(halves))
 
 
 def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
     """For `over_trainings`: the Spearman correlation of each training's scores, (S, N), with one target, (N,)."""
     scores, target = np.asarray(scores, dtype=float), np.asarray(target, dtype=float)
-
-    def statistic(rows: np.ndarray) -> np.ndarray:
-        ranks = stats.rankdata(scores[:, rows], axis=1)
-        other = stats.rankdata(target[rows])
-        ranks, other = ranks - ranks.mean(axis=1, keepdims=True), other - other.mean()
-        with np.errstate(invalid="ignore", divide="ignore"):  # a constant has no correlation: NaN
-            return ranks @ other / np.sqrt((ranks**2).sum(axis=1) * (other**2).sum())
-
-    return statistic
+    return lambda rows: spearman(scores[:, rows], target[rows])
 
 
 def gaps_of_thirds(scores: np.ndarray, flags: np.ndarray) -> Statistic:

@@ -23,8 +23,8 @@ from plotly.offline import get_plotlyjs
 from nli_lib import paths
 from nli_lib.errors import UserError
 from nli_lib.store import atomic, write_json
+from nli_lib.study import digests, pages, words
 from nli_lib.study import manifest as records
-from nli_lib.study import pages, standing, words
 from nli_lib.study.draw import draw
 from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.prose import as_text
@@ -141,7 +141,7 @@ def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
 
 def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
-    library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
+    library = (path for path in digests.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
     own = (paths.RESULTS / request.study).glob(f"{name}.*")
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     inputs = records.read(name, request.study).get("inputs")

@@ -5,7 +5,7 @@ notebook itself (`nli_lib.study.notebook`) and the runner that watches it (`nli_
 taken from papermill, which marks a notebook whose kernel died as completed.
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
-    cells, roots, modules, defaults   the code that decides the numbers, see `standing.code_of`
+    cells, roots, modules, defaults   the code that decides the numbers, see `digests.code_of`
     dial, recipes                     keys of the dial and recipes that were read, with their values
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
     corpus_file                       digest of a user's own file

@@ -10,8 +10,8 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load import sources
 from nli_lib.errors import UserError
 from nli_lib.store import device, environment, now
+from nli_lib.study import digests
 from nli_lib.study import manifest as records
-from nli_lib.study import standing
 
 TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
@@ -46,7 +46,7 @@ class Recording:
             "parameters": {name: value for name, value in parameters.items() if name not in records.NEUTRAL},
             "corpus_file": records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"]),
             "environment": environment(),
-            **standing.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
+            **digests.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
             **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
         }
         records.write(self.record)
@@ -73,7 +73,7 @@ class Recording:
         """Note that what is recorded depends on a module of the library, and on what that imports."""
         if module not in self.record["roots"]:
             self.record["roots"].append(module)
-            self.record["modules"] |= standing.dependences([module])
+            self.record["modules"] |= digests.dependences([module])
 
     def finish(self, seeds: Sequence[int]) -> None:
         """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""

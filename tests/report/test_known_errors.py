@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from nli_lib.corpora.planted import make_split
@@ -50,9 +51,34 @@ def test_whole_pairs_and_trainings_are_drawn():
     assert together.value == pytest.approx(average_precision_score(WRONG, GOOD.mean(axis=0)))
     assert each.estimate().over == "pairs and trainings" and one.estimate().over == "pairs"
     assert together.estimate().low < together.value < together.estimate().high
-    same = draw.each(GOOD[:1].repeat(3, axis=0))
-    assert same.draws == pytest.approx(one.draws)  # equal trainings add no spread
-    assert not np.array_equal(each.draws, draw.each(GOOD, others=True).draws)
+    same = draw.each(GOOD[:1].repeat(3, axis=0)).estimate()
+    assert same[:3] == pytest.approx(one.estimate()[:3])  # equal trainings add no spread
+
+
+def test_the_interval_is_that_over_trainings_and_pairs():
+    """By hand: 1.96 standard deviations of the resamples, and Student's interval over the trainings, in quadrature."""
+    each = Resamples(WRONG, PAIRS, resamples=200).each(GOOD)
+    by_training = [average_precision_score(WRONG, row) for row in GOOD]
+    student = stats.t.ppf(0.975, 2) * np.std(by_training, ddof=1) / np.sqrt(3)
+    half = np.hypot(student, stats.norm.ppf(0.975) * each.draws.std(ddof=1))
+    assert each.estimate()[:3] == pytest.approx((each.value, each.value - half, each.value + half))
+
+
+def test_trainings_that_are_one_order_spread_by_the_jackknife():
+    together = Resamples(WRONG, PAIRS, resamples=20).together(GOOD)
+    without = [average_precision_score(WRONG, np.delete(GOOD, place, axis=0).mean(axis=0)) for place in range(3)]
+    assert together.by_training == pytest.approx(3 * together.value - 2 * np.array(without))
+    alone = Resamples(WRONG, PAIRS, resamples=20).together(GOOD[0])
+    assert alone.by_training == pytest.approx([alone.value])
+
+
+def test_other_trainings_spread_on_their_own():
+    draw = Resamples(WRONG, PAIRS, resamples=200)
+    ours, theirs = draw.each(GOOD), draw.each(GOOD + 0.0, others=True)
+    assert ours.minus(draw.each(GOOD + 0.0))[:3] == (0, 0, 0)
+    gain = ours.minus(theirs)
+    student = stats.t.ppf(0.975, 2) * ours.by_training.std(ddof=1) / np.sqrt(3)
+    assert gain[:3] == pytest.approx((0, -np.sqrt(2) * student, np.sqrt(2) * student))
 
 
 def test_a_difference_is_paired():

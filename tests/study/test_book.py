@@ -12,7 +12,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book, draw, pages, standing, status, words
+from nli_lib.study import book, digests, draw, pages, status, words
 from nli_lib.study import manifest as records
 from nli_lib.study.schedule import Request
 
@@ -239,7 +239,7 @@ def tag(path, source, *tags):
 
 def recorded(path, **changes):
     """The record that a finished run of a notebook leaves."""
-    record = {"notebook": path.stem, "study": "smoke", "state": "finished", **standing.code_of(path)}
+    record = {"notebook": path.stem, "study": "smoke", "state": "finished", **digests.code_of(path)}
     record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
     record |= {"dial": {"limit": 1200}, "corpora": {"planted train": {"rows": 1200, "digest": "0"}}}
     environment = {"python": "3.11.7", "revision": "abc1234"}

@@ -10,7 +10,7 @@ from tiny import write_notebook
 from typer.testing import CliRunner
 
 from nli_lib import paths
-from nli_lib.study import book, doctor, schedule, standing
+from nli_lib.study import book, digests, doctor, schedule
 from nli_lib.study import manifest as records
 from nli_lib.study.cli import _others, app
 
@@ -172,7 +172,7 @@ def test_values_of_other_parameters_are_read_as_yaml():
 def test_status_tells_each_state(home):
     for name in ("1_done", "2_changed", "3_failed", "4_new"):
         path = write_notebook(home / "notebooks", name)
-        record = {"notebook": name, "study": "smoke", "state": "finished", **standing.code_of(path)}
+        record = {"notebook": name, "study": "smoke", "state": "finished", **digests.code_of(path)}
         record |= {"parameters": {"SCALE": "smoke"}, "seconds": 3, "ended": "2026-01-02T03:04:05"}
         if name == "2_changed":
             record["cells"] = "other"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import execute, schedule, standing
+from nli_lib.study import digests, execute, schedule
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
 from nli_lib.study.schedule import Request
@@ -190,7 +190,7 @@ def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(hom
     schedule.write_reasons("1_fine", Request())
     assert json.loads(path.read_text()) == ["t", "failed"]
     before = path.stat().st_mtime_ns
-    records.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
+    records.write({**record, "state": "finished", **digests.code_of(home / "notebooks" / "1_fine.ipynb")})
     schedule.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
 

@@ -13,11 +13,11 @@ from tiny import SAVE, SHOW, place_home, write_notebook
 
 from nli_lib import paths
 from nli_lib.spec import DEFAULTS
-from nli_lib.study import dial, recipes, standing, status
+from nli_lib.study import dial, digests, recipes, standing, status
 from nli_lib.study import manifest as records
 from nli_lib.study.prose import as_text
 
-LIBRARY = standing.LIBRARY
+LIBRARY = digests.LIBRARY
 LEDGER = """#| measure
 from nli_lib.report.claims import VERDICTS
 study.book_file("claims.yaml")
@@ -45,7 +45,7 @@ def project(tmp_path_factory):
     home = tmp_path_factory.mktemp("project")
     with pytest.MonkeyPatch.context() as patch:
         place_home(home, patch)
-        patch.setattr(standing, "LIBRARY", home / "nli_lib")
+        patch.setattr(digests, "LIBRARY", home / "nli_lib")
         shutil.copytree(LIBRARY, home / "nli_lib", ignore=shutil.ignore_patterns("__pycache__"))
         (home / "book" / "claims.yaml").write_text("- one\n")
         for name, cells in CHAPTERS.items():
@@ -188,17 +188,17 @@ def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
 def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses_it(chapters):
     imports = "from nli_lib.measure.dynamics import scores\nfrom nli_lib.measure.consensus import mismatch"
     path = write_notebook(chapters / "notebooks", "1_try", imports, "#| measure\nfunction = scores")
-    assert standing.code_of(path)["roots"] == ["nli_lib.measure.dynamics"]
+    assert digests.code_of(path)["roots"] == ["nli_lib.measure.dynamics"]
 
 
 def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_computed(chapters):
     cells = ("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate")
-    digests = []
+    found = []
     for changed in (None, 0, 1, 2, 4, 5):
         sources = [cell + " + 1" if place == changed else cell for place, cell in enumerate(cells)]
         path = write_notebook(chapters / "notebooks", "1_try", *sources)
-        digests.append(standing.code_of(path)["cells"])
-    assert [digest == digests[0] for digest in digests] == [True, False, False, True, True, True]
+        found.append(digests.code_of(path)["cells"])
+    assert [digest == found[0] for digest in found] == [True, False, False, True, True, True]
 
 
 # ---------------------------------------------------------------- confirming

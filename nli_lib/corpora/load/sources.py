@@ -125,6 +125,11 @@ def data_folder(data_dir: str | Path | None = None) -> Path | None:
     return folder
 
 
+def lacking(folder: Path | None) -> str:
+    """How a sentence begins that names the files which `data_folder` should hold and does not."""
+    return f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
+
+
 def _split_name(name: str, source: Source, split: str) -> str:
     spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
     found = next((spelling for spelling in spellings if spelling in source.splits), None)
@@ -180,8 +185,7 @@ def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tup
     """The rows of the split on the hub and where they are from; errors name the local files that would do."""
     entry = source.splits[split]
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
-    place = f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
-    wanted = f"{name} {split}: {place} {files} (.gz too)."
+    wanted = f"{name} {split}: {lacking(folder)} {files} (.gz too)."
     if source.hub is None or entry.hub is None:
         raise CorpusError(f"{wanted} The hub has no faithful copy.")
     try:
