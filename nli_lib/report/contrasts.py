@@ -1,8 +1,7 @@
-"""What differs by level of difficulty: means of the levels, and tests between the labels within each.
+"""Tests between the labels within each level of difficulty, beside their control.
 
-Each stands beside its control. A mean has the one of a random set of as many pairs with the same labels. A level that
-holds a tenth of the examples finds fewer differences for that reason alone, so each count of significant tests has the
-same count in random parts of equally many examples.
+A level that holds a tenth of the examples finds fewer differences for that reason alone, so each count of significant
+tests has the same count in random parts of equally many examples.
 """
 
 from collections.abc import Sequence
@@ -14,45 +13,14 @@ import pandas as pd
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import bootstrap_interval, mann_whitney, percentile_interval, share, stars
-from nli_lib.report.style import TWIN
-from nli_lib.select.selection import Selection
+from nli_lib.report.inference import mann_whitney, stars, t_interval
+from nli_lib.report.trainings import OVER, half_width
 
 FAMILY = 9  # three levels times three pairs of labels: one panel of the paper's Figure 3
 ALPHA = 0.05
 ALL_TESTS = "(share of all tests)"
 SHORT = {f"{a} - {b}": f"{a[0]}·{b[0]}".upper() for a, b in combinations(LABELS, 2)}
 COLUMNS = ("measure", "level", "pair", "n_a", "n_b", "u", "p", "p_bonferroni", "effect", "stars")
-
-
-def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus") -> pd.DataFrame:
-    """Mean of each score in each level and in the level's random twin, with its interval over the pairs.
-
-    table   one row a pair: the columns ``by``, level (0 easy, 1 ambiguous, 2 hard), gold (its label) and ``scores``
-
-    Columns: ``by``, level (its name), score, condition ("level" or "random twin"), value, low, high, n. A score of
-    zeros and ones gets Wilson's interval, any other a bootstrap. A level without pairs has no row.
-    """
-    rows = []
-    for group, part in table.groupby(by, sort=False):
-        for place, name in enumerate(LEVELS):
-            level = Selection.where(part["level"].to_numpy() == place, dropped="another level")
-            twin = level.random_twin(part["gold"].to_numpy())
-            for condition, chosen in (("level", level), (TWIN, twin)):
-                for score in scores:
-                    values = part[score].to_numpy(dtype=float)[chosen.keep]
-                    if len(values):
-                        interval = share if np.isin(values, (0, 1)).all() else bootstrap_interval
-                        rows.append((group, name, score, condition, *interval(values)[:4]))
-    return pd.DataFrame(rows, columns=[by, "level", "score", "condition", "value", "low", "high", "n"])
-
-
-def level_gap(table: pd.DataFrame, score: str, easier: str, harder: str) -> Estimate:
-    """Mean of a score in one level minus its mean in another; the two levels are resampled on their own."""
-    first, second = (
-        table.loc[table["level"] == LEVELS.index(name), score].to_numpy(dtype=float) for name in (easier, harder)
-    )
-    return bootstrap_interval(first, other=second)
 
 
 def label_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
@@ -94,9 +62,12 @@ def matched_tests(
 
 
 def level_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """`label_tests` of each corpus of a table with a column corpus."""
-    corpora = table.groupby("corpus", sort=False)
-    return pd.concat([label_tests(part, measures).assign(corpus=name) for name, part in corpora], ignore_index=True)
+    """`label_tests` of each corpus and training of a table with the columns corpus and training."""
+    found = [
+        label_tests(part, measures).assign(corpus=corpus, training=training)
+        for (corpus, training), part in table.groupby(["corpus", "training"], sort=False)
+    ]
+    return pd.concat(found, ignore_index=True)
 
 
 def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 200) -> pd.DataFrame:
@@ -104,57 +75,65 @@ def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 2
 
     table  as `level_tests` takes it; parts  how many are drawn (`matched_tests`)
 
-    For each corpus and ``source`` of the parts one row a test: measure, pair, significant (the share of the parts in
-    which it is, at .05 corrected), effect and size (means over the parts of the effect and of its absolute value).
-    Then one row a part, whose measure is `ALL_TESTS` and whose ``significant`` is the share of its tests.
+    For each corpus, training and ``source`` of the parts one row a test: measure, pair, significant (the share of the
+    parts in which it is, at .05 corrected), effect and size (means over the parts of the effect and of its absolute
+    value). Then one row a part, whose measure is `ALL_TESTS` and whose ``significant`` is the share of its tests.
     """
     found = []
-    for name, corpus in table.groupby("corpus", sort=False):
-        for source, pool in (("easy", corpus["level"] == 0), ("all levels", corpus["level"] >= 0)):
-            tests = matched_tests(corpus, measures, pool, parts=parts)
+    for (name, training), pairs in table.groupby(["corpus", "training"], sort=False):
+        for source, pool in (("easy", pairs["level"] == 0), ("all levels", pairs["level"] >= 0)):
+            tests = matched_tests(pairs, measures, pool, parts=parts, seed=training)
             tests = tests.assign(significant=tests["p_bonferroni"] <= ALPHA, size=tests["effect"].abs())
             means = tests.groupby(["measure", "pair"], sort=False)[["significant", "effect", "size"]].mean()
             shares = pd.DataFrame({"measure": ALL_TESTS, "significant": tests.groupby("part")["significant"].mean()})
-            found += [each.assign(corpus=name, source=source) for each in (means.reset_index(), shares)]
+            whose = {"corpus": name, "training": training, "source": source}
+            found += [each.assign(**whose) for each in (means.reset_index(), shares)]
     return pd.concat(found, ignore_index=True)
 
 
 def significant_shares(tests: pd.DataFrame, control: pd.DataFrame) -> pd.DataFrame:
     """Share of the tests that are significant, by corpus and condition: columns corpus, condition, value, low, high.
 
-    tests, control  as `level_tests` and `size_control` give them. The conditions are the levels, with Wilson's
-    interval, then "easy, as small as hard" and "random twin of hard" with the middle 95 % of the parts.
+    tests, control  as `level_tests` and `size_control` give them. The conditions are the levels, then "easy, as small
+    as hard" and "random twin of hard"; a mean over the trainings with its t interval, which one training has not.
     """
-    levels = tests.groupby(["corpus", "level"], sort=False)["p_bonferroni"]
-    rows = [(*key, *share(p <= ALPHA)[:3]) for key, p in levels]
     names = {"easy": "easy, as small as hard", "all levels": "random twin of hard"}
-    shares = control[control["measure"] == ALL_TESTS].groupby(["corpus", "source"], sort=False)["significant"]
-    rows += [(corpus, names[source], s.mean(), *s.quantile([0.025, 0.975])) for (corpus, source), s in shares]
+    parts = control[control["measure"] == ALL_TESTS].assign(condition=lambda part: part["source"].map(names))
+    found = tests.assign(condition=tests["level"], significant=tests["p_bonferroni"] <= ALPHA)
+    keys = ["corpus", "condition", "training"]
+    shares = pd.concat([each.groupby(keys, sort=False)["significant"].mean() for each in (found, parts)])
+    rows = [(*key, *t_interval(part)[:3]) for key, part in shares.groupby(keys[:2], sort=False)]
     return pd.DataFrame(rows, columns=["corpus", "condition", "value", "low", "high"])
+
+
+def smaller_share(tests: pd.DataFrame, control: pd.DataFrame) -> Estimate:
+    """Share of the tests that are significant in random parts of easy as small as hard, minus that in hard.
+
+    tests, control  of one corpus, as `significant_shares` takes them. The interval is over trainings and parts; n is
+    the number of parts.
+    """
+    parts = control[(control["measure"] == ALL_TESTS) & (control["source"] == "easy")]
+    part = parts.groupby("training").cumcount()
+    in_parts = parts.assign(part=part).pivot(index="training", columns="part", values="significant")
+    hard = tests[tests["level"] == "hard"]
+    in_hard = (hard["p_bonferroni"] <= ALPHA).groupby(hard["training"]).mean()
+    drop = in_parts.sub(in_hard, axis=0)
+    half = half_width(drop.mean(), drop.mean(axis=1))
+    value, over = float(drop.to_numpy().mean()), OVER if len(drop) > 1 else "pairs"
+    return Estimate(value, value - half, value + half, drop.shape[1], len(drop), over)
+
+
+def over_trainings_of_tests(tests: pd.DataFrame) -> pd.DataFrame:
+    """One row a test and level from a row for each training: the mean effect, the median p, and the stars of that."""
+    found = tests.groupby(["measure", "pair", "level"], sort=False)
+    found = found.agg({"effect": "mean", "p": "median", "p_bonferroni": "median"}).reset_index()
+    return found.assign(stars=found["p_bonferroni"].map(stars))
 
 
 def star_notes(tests: pd.DataFrame) -> dict[tuple[str, str], str]:
     """The stars of one corpus's tests as `boxes` writes them: (measure, level) -> a line for each pair of labels."""
     lines = tests["pair"].map(SHORT) + " " + tests["stars"]
     return lines.groupby([tests["measure"], tests["level"]]).agg("\n".join).to_dict()
-
-
-def cell_agreement(table: pd.DataFrame, *, resamples: int = 500) -> Estimate:
-    """Is a yes or no spread over level and label in the same way when another encoder draws the levels?
-
-    table: flag (0 or 1, such as a negation), label, first and second (the level by each encoder), one row a pair.
-    Pearson correlation of the nine cells' shares of 1 between the two; bootstrap over the pairs. Cells that one of
-    the two lacks are left out.
-    """
-
-    def agreement(pairs: pd.DataFrame) -> float:
-        by_level = [pairs.rename(columns={each: "level"}).groupby(["level", "label"]) for each in ("first", "second")]
-        first, second = (cells["flag"].mean() for cells in by_level)
-        return np.corrcoef(*first.align(second, join="inner"))[0, 1]
-
-    random, n = np.random.default_rng(0), len(table)
-    draws = [agreement(table.iloc[random.integers(n, size=n)]) for _ in range(resamples)]
-    return percentile_interval(agreement(table), np.array(draws), n=n)
 
 
 def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFrame:

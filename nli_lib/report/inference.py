@@ -173,14 +173,6 @@ def correlations(scores: pd.DataFrame, target: np.ndarray | pd.DataFrame, **opti
     return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
 
 
-def correlation_gain(first: np.ndarray, second: np.ndarray, target: np.ndarray, *, resamples: int = 500) -> Estimate:
-    """Spearman correlation of ``first`` with ``target`` minus that of ``second``, all (N,); paired bootstrap."""
-    scores, n = np.stack([first, second, target]), len(target)
-    drawn = (scores[:, np.random.default_rng(seed).integers(n, size=n)] for seed in range(resamples))
-    gains = [stats.spearmanr(a, c)[0] - stats.spearmanr(b, c)[0] for a, b, c in (scores, *drawn)]
-    return percentile_interval(gains[0], np.array(gains[1:]), n=n)
-
-
 def _sample(values: np.ndarray, name: str) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:

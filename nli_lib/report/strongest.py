@@ -8,28 +8,41 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import CELLS, LEVEL
+from nli_lib.report.inference import CELLS, LEVEL, t_interval
 
-COLUMNS = ("measure", "pair", "n_a", "n_b", "p", "p_bonferroni", "effect", "low", "high", "tests")
+COLUMNS = ("measure", "pair", "n_a", "n_b", "p", "p_bonferroni", "effect", "low", "high", "tests", "trainings")
 
 
 def strongest(tests: pd.DataFrame, table: pd.DataFrame, *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
-    """The test of smallest p in each corpus and level: its corpus, level and `COLUMNS`.
+    """The test that speaks most against it in each corpus and level: its corpus, level and `COLUMNS`.
 
-    tests  as `contrasts.level_tests` gives them; table: the examples, with corpus, level, gold and the measures
-    low and high are the ends of the effect's interval (`effect_interval`) simultaneous over all tests of that corpus
-    and level, so it holds for the one that was picked as well; tests: how many they are. Of equal p the largest effect.
+    tests  as `contrasts.level_tests` gives them, for S trainings; table: the examples, with corpus, training, level,
+           gold and the measures
+
+    It is the one of smallest p, in the median over the trainings; of equal p the one of largest effect. effect is the
+    mean over the trainings; n_a, n_b, p and p_bonferroni are medians. low and high: two half-widths in quadrature, of
+    Student's t interval over the trainings, and of the interval over the pairs (`effect_interval`, in the mean over the
+    trainings), which is simultaneous over all tests of that corpus and level, so that it holds for the one that was
+    picked as well. tests: how many they are.
     """
-    rows = []
-    for (corpus, level), part in tests.assign(size=tests["effect"].abs()).groupby(["corpus", "level"], sort=False):
-        first = part.sort_values(["p", "size"], ascending=[True, False], kind="stable").iloc[0]
+    rows, keys = [], ["corpus", "level"]
+    for (corpus, level), part in tests.assign(size=tests["effect"].abs()).groupby(keys, sort=False):
+        medians = part.groupby(["measure", "pair"], sort=False)[["p", "size"]].median()
+        measure, pair = medians.sort_values(["p", "size"], ascending=[True, False], kind="stable").index[0]
+        picked = part[(part["measure"] == measure) & (part["pair"] == pair)]
+        labels = [LABELS.index(name) for name in pair.split(" - ")]
         there = table[(table["corpus"] == corpus) & (table["level"] == LEVELS.index(level))]
-        labels = [LABELS.index(name) for name in first["pair"].split(" - ")]
-        a, b = (there.loc[there["gold"] == label, first["measure"]] for label in labels)
-        effect = effect_interval(a, b, family=len(part), resamples=resamples, seed=seed)
-        found = first.to_dict() | effect._asdict() | {"tests": len(part)}
-        rows.append([corpus, level, *(found[column] for column in COLUMNS)])
-    return pd.DataFrame(rows, columns=["corpus", "level", *COLUMNS])
+        halves = []
+        for _, pairs in there.groupby("training"):
+            a, b = (pairs.loc[pairs["gold"] == label, measure] for label in labels)
+            ends = effect_interval(a, b, family=len(medians), resamples=resamples, seed=seed)
+            halves.append((ends.high - ends.low) / 2)
+        effect = t_interval(picked["effect"])
+        half = np.hypot(np.mean(halves), np.nan_to_num(effect.high - effect.value))
+        middle = picked[["n_a", "n_b", "p", "p_bonferroni"]].median()
+        ends = effect.value, effect.value - half, effect.value + half
+        rows.append([corpus, level, measure, pair, *middle, *ends, len(medians), len(picked)])
+    return pd.DataFrame(rows, columns=[*keys, *COLUMNS])
 
 
 def effect_interval(a: ArrayLike, b: ArrayLike, *, family: int = 1, resamples: int = 10_000, seed: int = 0) -> Estimate:

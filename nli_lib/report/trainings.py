@@ -4,9 +4,10 @@ Models trained from other seeds give other numbers on the same pairs, and the sa
 pairs. An interval over one of the two leaves the other out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -23,19 +24,20 @@ def over_trainings(
 ) -> Estimate:
     """Mean over S trainings of one value a training, with an interval over trainings and pairs.
 
-    statistic  takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,), S > 1
+    statistic  takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
     n          how many pairs there are
     groups     (n,) draws whole groups, such as premises, which n then counts
 
-    The half-width is `half_width`. A resample without a value (NaN) is left out.
+    The half-width is `half_width`. With one training the interval is over the pairs alone, and says so. A resample
+    without a value (NaN) is left out.
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
-    if by_training.ndim != 1 or len(by_training) < 2 or not np.isfinite(by_training).all():
-        raise ValueError(f"the statistic must be two or more finite values, one a training, not {by_training}")
+    if by_training.ndim != 1 or not np.isfinite(by_training).all():
+        raise ValueError(f"the statistic must be finite values, one a training, not {by_training}")
     drawn = drawn_rows(np.arange(n) if groups is None else groups, resamples=resamples, seed=seed)
     half = half_width([np.mean(statistic(rows)) for rows in drawn], by_training)
-    units, over = (n, OVER) if groups is None else (len(np.unique(groups)), "premises and trainings")
-    value = float(by_training.mean())
+    units, over = (n, "pairs") if groups is None else (len(np.unique(groups)), "premises")
+    value, over = float(by_training.mean()), over if len(by_training) == 1 else f"{over} and trainings"
     return Estimate(value, value - half, value + half, units, len(by_training), over)
 
 
@@ -58,9 +60,9 @@ def half_width(draws: ArrayLike, *trainings: ArrayLike) -> float:
 
 
 def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
-    """For `over_trainings`: the Spearman correlation of each training's scores, (S, N), with one target, (N,)."""
+    """For `over_trainings`: Spearman correlation of each training's scores, (S, N), with a target, (S, N) or (N,)."""
     scores, target = np.asarray(scores, dtype=float), np.asarray(target, dtype=float)
-    return lambda rows: spearman(scores[:, rows], target[rows])
+    return lambda rows: spearman(scores[:, rows], target[..., rows])
 
 
 def gaps_of_thirds(scores: np.ndarray, flags: np.ndarray) -> Statistic:
@@ -78,5 +80,34 @@ def gaps_of_thirds(scores: np.ndarray, flags: np.ndarray) -> Statistic:
 
 def means_of(values: np.ndarray) -> Statistic:
     """For `over_trainings`: the mean of each training's values, (S, N), such as right or wrong; NaN is left out."""
-    values = np.asarray(values, dtype=float)
-    return lambda rows: np.nanmean(values[:, rows], axis=1)
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0.0)
+
+    def statistic(rows: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # nothing is known of these rows: NaN
+            return filled[:, rows].sum(axis=1) / known[:, rows].sum(axis=1)
+
+    return statistic
+
+
+def gaps_between(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> Statistic:
+    """For `over_trainings`: the mean of each training's values, (S, N), where ``one`` (S, N) is True, minus their mean
+    where ``other`` is."""
+    first, second = (means_of(np.where(chosen, values, np.nan)) for chosen in (one, other))
+    return lambda rows: first(rows) - second(rows)
+
+
+def agreement_of_trainings(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """How far two trainings agree: Spearman correlation of each score between every two trainings of a corpus.
+
+    table: corpus, training, position, ``scores``. Columns: corpus, score, mean, min, max, trainings; a corpus with one
+    training has no rows.
+    """
+    rows = []
+    for corpus, part in table.groupby("corpus", sort=False):
+        for name in scores:
+            wide = part.pivot(index="position", columns="training", values=name)
+            rho = wide.corr(method="spearman").to_numpy()[np.triu_indices(wide.shape[1], 1)]
+            if len(rho):
+                rows.append((corpus, name, rho.mean(), rho.min(), rho.max(), wide.shape[1]))
+    return pd.DataFrame(rows, columns=["corpus", "score", "mean", "min", "max", "trainings"])

@@ -167,6 +167,10 @@ class Study:
             return dict(self.dial.difficulty.corpora)
         return {self.corpus_name: (self.test_split, None if self.own_file else self.train_split)}
 
+    def difficulty_seeds(self, corpus: str) -> tuple[int, ...]:
+        """Seeds of the trainings that sort a corpus by difficulty: SEEDS of them, else as many as the dial says."""
+        return tuple(range(self.params["SEEDS"] or self.dial.difficulty.trainings.get(corpus, 1)))
+
     # ------------------------------------------------------------ runs
 
     def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:

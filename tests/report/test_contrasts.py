@@ -8,13 +8,14 @@ from scipy.stats import mannwhitneyu
 from nli_lib.report.contrasts import (
     ALL_TESTS,
     COLUMNS,
-    cell_agreement,
     label_effects,
     label_tests,
     level_tests,
     matched_tests,
+    over_trainings_of_tests,
     significant_shares,
     size_control,
+    smaller_share,
     star_notes,
 )
 
@@ -89,13 +90,13 @@ def test_a_level_without_a_label_has_no_test_for_it():
 
 def two_corpora():
     """The planted measures of two corpora as a table."""
-    tables = [planted(seed=seed).assign(corpus=name) for seed, name in enumerate(("a", "b"))]
+    tables = [planted(seed=seed).assign(corpus=name, training=0) for seed, name in enumerate(("a", "b"))]
     return pd.concat(tables, ignore_index=True)
 
 
 def test_tests_of_a_table_are_those_of_each_corpus():
     tests = level_tests(two_corpora(), ["tied", "free"])
-    alone = tests[tests["corpus"] == "b"].drop(columns="corpus").reset_index(drop=True)
+    alone = tests[tests["corpus"] == "b"].drop(columns=["corpus", "training"]).reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, label_tests(planted(seed=1), BOTH))
     notes = star_notes(tests[tests["corpus"] == "b"])
     assert notes["tied", "easy"].splitlines() == ["E·N ***", "E·C ***", "N·C ***"]
@@ -109,20 +110,31 @@ def test_the_share_of_significant_tests_stands_beside_parts_as_small():
     shares = significant_shares(level_tests(table, ["tied", "free"]), control).set_index(["corpus", "condition"])
     assert len(shares) == 2 * 5
     assert shares.loc[("a", "easy"), "value"] == 0.5  # the tied measure, and not the free one
-    assert (shares["low"] <= shares["value"]).all()
-    assert (shares["value"] <= shares["high"]).all()
+    assert shares["low"].isna().all()  # one training has no interval over trainings
+    again = pd.concat([table, table.assign(training=1)])
+    both = significant_shares(level_tests(again, ["tied", "free"]), size_control(again, ["tied", "free"], parts=5))
+    assert (both["low"] <= both["value"]).all() and (both["value"] <= both["high"]).all()
     assert shares.loc[("a", "easy, as small as hard"), "value"] < 0.5
 
 
-def test_cells_agree_with_themselves():
-    table = planted()
-    pairs = pd.DataFrame({"label": table["gold"], "first": table["level"], "second": table["level"]})
-    alike = cell_agreement(pairs.assign(flag=(pairs["label"] == 2).astype(float)), resamples=20)
-    assert alike.value == pytest.approx(1)
-    other = np.random.default_rng(1).integers(0, 2, len(pairs)).astype(float)
-    found = cell_agreement(pairs.assign(flag=other, second=np.roll(pairs["second"], 7)), resamples=50)
-    assert found.low < found.high <= 1
-    assert found.n == len(pairs)
+def test_one_row_for_the_tests_of_all_trainings():
+    tests = level_tests(two_corpora().query("corpus == 'a'"), ["tied"])
+    again = pd.concat([tests, tests.assign(training=1, effect=tests["effect"] + 0.2, p=1.0, p_bonferroni=1.0)])
+    merged = over_trainings_of_tests(again).set_index(["level", "pair"])
+    first = tests.set_index(["level", "pair"])
+    assert (merged["effect"] - first["effect"]).to_numpy() == pytest.approx(0.1)
+    assert (merged["p"] >= 0.5).all() and (merged["stars"] == "ns").all()
+
+
+def test_the_smaller_share_is_parts_minus_hard_over_trainings():
+    table = pd.concat([planted(seed=seed).assign(corpus="a", training=seed) for seed in (0, 1, 2)])
+    tests, control = level_tests(table, BOTH), size_control(table, BOTH, parts=20)
+    found = smaller_share(tests, control)
+    shares = significant_shares(tests, control).set_index("condition")["value"]
+    assert found.value == pytest.approx(shares["easy, as small as hard"] - shares["hard"])
+    assert found.low < found.value < found.high and found[3:] == (20, 3, "pairs and trainings")
+    alone = smaller_share(tests.query("training == 0"), control.query("training == 0"))
+    assert alone[4:] == (1, "pairs") and alone.high - alone.low < found.high - found.low
 
 
 def test_effects_of_neighbouring_labels():

@@ -10,7 +10,6 @@ from nli_lib.report import inference
 from nli_lib.report.inference import (
     bootstrap_interval,
     correlation,
-    correlation_gain,
     correlations,
     mann_whitney,
     percentile_interval,
@@ -177,15 +176,6 @@ def test_correlations_column_by_column_leave_constants_out():
     assert list(found.index) == ["a", "b"]
     assert tuple(found.loc["a"]) == correlation(scores["a"], target, resamples=50)[:4]
     assert correlations(scores, scores, resamples=10)["value"].tolist() == pytest.approx([1, 1])
-
-
-def test_the_gain_of_one_correlation_over_another():
-    random = np.random.default_rng(0)
-    target, noise = random.random(80), random.random(80)
-    gain = correlation_gain(target, noise, target, resamples=50)
-    assert gain.value == pytest.approx(1 - correlation(noise, target, resamples=10).value)
-    assert 0 < gain.low < gain.value < gain.high
-    assert correlation_gain(target, target, noise, resamples=20)[:4] == (0, 0, 0, 80)
 
 
 def test_mean_and_range():

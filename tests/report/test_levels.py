@@ -1,46 +1,121 @@
-"""Numbers by level beside their random twins. Alone: pytest tests/report/test_levels.py"""
+"""Numbers by level beside their random twins, over trainings. Alone: pytest tests/report/test_levels.py"""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.report.contrasts import level_gap, level_means
-from nli_lib.report.inference import bootstrap_interval, share
+from nli_lib.report.levels import (
+    by_training,
+    cell_agreement,
+    correlation_gain,
+    correlation_table,
+    label_gap,
+    level_gap,
+    level_mean,
+    level_means,
+)
+from nli_lib.report.trainings import half_width
+
+RANDOM = np.random.default_rng(0)
 
 
-def table(n=300):
+def table(n=300, trainings=3):
     """One corpus: the level decides how often a model is right, labels and another score are free."""
-    random = np.random.default_rng(0)
-    level = np.repeat([0, 1, 2], [n // 2, n // 4, n - n // 2 - n // 4])
-    right = random.random(n) < np.array([0.95, 0.6, 0.2])[level]
-    return pd.DataFrame(
-        {"corpus": "a", "level": level, "gold": random.integers(0, 3, n), "right": right, "score": random.random(n)}
-    )
+    gold, parts = np.random.default_rng(9).integers(0, 3, n), []
+    for training in range(trainings):
+        random = np.random.default_rng(training)
+        level = random.permutation(np.repeat([0, 1, 2], [n // 2, n // 4, n - n // 2 - n // 4]))
+        right = random.random(n) < np.array([0.95, 0.6, 0.2])[level]
+        measured = {"level": level, "gold": gold, "right": right.astype(float), "score": random.random(n)}
+        place = {"corpus": "a", "training": training, "position": np.arange(n), "premise": np.arange(n) // 3}
+        parts.append(pd.DataFrame({**place, **measured}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def mean_by_hand(pairs, level, score="right"):
+    return pairs[pairs["level"] == level].groupby("training")[score].mean()
 
 
 def test_each_level_and_its_twin():
     pairs = table()
     found = level_means(pairs, ["right", "score"]).set_index(["level", "score", "condition"])
-    easy, hard = pairs[pairs["level"] == 0], pairs[pairs["level"] == 2]
-    assert tuple(found.loc[("easy", "right", "level"), ["value", "low", "high", "n"]]) == share(easy["right"])[:4]
-    expected = bootstrap_interval(hard["score"])
-    assert tuple(found.loc[("hard", "score", "level"), ["value", "low", "high"]]) == expected[:3]
-    # the twins hold as many pairs, and nothing of the levels is left in them
-    assert found.loc[("hard", "right", "random twin"), "n"] == len(hard)
+    assert found.loc[("easy", "right", "level"), "value"] == pytest.approx(mean_by_hand(pairs, 0).mean())
+    assert found.loc[("hard", "score", "level"), "value"] == pytest.approx(mean_by_hand(pairs, 2, "score").mean())
+    assert (found["n"] == 100).all()  # premises
+    assert (found["low"] < found["value"]).all() and (found["value"] < found["high"]).all()
+    # nothing of the levels is left in the twins
     twins = found.xs(("right", "random twin"), level=["score", "condition"])["value"]
-    assert twins.max() - twins.min() < 0.25
+    assert twins.max() - twins.min() < 0.15
 
 
 def test_a_level_without_pairs_has_no_row():
-    found = level_means(table().query("level != 1"), ["right"])
-    assert list(found["level"].unique()) == ["easy", "hard"]
+    pairs = table()
+    pairs.loc[pairs["level"] == 1, "level"] = 0
+    assert list(level_means(pairs, ["right"])["level"].unique()) == ["easy", "hard"]
     assert level_means(table().iloc[:0], ["right"]).empty
 
 
-def test_the_gap_between_two_levels():
-    pairs = table()
+def test_a_gap_over_trainings_and_premises_by_its_definition():
+    """A slow twin: premises drawn as whole groups of rows with the trainings kept, then Student's interval."""
+    pairs = table(90)
     gap = level_gap(pairs, "right", "easy", "hard")
-    easy, hard = (pairs.loc[pairs["level"] == level, "right"].mean() for level in (0, 2))
-    assert gap.value == pytest.approx(easy - hard)
-    assert gap.low < gap.value < gap.high
-    assert gap.n == (pairs["level"] != 1).sum()
+    each = mean_by_hand(pairs, 0) - mean_by_hand(pairs, 2)
+    random, draws = np.random.default_rng(5), []
+    for _ in range(500):
+        drawn = random.integers(30, size=30)
+        again = pd.concat(pairs[pairs["premise"] == premise] for premise in drawn)
+        draws.append((mean_by_hand(again, 0) - mean_by_hand(again, 2)).mean())
+    assert gap.value == pytest.approx(each.mean())
+    assert gap.high - gap.value == pytest.approx(half_width(draws, each), rel=0.1)
+    assert gap[3:] == (30, 3, "premises and trainings")
+    assert level_mean(pairs, "right", "hard").value == pytest.approx(mean_by_hand(pairs, 2).mean())
+
+
+def test_one_training_has_an_interval_over_premises_alone():
+    pairs = table(trainings=1)
+    assert level_gap(pairs, "right", "easy", "hard")[3:] == (100, 1, "premises")
+    assert level_gap(pairs.drop(columns="premise"), "right", "easy", "hard")[3:] == (300, 1, "pairs")
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    pairs = table()
+    mixed = pairs.sample(frac=1, random_state=1)
+    assert level_gap(mixed, "right", "easy", "hard") == level_gap(pairs, "right", "easy", "hard")
+    assert by_training(mixed, "score").tolist() == by_training(pairs, "score").tolist()
+
+
+def test_the_gap_between_labels_in_a_level():
+    pairs = table()
+    inside = pairs[pairs["level"] == 0]
+    expected = [
+        part.loc[part["gold"] == 2, "score"].mean() - part.loc[part["gold"] != 2, "score"].mean()
+        for _, part in inside.groupby("training")
+    ]
+    assert label_gap(pairs, "score", 2, "easy").value == pytest.approx(np.mean(expected))
+
+
+def test_correlations_within_each_training():
+    pairs = table().assign(constant=1.0)
+    pairs["easier"] = -pairs["level"]
+    found = correlation_table(pairs, ["easier", "score", "constant"], "right").set_index("score")
+    expected = [part["easier"].corr(part["right"], method="spearman") for _, part in pairs.groupby("training")]
+    assert found.index.tolist() == ["easier", "score"]
+    assert found.loc["easier", "value"] == pytest.approx(np.mean(expected))
+    assert found.loc["score", "low"] < 0 < found.loc["score", "high"]
+    gain = correlation_gain(pairs, "easier", "score", "right")
+    assert gain.value == pytest.approx(found.loc["easier", "value"] - found.loc["score", "value"])
+    assert correlation_gain(pairs, "score", "score", "right")[:3] == (0, 0, 0)
+
+
+def test_cells_agree_with_themselves():
+    pairs = table().assign(flag=lambda t: (t["gold"] == 2).astype(float))
+    assert cell_agreement(pairs, "flag", "level", "level").value == pytest.approx(1)
+    flags = np.tile(np.random.default_rng(1).integers(0, 2, 300), 3).astype(float)
+    other = pairs.assign(flag=flags, moved=np.roll(pairs["level"], 7))
+    found = cell_agreement(other, "flag", "level", "moved")
+    by_hand = []
+    for _, part in other.groupby("training"):
+        one, two = (part.groupby([column, "gold"])["flag"].mean() for column in ("level", "moved"))
+        by_hand.append(np.corrcoef(one, two)[0, 1])
+    assert found.value == pytest.approx(np.mean(by_hand))
+    assert found.low < found.value < found.high

@@ -38,7 +38,7 @@ def table(tied, seed=0, n=900):
     random = np.random.default_rng(seed)
     gold = random.integers(0, 3, n)
     measures = {"tied": tied * (gold == 2) + random.normal(size=n), "free": random.normal(size=n)}
-    return pd.DataFrame(measures).assign(gold=gold, level=random.integers(0, 3, n), corpus="x")
+    return pd.DataFrame(measures).assign(gold=gold, level=random.integers(0, 3, n), corpus="x", training=0)
 
 
 def test_the_planted_difference_is_found_in_each_level():
@@ -61,3 +61,17 @@ def test_where_nothing_differs_the_simultaneous_interval_seldom_leaves_zero_out(
         found = strongest(level_tests(pairs, ["tied", "free"]), pairs, resamples=1000).iloc[0]
         excluded.append(not found["low"] <= 0 <= found["high"])
     assert np.mean(excluded) <= 0.1
+
+
+def test_over_trainings_the_median_picks_and_the_spread_is_added():
+    one, other = table(tied=1.0), table(tied=0.4).assign(training=1)
+    pairs = pd.concat([one, other, table(tied=0.7).assign(training=2)])
+    tests = level_tests(pairs, ["tied", "free"])
+    found = strongest(tests, pairs, resamples=500).set_index("level").loc["hard"]
+    picked = tests[
+        (tests["level"] == "hard") & (tests["measure"] == found["measure"]) & (tests["pair"] == found["pair"])
+    ]
+    assert len(picked) == found["trainings"] == 3
+    assert found["p"] == picked["p"].median() and found["effect"] == pytest.approx(picked["effect"].mean())
+    alone = strongest(tests[tests["training"] == 0], one, resamples=500).set_index("level").loc["hard"]
+    assert found["high"] - found["low"] > alone["high"] - alone["low"]

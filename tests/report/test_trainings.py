@@ -1,11 +1,19 @@
 """Intervals over trainings and pairs. Alone: pytest tests/report/test_trainings.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from nli_lib.report.inference import t_interval
-from nli_lib.report.trainings import correlations_with, gaps_of_thirds, means_of, over_trainings
+from nli_lib.report.trainings import (
+    agreement_of_trainings,
+    correlations_with,
+    gaps_between,
+    gaps_of_thirds,
+    means_of,
+    over_trainings,
+)
 
 
 def test_where_the_pairs_do_not_differ_it_is_the_t_interval():
@@ -65,8 +73,30 @@ def test_gaps_of_thirds_by_hand():
     assert gaps_of_thirds(scores, wrong)(np.array([0, 0, 5])).tolist() == [0, 0]
 
 
-def test_one_training_is_refused():
-    with pytest.raises(ValueError, match="two or more finite values"):
-        over_trainings(means_of(np.zeros((1, 5))), 5)
-    with pytest.raises(ValueError, match="two or more finite values"):
+def test_one_training_has_an_interval_over_the_pairs_alone():
+    right = np.tile((np.arange(400) < 100).astype(float), (3, 1))
+    alone, three = (over_trainings(means_of(each), 400) for each in (right[:1], right))
+    assert alone[:3] == pytest.approx(three[:3])
+    assert alone[3:] == (400, 1, "pairs")
+    assert over_trainings(means_of(right[:1]), 400, groups=np.arange(400) // 4)[3:] == (100, 1, "premises")
+
+
+def test_a_statistic_without_a_value_is_refused():
+    with pytest.raises(ValueError, match="finite values, one a training"):
         over_trainings(correlations_with(np.zeros((3, 5)), np.arange(5)), 5)
+    with pytest.raises(ValueError, match="finite values, one a training"):
+        over_trainings(lambda rows: np.float64(1), 5)
+
+
+def test_gaps_between_two_parts_of_the_pairs():
+    values, one, other = np.arange(6.0).reshape(2, 3), np.array([[1, 1, 0]] * 2, bool), np.array([[0, 0, 1]] * 2, bool)
+    assert gaps_between(values, one, other)(np.arange(3)).tolist() == [-1.5, -1.5]
+    assert np.isnan(gaps_between(values, one, other)(np.array([0, 1]))).all()  # the second part was not drawn
+
+
+def test_trainings_agree_as_far_as_their_scores_do():
+    table = pd.DataFrame({"corpus": "a", "training": np.repeat([0, 1, 2], 4), "position": np.tile(np.arange(4), 3)})
+    table["score"] = [1, 2, 3, 4, 2, 4, 6, 8, 4, 3, 2, 1]
+    (found,) = agreement_of_trainings(table, ["score"]).to_dict("records")
+    assert (found["mean"], found["min"], found["max"]) == pytest.approx((-1 / 3, -1, 1))
+    assert agreement_of_trainings(table[table["training"] == 0], ["score"]).empty
