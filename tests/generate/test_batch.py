@@ -1,0 +1,73 @@
+"""Batch files, out and in. Run alone: pytest tests/generate/test_batch.py"""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bad_server import reply
+
+from nli_lib.generate import batch
+from nli_lib.generate.batch import BatchError, read_batch, write_batch
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import Request, Sampling
+
+REQUESTS = [Request(model="m", prompt=f"prompt {n}", sampling=Sampling(stop=("\n",)), draw=n) for n in range(5)]
+
+
+def result(request, body, status=200, error=None):
+    response = {"status_code": status, "request_id": "r", "body": body}
+    return json.dumps({"id": "b", "custom_id": request.key, "response": response, "error": error})
+
+
+@pytest.mark.parametrize(("api", "url"), [("completions", "/v1/completions"), ("chat", "/v1/chat/completions")])
+def test_a_line_is_what_the_format_asks_for(tmp_path, api, url):
+    (path,) = write_batch([*REQUESTS, REQUESTS[0]], tmp_path / "batch", api=api)
+    assert path.name == "batch-1.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["custom_id"] for line in lines] == [each.key for each in REQUESTS]
+    assert {(line["method"], line["url"]) for line in lines} == {("POST", url)}
+    assert lines[0]["body"] == REQUESTS[0].body(api)
+
+
+def test_files_are_divided_at_the_limits(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "LINES", 2)
+    paths = write_batch(REQUESTS, tmp_path / "batch")
+    assert [len(path.read_text().splitlines()) for path in paths] == [2, 2, 1]
+    size = len(paths[0].read_text())
+    monkeypatch.setattr(batch, "LINES", 100)
+    monkeypatch.setattr(batch, "BYTES", size)
+    assert all(path.stat().st_size <= size for path in write_batch(REQUESTS, tmp_path / "small"))
+
+
+def test_answers_are_read_in_any_order_and_failures_with_their_reasons(tmp_path):
+    one, two, three, four, five = REQUESTS
+    stranger = Request(model="m", prompt="of another batch")
+    lines = [
+        result(three, json.loads(reply("c", api="chat"))),
+        result(one, json.loads(reply("a"))),
+        result(two, {"error": {"message": "too long"}}, status=400),
+        result(four, json.loads(reply("x", choices=2))),
+        result(stranger, json.loads(reply("x"))),
+    ]
+    (tmp_path / "out.jsonl").write_text("\n".join(lines) + "\n")
+    expired = {"id": "b", "custom_id": five.key, "response": None, "error": {"code": "batch_expired"}}
+    (tmp_path / "errors.jsonl").write_text(json.dumps(expired) + "\n")
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        assert read_batch(tmp_path / "out.jsonl", REQUESTS, journal) == {"answered": 2, "failed": 2, "unknown": 1}
+        assert read_batch(tmp_path / "errors.jsonl", REQUESTS, journal) == {"answered": 0, "failed": 1, "unknown": 0}
+        again = read_batch(tmp_path / "out.jsonl", REQUESTS, journal)
+    assert again["answered"] == 0  # what is in the journal is not taken twice
+    answers = [journal.answers[each.key] for each in REQUESTS]
+    assert [each.text for each in answers] == ["a", None, "c", None, None]
+    assert [each.api for each in answers[:3:2]] == ["completions", "chat"]
+    assert "too long" in answers[1].reason and "2 texts" in answers[3].reason and "batch_expired" in answers[4].reason
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "3", '{"response": {}}'])
+def test_a_line_that_is_no_result_is_named(tmp_path, line):
+    (tmp_path / "out.jsonl").write_text(line + "\n")
+    with Journal(tmp_path / "j") as journal, pytest.raises(BatchError, match=r"out.jsonl: line 1 is no result"):
+        read_batch(tmp_path / "out.jsonl", REQUESTS, journal)

@@ -1,0 +1,96 @@
+"""The journal of a language model. Run alone: pytest tests/generate/test_journal.py"""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from nli_lib.generate.journal import Answer, Journal, JournalError
+
+
+def answer(key, text="x", **fields):
+    whole = {"api": "completions", "started": "2026-01-01T00:00:00+00:00", "seconds": 0.5} | fields
+    return Answer(key=key, text=text, **whole)
+
+
+def test_answers_come_back_whatever_they_hold(tmp_path):
+    path = tmp_path / "deep" / "journal.jsonl"
+    texts = ["", "two\nlines", "\u2028\x00\x1b", "é 漢 \U0001f600", '{"key": "a"}', None]
+    with Journal(path) as journal:
+        for number, text in enumerate(texts):
+            journal.add(answer(str(number), text, reason="" if text is not None else "why"))
+    assert [each.text for each in Journal(path).answers.values()] == texts
+    assert len(path.read_bytes().splitlines()) == len(texts)
+    assert [Journal(path).answered(str(number)) for number in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_the_last_answer_to_a_request_counts(tmp_path):
+    with Journal(tmp_path / "j") as journal:
+        journal.add(answer("a", None, reason="busy", prompt_tokens=1))
+        journal.add(answer("a", "now", prompt_tokens=2, completion_tokens=3))
+        journal.add(answer("b", None, reason="gone"))
+    expected = {"answered": 1, "failed": 1, "prompt_tokens": 2, "completion_tokens": 3, "seconds": 1.0}
+    assert Journal(tmp_path / "j").totals() == journal.totals() == expected
+
+
+def test_a_line_that_was_cut_off_is_as_if_not_written(tmp_path):
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.add(answer("a"))
+        journal.add(answer("b"))
+    whole = path.read_bytes()
+    for cut in range(whole.index(b"\n") + 1, len(whole)):
+        path.write_bytes(whole[:cut])
+        assert list(Journal(path).answers) == ["a"]
+    with Journal(path) as journal:
+        journal.add(answer("c"))
+    assert list(Journal(path).answers) == ["a", "c"]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"key": "a"}', "\x00\x00", "<html>"])
+def test_a_damaged_line_is_named(tmp_path, line):
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.add(answer("a"))
+    path.write_bytes(path.read_bytes() + line.encode() + b"\n")
+    with pytest.raises(JournalError, match=r"j: line 2 is no answer .* Delete the line"):
+        Journal(path)
+
+
+def test_one_writer_at_a_time_and_none_outside_the_block(tmp_path):
+    path = tmp_path / "j"
+    with Journal(path), pytest.raises(JournalError, match="another process"):
+        Journal(path).__enter__()
+    with pytest.raises(JournalError, match="reading alone"):
+        Journal(path).add(answer("a"))
+    with Journal(path) as journal:
+        journal.add(answer("a"))
+
+
+def write_all(path, count):
+    with Journal(path) as journal:
+        for number in range(count):
+            if not journal.answered(str(number)):
+                journal.add(answer(str(number), f"text {number} " * 5))
+
+
+def test_ten_thousand_answers_survive_twenty_kills(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # for a loss of power; a kill loses nothing that was written
+    path, moments, fork = tmp_path / "journal.jsonl", random.Random(1), multiprocessing.get_context("fork")
+    before = 0
+    for _ in range(20):
+        process = fork.Process(target=write_all, args=(path, 10_000))
+        process.start()
+        time.sleep(0.02 + 0.1 * moments.random())
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        kept = len(Journal(path).answers) if path.exists() else 0
+        assert kept >= before
+        before = kept
+    write_all(path, 10_000)
+    answers = Journal(path).answers
+    assert [each.text for each in answers.values()] == [f"text {number} " * 5 for number in range(10_000)]
+    assert len(path.read_bytes().splitlines()) == 10_000

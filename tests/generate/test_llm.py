@@ -1,0 +1,194 @@
+"""A language model behind a server that misbehaves. Run alone: pytest tests/generate/test_llm.py"""
+
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bad_server import serving
+
+from nli_lib.generate import llm
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask, estimate
+
+SECRET = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """The client's own pauses between two tries, made short; what a server asks for is not touched."""
+    import openai._base_client as client
+
+    monkeypatch.setattr(client, "INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr(client, "MAX_RETRY_DELAY", 0.02)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
+def point_to(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+
+
+def requests_of(*prompts, **fields):
+    return [Request(model="tiny", prompt=prompt, **fields) for prompt in prompts]
+
+
+def test_a_key_is_the_same_everywhere_and_depends_on_everything():
+    request = Request(model="m", prompt="p", sampling=Sampling(top_p=0.5, stop=("\n\n",)))
+    assert request.key == "d20d53a0e3d16ba91278"
+    others = [
+        request.model_copy(update=change)
+        for change in ({"model": "n"}, {"prompt": "q"}, {"draw": 1}, {"suffix": "s"}, {"sampling": Sampling()})
+    ]
+    assert len({each.key for each in others} | {request.key}) == 6
+
+
+def test_every_request_ends_answered_or_failed_with_its_reason(tmp_path, monkeypatch):
+    words = ["fine", "busy", "broken", "ruined", "cut", "slow", "empty", "two", "none", "other", "long", "html"]
+    words += ["nonsense", "control", "uncounted"]
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        started = time.monotonic()
+        answers = dict(zip(words, ask(requests_of(*words), journal, timeout=0.5, tries=3), strict=True))
+        assert time.monotonic() - started >= 1  # Retry-After
+    texts = {word: answer.text for word, answer in answers.items() if answer.text is not None}
+    again = {word: f" after {word}" for word in ("fine", "busy", "broken", "cut", "slow")}
+    assert texts == again | {"empty": "", "other": "x", "uncounted": "x", "control": "\x00\x1b[31m\u2028 ? end"}
+    reasons = {word: answer.reason for word, answer in answers.items() if answer.text is None}
+    assert reasons.keys() == {"ruined", "two", "none", "long", "html", "nonsense"}
+    assert "InternalServerError" in reasons["ruined"]
+    assert "2 texts" in reasons["two"] and "0 texts" in reasons["none"] and "1,000,000 characters" in reasons["long"]
+    assert "no completion" in reasons["html"] and all(reasons.values())
+    assert answers["other"].served == "another" and answers["fine"].served == "tiny"
+    assert (answers["fine"].prompt_tokens, answers["uncounted"].prompt_tokens) == (7, 0)
+    assert max(server.answered.values()) == 1
+    assert server.asked["ruined"] == 3
+
+
+def test_what_the_journal_has_needs_no_server(tmp_path, monkeypatch):
+    path, wanted = tmp_path / "journal.jsonl", requests_of("fine a", "two", "fine b", "fine a")
+    with serving() as server:
+        point_to(server, monkeypatch)
+        with Journal(path) as journal:
+            first = ask(wanted, journal)
+        assert [each.text for each in first] == [" after fine a", None, " after fine b", " after fine a"]
+        with Journal(path) as journal:
+            assert ask(wanted, journal) != first  # what had failed was asked again
+        assert server.asked == {"fine a": 1, "fine b": 1, "two": 2}
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert ask(wanted[::2], Journal(path)) == first[::2]
+
+
+def test_a_chat_where_there_are_no_completions(tmp_path, monkeypatch):
+    with serving("chat") as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        answers = ask(requests_of("fine 1", "fine 2"), journal)
+    assert [(each.api, each.text) for each in answers] == [("chat", " after fine 1"), ("chat", " after fine 2")]
+
+
+def test_no_more_at_once_than_asked_for(tmp_path, monkeypatch):
+    with serving(delay=0.02) as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        ask(requests_of(*(f"fine {number}" for number in range(20))), journal, at_once=3)
+    assert server.most == 3
+
+
+def test_the_budget_stops_in_good_order_and_a_larger_one_goes_on(tmp_path, monkeypatch):
+    wanted = requests_of(*(f"fine {number}" for number in range(20)))
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        with pytest.raises(LanguageModelError, match="the budget is spent: the journal holds .* were not asked"):
+            ask(wanted, journal, budget=Budget(tokens=50), at_once=2)
+        spent = journal.totals()
+        assert 50 <= spent["prompt_tokens"] + spent["completion_tokens"] <= 50 + 2 * 10
+        with pytest.raises(LanguageModelError, match="budget"):
+            ask(wanted, journal, budget=Budget(money=1e-6, price=(1, 1)))
+        assert sum(server.asked.values()) == spent["answered"]
+        assert all(each.text for each in ask(wanted, journal, budget=Budget(tokens=1000)))
+        assert max(server.asked.values()) == 1
+
+
+def test_a_server_that_has_gone_is_not_asked_a_thousand_times(tmp_path, monkeypatch):
+    wanted = requests_of("fine", *(f"ruined {number}" for number in range(1000)))
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        with pytest.raises(LanguageModelError, match="20 requests in a row failed, the last one with InternalServer"):
+            ask(wanted, journal, tries=1)
+        assert len(server.asked) <= 20 + 8 + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "said"),
+    [("http://127.0.0.1:1/v1", None, "no answer from http://127.0.0.1:1/v1"), (None, None, "set OPENAI_BASE_URL")],
+)
+def test_without_a_server_one_line_says_what_to_do(tmp_path, monkeypatch, url, key, said):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match=said):
+        ask(requests_of("fine"), journal, tries=1)
+
+
+def test_the_key_appears_nowhere(tmp_path, monkeypatch, capsys, caplog):
+    caplog.set_level(logging.DEBUG)
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        ask(requests_of("fine", "ruined"), journal, tries=1)
+        with pytest.raises(LanguageModelError, match="wants a key that it knows") as caught:
+            ask(requests_of("forbidden"), journal, tries=1)
+    said = "".join(traceback.format_exception(caught.value)) + caplog.text + "".join(capsys.readouterr())
+    assert SECRET not in said
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"ruined" not in written or SECRET.encode() not in written
+    assert SECRET.encode() not in written
+
+
+def test_the_estimate_says_what_it_will_use():
+    wanted = requests_of("x" * 400, "y" * 400)
+    assert estimate(wanted) == "2 requests, about 200 tokens of prompts, at most 240 of answers"
+    assert estimate(wanted, Budget(price=(1000, 1000))).endswith("at most 0.44")
+    assert estimate([]).startswith("0 requests")
+
+
+def run_until_killed(path, wanted):
+    with Path(os.devnull).open("w") as sys.stdout, Journal(path) as journal:
+        sys.stderr = sys.stdout
+        ask(wanted, journal, at_once=4)
+
+
+def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
+    path, wanted = tmp_path / "journal.jsonl", requests_of(*(f"fine {number}" for number in range(120)))
+    moments, fork = random.Random(0), multiprocessing.get_context("fork")
+    with serving(delay=0.005) as server:
+        point_to(server, monkeypatch)
+        for _ in range(6):
+            process = fork.Process(target=run_until_killed, args=(path, wanted))
+            process.start()
+            process.join(0.05 + 0.2 * moments.random())
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            kept = set(Journal(path).answers)
+            before = {each.prompt: server.asked[each.prompt] for each in wanted if each.key in kept}
+        with Journal(path) as journal:
+            answers = ask(wanted, journal)
+        assert [each.text for each in answers] == [f" after {each.prompt}" for each in wanted]
+        assert journal.totals()["answered"] == 120
+        assert all(server.asked[prompt] == count for prompt, count in before.items())  # never after an answer was kept
+        assert sum(server.answered.values()) <= 120 + 6 * 4  # at most what was under way at a kill
+
+
+def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match="pip install"):
+        ask(requests_of("fine"), journal)
+    assert llm.APIS == ("completions", "chat")

