@@ -1,0 +1,61 @@
+"""Nearest neighbours of the same label, exactly: cosines by a matrix product, block by block."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+PLACES = 9  # decimals of a cosine; what agrees in them is equally near, which takes double precision
+BLOCK = 2**26  # cosines held in memory at once
+
+
+def neighbours(
+    vectors: ArrayLike, labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, cap: int | None = None
+) -> NDArray[np.int64]:
+    """Positions of the k nearest neighbours of each seed among the examples of its label, (S, k), the nearest first.
+
+    vectors  (N, D), of any length, none of them zero; labels (N,); seeds: positions (S,)
+    cap      how many of the nearest examples of *all* labels are looked at, the seed among them; None looks at all
+
+    A seed is not its own neighbour; an exact duplicate of it is, at a cosine of 1. Of neighbours that are equally near,
+    to `PLACES` decimals, the earlier comes first. Where there are fewer than k, the rest is -1.
+
+    Source: WANLI, section 2.2: k = 4, of the same label, by the cosine of the task model's first token (W4).
+    *Departures*: the paper's code looks at the 15 nearest of all labels, drops those of another label and with them the
+    seeds that are left with fewer than four, which the paper does not say: ``cap=15``.
+    """
+    vectors, labels, seeds = (
+        np.asarray(vectors, dtype=np.float64),
+        np.asarray(labels),
+        np.asarray(seeds, dtype=np.int64),
+    )
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if vectors.ndim != 2 or len(labels) != len(vectors) or not (np.isfinite(length).all() and length.all()):
+        raise ValueError(f"vectors of shape {vectors.shape} for {len(labels)} labels: give each a finite, non-zero one")
+    unit, found = vectors / length, np.full((len(seeds), k), -1, dtype=np.int64)
+    for label in np.unique(labels[seeds]):
+        asked = np.flatnonzero(labels[seeds] == label)
+        members = np.flatnonzero(labels == label) if cap is None else np.arange(len(labels))
+        rows = max(1, BLOCK // len(members))
+        for start in range(0, len(asked), rows):
+            part = asked[start : start + rows]
+            own = seeds[part]
+            near = _nearest(unit[own] @ unit[members].T, (k + 1) if cap is None else cap)
+            near = np.where(near >= 0, members[near], -1)
+            keep = (near >= 0) & (near != own[:, None]) & (labels[near] == label)
+            order = np.argsort(~keep, axis=1, kind="stable")  # what is kept first, in its order
+            kept = np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(near, order, 1), -1)[:, :k]
+            found[part, : kept.shape[1]] = kept
+    return found
+
+
+def _nearest(cosines: NDArray, count: int) -> NDArray[np.int64]:
+    """Columns of the `count` largest values of each row, the largest first, of equal ones the earlier; -1 beyond."""
+    cosines, width = cosines.round(PLACES), cosines.shape[1]
+    taken = min(count, width)
+    border = -np.partition(-cosines, taken - 1, axis=1)[:, taken - 1, None]
+    above, equal = cosines > border, cosines == border
+    # of those at the border, the earliest that there is room for
+    room = taken - above.sum(axis=1, keepdims=True)
+    chosen = np.nonzero(above | (equal & (equal.cumsum(axis=1) <= room)))[1].reshape(len(cosines), taken)
+    order = np.argsort(-np.take_along_axis(cosines, chosen, 1), axis=1, kind="stable")
+    near = np.take_along_axis(chosen, order, 1)
+    return np.pad(near, ((0, 0), (0, count - taken)), constant_values=-1)
