@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 APIS = ("completions", "chat")
 LONGEST = 100_000  # characters of an answer; more is a fault of the server
 CHARACTERS = 4  # of English a token, for the estimate before the first request
+ABSENT, REFUSED = {404, 405, 501}, {401, 403}  # states of an answer: no such place, no entry
 GIVEN_UP = 20  # failures in a row after which the server counts as gone
 
 
@@ -216,10 +217,12 @@ def _probe(client: "OpenAI", request: Request) -> tuple[str, Answer]:
     for api in APIS:
         try:
             return api, _sent(client, api, request)
-        except (openai.NotFoundError, openai.UnprocessableEntityError) as error:
+        except openai.APIStatusError as error:
+            if error.status_code in REFUSED:
+                raise LanguageModelError(f"{_place(client)} wants a key that it knows: set OPENAI_API_KEY.") from None
+            if error.status_code not in ABSENT:
+                return api, _failed(request, api, error, now(), 0.0)
             unknown = error
-        except (openai.AuthenticationError, openai.PermissionDeniedError):
-            raise LanguageModelError(f"{_place(client)} wants a key that it knows: set OPENAI_API_KEY.") from None
         except openai.APIConnectionError as error:
             raise LanguageModelError(
                 f"no answer from {_place(client)} ({type(error).__name__}): start the server, or set OPENAI_BASE_URL."

@@ -37,7 +37,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         api = "chat" if "chat" in self.path else "completions"
         if api not in self.server.apis:
-            self.send('{"error": {"message": "no such place"}}', 404)
+            self.send('{"error": {"message": "no such place"}}', self.server.absent)
             return
         prompt = body["messages"][0]["content"] if api == "chat" else body["prompt"]
         with self.server.lock:
@@ -122,10 +122,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*apis, delay=0.0):
+def serving(*apis, delay=0.0, absent=404):
     """The server on a free port; `asked` and `answered` count by prompt, `most` is how many it ever had at a time."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.apis, server.delay, server.lock = apis or ("completions", "chat"), delay, threading.Lock()
+    server.absent = absent
     server.asked, server.answered, server.running, server.most = Counter(), Counter(), 0, 0
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:

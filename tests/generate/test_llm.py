@@ -87,11 +87,19 @@ def test_what_the_journal_has_needs_no_server(tmp_path, monkeypatch):
     assert ask(wanted[::2], Journal(path)) == first[::2]
 
 
-def test_a_chat_where_there_are_no_completions(tmp_path, monkeypatch):
-    with serving("chat") as server, Journal(tmp_path / "journal.jsonl") as journal:
+@pytest.mark.parametrize("state", [404, 405, 501])
+def test_a_chat_where_there_are_no_completions(tmp_path, monkeypatch, state):
+    with serving("chat", absent=state) as server, Journal(tmp_path / "journal.jsonl") as journal:
         point_to(server, monkeypatch)
         answers = ask(requests_of("fine 1", "fine 2"), journal)
     assert [(each.api, each.text) for each in answers] == [("chat", " after fine 1"), ("chat", " after fine 2")]
+
+
+def test_a_server_with_neither_says_so(tmp_path, monkeypatch):
+    with serving("something else") as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        with pytest.raises(LanguageModelError, match="neither completions nor chat for the model 'tiny'"):
+            ask(requests_of("fine"), journal)
 
 
 def test_no_more_at_once_than_asked_for(tmp_path, monkeypatch):
