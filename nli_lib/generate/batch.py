@@ -44,7 +44,8 @@ def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dic
     unknown  lines whose request is none of `requests`; they are left out
     """
     known, counts = {each.key: each for each in requests}, {"answered": 0, "failed": 0, "unknown": 0}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    lines = Path(path).read_bytes().splitlines()  # as bytes: a text may hold line ends that only Unicode knows
+    for number, line in enumerate(lines, start=1):
         try:
             result = json.loads(line)
             key, response, error = result["custom_id"], result.get("response") or {}, result.get("error")

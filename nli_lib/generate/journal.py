@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from nli_lib.errors import UserError
 
@@ -34,6 +34,12 @@ class Answer(BaseModel):
     completion_tokens: int = 0
     started: str = Field(description="when it was asked, UTC")
     seconds: float
+
+    @field_validator("text", "reason", "finish", "served", mode="before")
+    @classmethod
+    def _can_be_written(cls, said: object) -> object:
+        """Half a surrogate pair, which no file can hold, becomes a question mark."""
+        return said.encode("utf-8", "replace").decode() if isinstance(said, str) else said
 
 
 class Journal:

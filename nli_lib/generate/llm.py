@@ -267,7 +267,7 @@ def checked(reply: object, request: Request, api: str, started: str, seconds: fl
         raise ValueError(f"the server sent {len(text):,} characters for at most {request.sampling.max_tokens} tokens")
     return Answer(
         key=request.key,
-        text=text.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written to a file
+        text=text,
         finish=str(choices[0].finish_reason or ""),
         api=api,
         served=str(reply.model or ""),

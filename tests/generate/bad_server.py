@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def slow(self, prompt, api, first):
         if first:
-            time.sleep(1.0)
+            time.sleep(1.6)  # longer than the client waits
         else:
             self.fine(prompt, api, first)
 
@@ -113,6 +113,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def control(self, prompt, api, _):
         self.answer(prompt, reply("\x00\x1b[31m\u2028 \ud800 end", api=api))
+
+    def halved(self, prompt, api, _):
+        self.send('{"error": {"message": "half a pair: \\ud800"}}', 400)
 
     def uncounted(self, prompt, api, _):
         self.answer(prompt, reply("x", api=api, usage=False))

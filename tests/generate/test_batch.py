@@ -47,7 +47,7 @@ def test_answers_are_read_in_any_order_and_failures_with_their_reasons(tmp_path)
     stranger = Request(model="m", prompt="of another batch")
     lines = [
         result(three, json.loads(reply("c", api="chat"))),
-        result(one, json.loads(reply("a"))),
+        result(one, json.loads(reply("a\u2028"))).replace("\\u2028", "\u2028"),  # a line end to Unicode, not to JSON
         result(two, {"error": {"message": "too long"}}, status=400),
         result(four, json.loads(reply("x", choices=2))),
         result(stranger, json.loads(reply("x"))),
@@ -61,7 +61,7 @@ def test_answers_are_read_in_any_order_and_failures_with_their_reasons(tmp_path)
         again = read_batch(tmp_path / "out.jsonl", REQUESTS, journal)
     assert again["answered"] == 0  # what is in the journal is not taken twice
     answers = [journal.answers[each.key] for each in REQUESTS]
-    assert [each.text for each in answers] == ["a", None, "c", None, None]
+    assert [each.text for each in answers] == ["a\u2028", None, "c", None, None]
     assert [each.api for each in answers[:3:2]] == ["completions", "chat"]
     assert "too long" in answers[1].reason and "2 texts" in answers[3].reason and "batch_expired" in answers[4].reason
 
