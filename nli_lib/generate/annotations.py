@@ -12,6 +12,8 @@ from nli_lib.errors import UserError
 from nli_lib.generate.heuristics import UNPUNCTUATED
 
 SIDES = ("premise", "hypothesis")
+ORIGINS = ("origin_uid", "origin_corpus", "maker", "intended_label")  # see `nli_lib.corpora.corpus.Corpus`
+REVISER = "worker"  # added to the maker of a text that somebody has revised
 NEEDED = ("item", "annotator", *SIDES, *(f"revised_{side}" for side in SIDES), "label", "discarded")
 DISCARDED, BOTH, COSMETIC, ONE, NONE = (
     "discarded by one of the two",
@@ -58,18 +60,54 @@ def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     return table
 
 
+def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+    """The corpus that a review leaves: the pairs that two annotators answered and neither discarded.
+
+    uid, premise, hypothesis, label, then `ORIGINS`, genre and rule (see `aggregate`).
+    The maker of a text that somebody revised is who made the pair, and "worker".
+    """
+    own = annotations[["item", *SIDES]].merge(pairs[["item", *SIDES]], on="item", how="left", suffixes=("", "_now"))
+    other = np.logical_or(*(own[side] != own[f"{side}_now"] for side in SIDES))
+    if other.any():
+        item = own.loc[other, "item"].iloc[0]
+        raise AnnotationError(f"pair {item!r} is not there, or its text is not the one that was annotated")
+    kept = aggregate(annotations, seed=seed)
+    kept = kept[kept["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
+    origin = pairs.set_index("item")[list(ORIGINS)].reindex(kept["uid"]).reset_index(drop=True)
+    table = kept.join(origin)
+    both = table["maker"].map(lambda maker: ", ".join(filter(None, (maker, REVISER))))
+    table["maker"] = table["maker"].where(table["genre"] == "generated", both)
+    return table[["uid", *SIDES, "label", *ORIGINS, "genre", "rule"]]
+
+
 def agreement(annotations: pd.DataFrame) -> tuple[float, int]:
     """(Cohen's kappa, items) over the items that both annotators neither revised nor discarded; NaN without any.
 
     Which annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
     Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order.
     """
-    first, second = _two_each(annotations, seed=0)
-    touched = [_revised(each) | each["discarded"].to_numpy() for each in (first, second)]
-    one, other = (each["label"][~(touched[0] | touched[1])].to_numpy() for each in (first, second))
-    if not len(one):
+    pairs = untouched(annotations)
+    if not len(pairs):
         return float("nan"), 0
-    return float(cohen_kappa_score(np.concatenate([one, other]), np.concatenate([other, one]))), len(one)
+    return float(cohen_kappa_score(pairs.ravel(), pairs[:, ::-1].ravel())), len(pairs)
+
+
+def untouched(annotations: pd.DataFrame) -> np.ndarray:
+    """(n, 2) the two labels of each item that both annotators neither revised nor discarded, by name."""
+    both = _two_each(annotations, seed=0)
+    labels = np.stack([each["label"].to_numpy(dtype=object) for each in both], axis=1)
+    touched = [_revised(each) | each["discarded"].to_numpy() for each in both]
+    return labels[~np.logical_or(*touched)]
+
+
+def revisions(annotations: pd.DataFrame) -> pd.DataFrame:
+    """Every revised text, a row each: item, annotator, side ("premise" or "hypothesis"), before, after."""
+    kept = annotations[~annotations["discarded"].astype(bool)]
+    parts = [
+        kept.assign(side=side, before=kept[side], after=kept[f"revised_{side}"]).query("before != after")
+        for side in SIDES
+    ]
+    return pd.concat(parts, ignore_index=True)[["item", "annotator", "side", "before", "after"]]
 
 
 def _two_each(annotations: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
