@@ -1,0 +1,85 @@
+"""What WANLI's workers said of the generated pairs, as it was released: one annotation a row, workers under aliases.
+
+The paper had each of its 118,724 pairs annotated by two workers, and both annotations are in the whole file
+(`anonymized_annotations.jsonl`). The released sample has one annotation of each of a hundred pairs.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from nli_lib.corpora.corpus import CorpusError
+from nli_lib.corpora.labels import LABELS, canonical
+from nli_lib.corpora.load import reading, sources
+
+NAME = "wanli-annotations"  # what a claim's evidence calls it
+FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")
+FOLDERS = ("wanli", ".")
+DISCARD = "discard"  # stands where a label stands
+
+
+class Row(BaseModel, strict=True):
+    """One row of the file, as far as it is read; `label` is the label that the generator was asked for."""
+
+    WorkerId: str
+    id: int
+    premise: str
+    hypothesis: str
+    label: str
+    revised_premise: str
+    revised_hypothesis: str
+    gold: str
+    revised: bool
+
+
+def annotations(data_dir: str | None = None) -> pd.DataFrame:
+    """Every released annotation, one a row, in the file's order: the columns of `nli_lib.generate.annotations`.
+
+    item       the pair's id, as in WANLI's own files
+    annotator  the worker's alias
+    premise, hypothesis, revised_premise, revised_hypothesis  as they were generated, and as the worker left them
+    label      the name of the label that the worker gave, missing where the pair was discarded
+    discarded  whether it was
+    intended_label  the name of the label that the generator was asked for
+
+    Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
+    naming the row and the field.
+    """
+    path = _file(data_dir)
+    read = reading.read(path)
+    if read.skipped:
+        raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
+    try:
+        rows = TypeAdapter(list[Row]).validate_python(read.table.to_dict("records"))
+    except ValidationError as error:
+        (row, *field), said = error.errors()[0]["loc"], error.errors()[0]["msg"]
+        raise CorpusError(f"{path}: row {row + 1}, field {'.'.join(map(str, field))}: {said}.") from None
+    table = pd.DataFrame([row.model_dump() for row in rows])
+    discarded = table["gold"] == DISCARD
+    label = table["gold"].map(canonical).where(~discarded)
+    changed = (table["revised_premise"] != table["premise"]) | (table["revised_hypothesis"] != table["hypothesis"])
+    faults = {
+        ("gold", "is neither a label nor discard"): ~discarded & ~label.isin(LABELS),
+        ("label", "is no label"): ~table["label"].map(canonical).isin(LABELS),
+        ("revised", "is not what the texts say"): ~discarded & (table["revised"] != changed),
+        ("WorkerId", "has annotated this pair twice"): table.duplicated(["id", "WorkerId"]),
+    }
+    for (field, why), fault in faults.items():
+        if fault.any():
+            row = int(fault.argmax())
+            said = f"{path}: row {row + 1}, field {field}: {table.loc[row, field]} {why}"
+            raise CorpusError(f"{said}. Fetch the file again.")
+    named = {"id": "item", "WorkerId": "annotator", "label": "intended_label"}
+    table = table.drop(columns=["gold", "revised"]).rename(columns=named)
+    known = {"item": table["item"].astype(str), "intended_label": table["intended_label"].map(canonical)}
+    return table.assign(label=label, discarded=discarded, **known)
+
+
+def _file(data_dir: str | None) -> Path:
+    folder = sources.data_folder(data_dir)
+    for file in FILES if folder else ():
+        for place in FOLDERS:
+            if (path := folder / place / file).is_file():
+                return path
+    raise CorpusError(f"WANLI's annotations: {sources.lacking(folder)} {FOLDERS[0]}/{FILES[0]}, or {FILES[1]}.")
