@@ -4,6 +4,7 @@ It is read at once, and written inside a `with` block, by one process at a time.
 or a full disk, is as if it had not been written. Any other line that cannot be read is an error.
 """
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -78,7 +79,7 @@ class Appended(Generic[L]):
             raise self.error(f"{self.path} is being written by another process: wait for it, or stop it.") from None
         try:
             whole = self._read()
-            self._file = self.path.open("ab")
+            self._file = self.path.open("ab", buffering=0)
             self._file.truncate(whole)
         except BaseException:
             self._lock.release()
@@ -91,11 +92,20 @@ class Appended(Generic[L]):
         self._lock.release()
 
     def add(self, line: L) -> None:
-        """Append one line; it is on disk when this returns. Outside a `with` block that is an error."""
+        """Append one line; it is on disk when this returns, or not at all. Outside a `with` block that is an error."""
         if self._file is None:
             word = type(self).__name__
             raise self.error(f"{self.path} is open for reading alone: write inside `with {word}(path) as opened`.")
-        self._file.write(json.dumps(line.model_dump()).encode() + b"\n")  # ASCII: one line whatever the text holds
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        data, end = (
+            json.dumps(line.model_dump()).encode() + b"\n",
+            self._file.tell(),
+        )  # ASCII: one line whatever it holds
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(end)  # a line is whole or not there
+            raise
         self._take(line)

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from test_review import NASTY, corpus
+from small_reviews import NASTY, corpus
 
 from nli_lib.generate.annotations import NEEDED, SIDES
 from nli_lib.generate.label_studio import CONFIGURATION, TASKS, read_export, write_tasks

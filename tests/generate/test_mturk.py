@@ -7,7 +7,7 @@ import string
 
 import pandas as pd
 import pytest
-from test_review import NASTY, corpus
+from small_reviews import NASTY, corpus
 
 from nli_lib.generate.annotations import NEEDED, SIDES
 from nli_lib.generate.mturk import INPUT, PAGE, read_results, write_hits

@@ -6,26 +6,11 @@ import random
 import signal
 import time
 
-import pandas as pd
 import pytest
+from small_reviews import NASTY, corpus
 
-from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.annotations import AnnotationError, aggregate, reviewed
 from nli_lib.generate.review import Answers, Review, ReviewError, annotations, as_left, pairs, queue
-
-NASTY = [
-    "<script>alert(1)</script>",
-    "=HYPERLINK(1)",
-    "two\nlines\r\nand \x1b[31mmore\u2028",
-    "x" * 15_000,
-    "\U0001f600 漢 ${premise}",
-]
-
-
-def corpus(texts=("A dog runs.", "A cat sits.", "It rains."), **columns):
-    n = len(texts)
-    table = pd.DataFrame({"uid": [f"p{at}" for at in range(n)], "premise": list(texts), "hypothesis": "It moves."})
-    return Corpus(table.assign(label=1, corpus="mine", split="train", **columns), "mine", "train")
 
 
 def label(review, name="neutral", **texts):
