@@ -1,67 +1,28 @@
 """A chapter in JupyterLab, in a real browser. Run alone: pytest tests/browser/test_lab.py"""
 
 import json
-import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
 import pytest
+from lab import serving
 
 from nli_lib import paths
 
 CHAPTER = "20_z_statistics"  # draws a figure that answers the pointer, and trains nothing
 LONGEST = 120  # seconds that the chapter may take
-QUIET = (
-    "--LabApp.expose_app_in_browser=True",
-    "--LabApp.news_url=",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    "--LabApp.extension_manager=readonly",
-)
 
 
 @pytest.fixture
 def lab(tmp_path):
     """JupyterLab on a copy of the project's notebooks and the project's store of runs; the address of the chapter."""
-    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (make lab)")
     shutil.copytree(paths.NOTEBOOKS, tmp_path / "notebooks")
     shutil.copytree(paths.BOOK, tmp_path / "book", ignore=shutil.ignore_patterns("_build", "chapters"))
     (tmp_path / "data").mkdir()
     for store in (paths.RUNS, paths.MODELS):
         store.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / store.name).symlink_to(store)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    tracker = tmp_path / "settings" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
-    tracker.parent.mkdir(parents=True)
-    tracker.write_text('{"windowingMode": "none"}')  # every cell is in the page, seen or not
-    token, home = secrets.token_hex(16), str(tmp_path)
-    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-    words += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home}", *QUIET]
-    library = f"{paths.HOME}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    folders = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
-    folders["JUPYTERLAB_SETTINGS_DIR"] = folders["JUPYTERLAB_WORKSPACES_DIR"] = str(tmp_path / "settings")
-    with (tmp_path / "lab.log").open("w") as log:
-        environment = {**os.environ, **folders, "NLI_HOME": home, "PYTHONPATH": library}
-        server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=home)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(120):
-            assert server.poll() is None, (tmp_path / "lab.log").read_text()[-2_000:]
-            try:
-                urllib.request.urlopen(f"{address}/api?token={token}", timeout=2)
-                break
-            except OSError:
-                time.sleep(0.5)
-        yield f"{address}/lab/tree/notebooks/{CHAPTER}.ipynb?token={token}&reset"
-    finally:
-        server.terminate()
-        server.wait(30)
+    with serving(tmp_path, f"notebooks/{CHAPTER}.ipynb") as address:
+        yield address
 
 
 @pytest.mark.slow

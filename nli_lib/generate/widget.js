@@ -1,0 +1,104 @@
+const LABELS = [
+  ["1", "entailment", "definitely correct"],
+  ["2", "neutral", "maybe correct, maybe not"],
+  ["3", "contradiction", "definitely incorrect"],
+];
+const SIDES = ["premise", "hypothesis"];
+
+function element(tag, name, text = "") {
+  const made = document.createElement(tag);
+  made.className = name;
+  made.textContent = text; // never innerHTML: a text of a corpus is shown as text
+  return made;
+}
+
+function render({ model, el }) {
+  const root = element("div", "nli-review");
+  root.tabIndex = 0;
+  // Lumino, whose shortcuts would delete or turn the cell, leaves the keys of this element alone
+  root.dataset.lmSuppressShortcuts = "true";
+  const progress = element("div", "nli-review-progress");
+  const fault = element("div", "nli-review-fault");
+  fault.setAttribute("role", "alert");
+  const fields = Object.fromEntries(SIDES.map((side) => [side, element("textarea", `nli-review-${side}`)]));
+  const form = element("div", "nli-review-form");
+  for (const side of SIDES) {
+    const label = element("label", "nli-review-side", side);
+    fields[side].rows = 3;
+    label.append(fields[side]);
+    form.append(label);
+  }
+  const buttons = element("div", "nli-review-buttons");
+  const keys = {};
+  const add = (key, title, hint, act) => {
+    const button = element("button", "nli-review-button", `${title} (${key})`);
+    button.type = "button";
+    button.title = hint;
+    button.onclick = act;
+    keys[key] = button;
+    buttons.append(button);
+  };
+  let waiting = false; // from an answer until it is on disk and the next pair is here
+  let given = {};
+
+  const send = (message) => {
+    if (waiting) return;
+    waiting = true;
+    show();
+    model.send(message);
+  };
+  for (const [key, label, hint] of LABELS) {
+    add(key, label, hint, () => {
+      const texts = SIDES.map((side) => [side, fields[side].value]);
+      send({ act: "label", item: given.item, label, ...Object.fromEntries(texts) });
+    });
+  }
+  add("d", "discard", "of low quality, or offensive", () => send({ act: "discard", item: given.item }));
+  add("r", "revise", "keep the meaning, change as little as possible; Esc when done", () => fields.premise.focus());
+  add("u", "undo", "take the last answer back", () => send({ act: "undo" }));
+
+  function show() {
+    const state = model.get("state");
+    const open = state.pair !== null && !waiting;
+    for (const side of SIDES) fields[side].readOnly = !open;
+    for (const [key, button] of Object.entries(keys)) {
+      button.disabled = key === "u" ? waiting || state.done === 0 : !open;
+    }
+    root.dataset.turn = waiting ? "" : state.turn; // for who watches from outside
+    const end = state.pair === null ? ", all done" : "";
+    progress.textContent = `${state.annotator}: ${state.done} of ${state.pairs} pairs answered${end}`;
+    fault.textContent = state.fault;
+  }
+  function turn() {
+    const state = model.get("state");
+    const next = state.pair ?? {};
+    waiting = false;
+    if (next.item !== given.item || !state.fault) {
+      given = next;
+      for (const side of SIDES) fields[side].value = next[side] ?? "";
+    }
+    show();
+    root.focus({ preventScroll: true });
+  }
+
+  root.addEventListener("keydown", (event) => {
+    const typing = event.target instanceof HTMLTextAreaElement;
+    if (event.key === "Escape") {
+      root.focus();
+    } else if (!typing && !event.repeat && !event.isComposing && !(event.ctrlKey || event.metaKey || event.altKey)) {
+      const button = keys[event.key.toLowerCase()];
+      if (!button) return;
+      event.preventDefault();
+      button.click(); // does nothing where it is disabled
+    }
+    event.stopPropagation();
+  });
+
+  root.append(progress, form, buttons, fault);
+  el.append(root);
+  model.on("change:state", turn);
+  turn();
+  return () => model.off("change:state", turn);
+}
+
+export default { render };

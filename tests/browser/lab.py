@@ -1,0 +1,55 @@
+"""JupyterLab on a folder, for the tests that drive it in a browser."""
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from nli_lib import paths
+
+QUIET = (
+    "--LabApp.expose_app_in_browser=True",
+    "--LabApp.news_url=",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+)
+
+
+@contextlib.contextmanager
+def serving(folder, notebook):
+    """JupyterLab with NLI_HOME in ``folder``, its settings too; the address of a notebook below it."""
+    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (make lab)")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    tracker = folder / "settings" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text('{"windowingMode": "none"}')  # every cell is in the page, seen or not
+    token, home = secrets.token_hex(16), str(folder)
+    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    words += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home}", *QUIET]
+    library = f"{paths.HOME}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    folders = {name: str(folder / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
+    folders["JUPYTERLAB_SETTINGS_DIR"] = folders["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / "settings")
+    with (folder / "lab.log").open("w") as log:
+        environment = {**os.environ, **folders, "NLI_HOME": home, "PYTHONPATH": library}
+        server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=home)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            assert server.poll() is None, (folder / "lab.log").read_text()[-2_000:]
+            try:
+                urllib.request.urlopen(f"{address}/api?token={token}", timeout=2)
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield f"{address}/lab/tree/{notebook}?token={token}&reset"
+    finally:
+        server.terminate()
+        server.wait(30)
