@@ -178,6 +178,32 @@ def suspects(
     _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
 
 
+@app.command()
+def review(
+    corpus: YourFile,
+    annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",
+    export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
+    aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus that the answers leave")] = False,
+    answers: Annotated[
+        list[Path] | None, typer.Option(exists=True, help="with it: Label Studio json, MTurk csv")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs, and what the rules draw")] = 0,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+) -> None:
+    """Let people label, revise or discard the pairs of a file, in JupyterLab; then aggregate what they answered.
+
+    Two annotators or more, each with a name. Stopped, the same command continues.
+    """
+    from nli_lib.study import review as people  # what reads and writes reviews takes seconds to be imported
+
+    request = _request("small", corpus, data_dir, columns)
+    if export or aggregate:
+        people.write(request, export, answers or [], seed=seed)
+    else:
+        raise typer.Exit(people.open_lab(people.write_notebook(request, annotator, seed=seed)))
+
+
 def _look_at(request: Request, rows_a_class: int, what: str) -> None:
     """Read a user's own file before anything runs: say which rows are left out, and refuse what is too small."""
     if is_own_file(request.corpus):
