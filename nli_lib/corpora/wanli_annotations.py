@@ -46,7 +46,9 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
     Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
     naming the row and the field.
     """
-    path = _file(data_dir)
+    folder, path = sources.data_folder(data_dir), find(data_dir)
+    if path is None:
+        raise CorpusError(f"WANLI's annotations: {sources.lacking(folder)} {FOLDERS[0]}/{FILES[0]}, or {FILES[1]}.")
     read = reading.read(path)
     if read.skipped:
         raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
@@ -76,10 +78,8 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
     return table.assign(label=label, discarded=discarded, **known)
 
 
-def _file(data_dir: str | None) -> Path:
+def find(data_dir: str | None = None) -> Path | None:
+    """The file of annotations that is at hand, the whole one before the sample; None where neither is."""
     folder = sources.data_folder(data_dir)
-    for file in FILES if folder else ():
-        for place in FOLDERS:
-            if (path := folder / place / file).is_file():
-                return path
-    raise CorpusError(f"WANLI's annotations: {sources.lacking(folder)} {FOLDERS[0]}/{FILES[0]}, or {FILES[1]}.")
+    places = [folder / place / file for file in FILES for place in FOLDERS] if folder else []
+    return next((path for path in places if path.is_file()), None)

@@ -33,6 +33,9 @@ class Wanli(Part):
     compared: dict[str, str] = Field(description="corpora set beside each other, each with its split")
     compared_limit: int | None = Field(description="pairs of each of them that a model is trained on; None takes all")
     text_limit: int | None = Field(description="pairs of each of them where only the text is read; None takes all")
+    reviewed: tuple[str, str] = Field(
+        description="corpus and split whose pairs people, or simulated ones, have annotated"
+    )
 
 
 class Zfilter(Part):
