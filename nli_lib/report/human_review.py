@@ -1,8 +1,9 @@
 """What a review by people amounts to: what its rules keep, how far it can be repeated, and what was revised.
 
 Annotations are tables as `nli_lib.generate.annotations` takes them, two or more of an item, or only one: WANLI's
-released sample has one annotation of each pair. What its second annotator did is not known, so that the rules are asked
-twice, for two second annotators between whom the real one lies (`SECONDS`).
+released sample has one annotation of each pair. What its second annotator did is not known, so the rules are asked
+twice, for two plain cases of a second annotator (`SECONDS`). Neither is a bound: a second one may discard what the
+first has kept.
 """
 
 from collections.abc import Mapping
