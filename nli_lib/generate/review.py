@@ -135,6 +135,8 @@ class Review:
 
 def queue(pairs: pd.DataFrame, seed: int = 0) -> list[dict[str, str]]:
     """What annotators are shown of each pair, item, premise and hypothesis, in the order that ``seed`` decides."""
+    if (again := pairs["item"].duplicated()).any():
+        raise ReviewError(f"item {pairs.loc[again, 'item'].iloc[0]!r} names two pairs: give each a name of its own.")
     order = np.random.default_rng(seed).permutation(len(pairs))
     return pairs[["item", *SIDES]].iloc[order].to_dict("records")
 

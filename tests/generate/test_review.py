@@ -174,6 +174,11 @@ def test_the_corpus_of_a_review_says_where_its_pairs_are_from(tmp_path):
         reviewed(made.assign(premise="Other."), annotations(tmp_path))
 
 
+def test_a_name_for_two_pairs_is_refused(tmp_path):
+    with pytest.raises(ReviewError, match="item 'p0' names two pairs"):
+        Review(pairs(corpus()).assign(item="p0"), tmp_path, "anna")
+
+
 def test_a_corpus_without_origins_is_its_own():
     made = pairs(corpus())
     assert made["origin_uid"].tolist() == made["item"].tolist() == ["p0", "p1", "p2"]
