@@ -96,10 +96,8 @@ class Appended(Generic[L]):
         if self._file is None:
             word = type(self).__name__
             raise self.error(f"{self.path} is open for reading alone: write inside `with {word}(path) as opened`.")
-        data, end = (
-            json.dumps(line.model_dump()).encode() + b"\n",
-            self._file.tell(),
-        )  # ASCII: one line whatever it holds
+        data = json.dumps(line.model_dump()).encode() + b"\n"  # ASCII: one line whatever the texts hold
+        end = os.fstat(self._file.fileno()).st_size
         try:
             while data:
                 data = data[self._file.write(data) :]

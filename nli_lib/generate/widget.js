@@ -4,6 +4,7 @@ const LABELS = [
   ["3", "contradiction", "definitely incorrect"],
 ];
 const SIDES = ["premise", "hypothesis"];
+const PATIENCE = 10_000; // milliseconds until the page says that nobody answers
 
 function element(tag, name, text = "") {
   const made = document.createElement(tag);
@@ -46,6 +47,12 @@ function render({ model, el }) {
     waiting = true;
     show();
     model.send(message);
+    const asked = model.get("state").turn;
+    setTimeout(() => {
+      if (waiting && model.get("state").turn === asked) {
+        fault.textContent = "The kernel has not answered: what you pressed may not be written. Run the cell again.";
+      }
+    }, PATIENCE);
   };
   for (const [key, label, hint] of LABELS) {
     add(key, label, hint, () => {

@@ -50,6 +50,25 @@ def test_a_line_that_was_cut_off_is_as_if_not_written(tmp_path):
     assert list(Journal(path).answers) == ["a", "c"]
 
 
+def test_a_failed_write_leaves_whole_lines(tmp_path, monkeypatch):
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.add(answer("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"key": "half')
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with Journal(path) as journal:
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+            patched.setattr(os, "fsync", full)
+            journal.add(answer("b"))
+        assert path.read_bytes() == whole and list(journal.answers) == ["a"]
+        journal.add(answer("c"))
+    assert list(Journal(path).answers) == ["a", "c"]
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"key": "a"}', "\x00\x00", "<html>"])
 def test_a_damaged_line_is_named(tmp_path, line):
     path = tmp_path / "j"
