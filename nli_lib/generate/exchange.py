@@ -11,7 +11,9 @@ from nli_lib.generate.review import ReviewError, as_left
 DISCARD = "discard"  # an answer beside the labels
 
 
-def annotation(pair: Mapping[str, str], annotator: str, label: str | None, left: Mapping[str, str | None], where: str):
+def annotation(
+    pair: Mapping[str, str], annotator: str, label: str | None, left: Mapping[str, str | None], where: str
+) -> dict[str, object]:
     """One row of annotations. ``left``: both texts as the annotator leaves them; a side without text is not revised.
 
     Raises `ReviewError` beginning with ``where`` if the label is none.

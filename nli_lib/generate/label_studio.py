@@ -34,19 +34,28 @@ class Result(BaseModel):
         return values if isinstance(values, str) else next(iter(values[::-1]), None)
 
 
+class Person(BaseModel):
+    """Who annotated, by the number alone: an export may hold the name and the e-mail address."""
+
+    id: int
+
+
 class Annotation(BaseModel):
-    completed_by: int | dict[str, Any]
+    """One person's answer to a task."""
+
+    completed_by: int | Person
     result: list[Result]
     was_cancelled: bool = False
 
     @property
     def annotator(self) -> str:
-        """A number in place of a name: an export may hold the e-mail address."""
         by = self.completed_by
-        return f"label-studio-{by['id'] if isinstance(by, dict) else by}"
+        return f"label-studio-{by if isinstance(by, int) else by.id}"
 
 
 class Task(BaseModel):
+    """A pair with its annotations."""
+
     data: dict[str, Any]
     annotations: list[Annotation]
 

@@ -96,6 +96,10 @@ def test_the_seed_decides_the_order_of_the_tasks(tmp_path):
     ("change", "said"),
     [
         (lambda t: t[0].pop("annotations"), "task and field 0.annotations: Field required. Export the project as JSON"),
+        (
+            lambda t: t[0]["annotations"][0].update(completed_by={"email": "a@b.c"}),
+            "task and field 0.annotations.0.comp",
+        ),
         (lambda t: t[0]["data"].update(item="x"), "task 1, item: there is no pair 'x'"),
         (lambda t: t[1]["data"].update(premise="x"), "task 2, premise: the text of pair .* was another"),
         (lambda t: t[0]["annotations"][0]["result"].pop(), "task 1, label: None is none of entailment, .*, discard"),
