@@ -62,6 +62,9 @@ class RunSpec(BaseModel):
         'and the difficulty paper), or "train", in the training pass itself with dropout on (cartography)',
     )
     seed: int = Field(0, ge=0)
+    models: Literal["last", "all"] = Field(
+        "last", description='"all" keeps the model of every epoch, for `learn.predict.predict_epochs`'
+    )
 
     @property
     def id(self) -> str:

@@ -166,6 +166,7 @@ class RunFolder:
         if bits.all():
             arrays = {*self.path.glob("*.npy"), *self.path.glob("*.csv")} - {self.path / "done.npy"}
             parts = {"arrays": arrays, "model": self.path.glob("model/*.safetensors")}
+            parts["models"] = self.path.glob("models/*/*.safetensors")
             write_json(self.path / "checksums.json", {part: self._checksums(parts[part]) for part in parts})
         with atomic(self.path / "done.npy") as draft:
             np.save(draft, bits)
@@ -177,7 +178,7 @@ class RunFolder:
                 checksums[str(path.relative_to(self.path))] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
         return checksums
 
-    def verify(self, part: Literal["arrays", "model"]) -> None:
+    def verify(self, part: Literal["arrays", "model", "models"]) -> None:
         """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
         if (self.path / "checksums.json").exists():
             for name, written in self.read_json("checksums.json").get(part, {}).items():

@@ -40,6 +40,7 @@ class Run:
     labels  (N,) int64 gold labels the model was trained on
     log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
     model   folder of the trained model and tokenizer, in transformers' format
+    models  the same of every epoch, where `spec.models` is "all"; the last is `model`
     """
 
     spec: RunSpec
@@ -65,6 +66,11 @@ class Run:
     @property
     def model(self) -> Path:
         return self.folder / "model"
+
+    @property
+    def models(self) -> list[Path]:
+        earlier = range(self.spec.epochs - 1) if self.spec.models == "all" else ()
+        return [*(self.folder / "models" / f"epoch-{epoch}" for epoch in earlier), self.model]
 
 
 def fit(
@@ -104,6 +110,8 @@ def fit(
         raise ValueError(f"the spec asks for the objective {spec.objective!r}, and {objective.name!r} is given")
     if (spec.patience is None) != (validation is None):
         raise ValueError("early stopping needs both, patience in the spec and the examples validation=")
+    if spec.models == "all" and spec.patience is not None:
+        raise ValueError("early stopping keeps the best epoch's model: models='all' has no meaning with patience")
     if validation is not None and validation.split != spec.validation:
         raise ValueError(f"the spec watches the split {spec.validation!r}, and {validation.split!r} is given")
     if keep is not None:
@@ -152,10 +160,10 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
                 notes=loop.notes,
                 seconds=round(sum(each["seconds"] for each in folder.log), 2),
             )
-            with atomic(folder.path / "model") as draft:
-                loop.finish().save_pretrained(draft)
-                loop.tokenizer.save_pretrained(draft)
+            _save(loop, loop.finish(), folder.path / "model")
         else:
+            if spec.models == "all":
+                _save(loop, loop.snapshot(), Run(spec, folder.path).models[epoch])
             with atomic(folder.checkpoint) as draft:
                 torch.save({"epoch": epoch + 1, **loop.state_dict()}, draft)
         # The bit comes last: an epoch is done only when everything needed to go on from it is on disk.
@@ -163,6 +171,12 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         if last:
             break
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _save(loop: Loop, model: torch.nn.Module, path: Path) -> None:
+    with atomic(path) as draft:
+        model.save_pretrained(draft)
+        loop.tokenizer.save_pretrained(draft)
 
 
 def _resume(loop: Loop, folder: RunFolder) -> int:

@@ -13,6 +13,7 @@ import math
 import numpy as np
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn import fast
@@ -131,6 +132,14 @@ class Loop:
         """End the training and give the model as transformers saves it: whole vocabulary, own layers, fp32."""
         if "weights" in self.best:
             self.optimizer.load_weights(self.best["weights"])
-        self.optimizer.release()
-        fast.restore(self.model, self.optimizer.decay_product)
-        return self.model.requires_grad_(True).eval()
+        return _restored(self.model, self.optimizer)
+
+    def snapshot(self) -> nn.Module:
+        """A copy of the model as it is now, in the form of `finish`; the training goes on."""
+        return _restored(*copy.deepcopy((self.model, self.optimizer)))
+
+
+def _restored(model: PreTrainedModel, optimizer: FlatAdamW) -> nn.Module:
+    optimizer.release()
+    fast.restore(model, optimizer.decay_product)
+    return model.requires_grad_(True).eval()

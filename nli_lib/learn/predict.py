@@ -1,4 +1,4 @@
-"""predict and embed: what a trained run, or any ready model, says about a corpus."""
+"""predict, predict_epochs and embed: what a trained run, or any ready model, says about a corpus."""
 
 import numpy as np
 import torch
@@ -30,26 +30,41 @@ def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.nda
     return _outputs(model, corpus, "logits", batch_size)[:, columns]
 
 
+def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
+    """Logits (E, N, C) float32 of the models after each epoch of a run whose spec has `models="all"`, dropout off.
+
+    For examples that the run was not trained on; those of its own are in `run.logits`. Kept as those of `predict`.
+    Source: WANLI, section 2.3 (W9), which computes the predictions of each saved epoch in retrospect.
+    Raises `ValueError` for a run that kept its last model alone, and what `predict` raises.
+    """
+    if run.spec.models != "all":
+        raise ValueError(f"{run.spec.id} kept its last model alone: train it with models='all' in its spec")
+    epochs = [_outputs(run, corpus, "logits", batch_size, epoch=epoch) for epoch in range(run.spec.epochs)]
+    return np.stack(epochs)
+
+
 def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
     """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of a run's or a ready model's
     encoder, which is WANLI's neighbour space."""
     return _outputs(model, corpus, "cls", batch_size)
 
 
-def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int) -> np.ndarray:
+def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch: int = -1) -> np.ndarray:
     """ "logits" or "cls" of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
     kind = AutoModelForSequenceClassification if what == "logits" else AutoModel
     if not isinstance(model, Run):
         network = kind.from_pretrained(find_model(model), dtype=torch.float32)
         return _pass(network, RunSpec(corpus="any", model=model), corpus, batch_size)
-    path = model.folder / "predictions" / f"{what}-{corpus.digest[:24]}.npy"
+    weights = model.models[epoch]
+    earlier = "" if weights == model.model else f"-{weights.name}"
+    path = model.folder / "predictions" / f"{what}{earlier}-{corpus.digest[:24]}.npy"
     if not path.exists():
         if not model.store.done.all():
             raise StoreError(f"{model.folder}: the run is not finished; call fit again to end it")
-        model.store.verify("model")
-        with model.store.reading("model"):
-            network = kind.from_pretrained(model.model, dtype=torch.float32)
-        spec = model.spec.model_copy(update={"model": str(model.model)})
+        model.store.verify("models" if earlier else "model")
+        with model.store.reading(str(weights.relative_to(model.folder))):
+            network = kind.from_pretrained(weights, dtype=torch.float32)
+        spec = model.spec.model_copy(update={"model": str(weights)})
         with atomic(path) as draft, draft.open("wb") as file:
             np.save(file, _pass(network, spec, corpus, batch_size))
     with reading(path, "delete this file to compute it again"):

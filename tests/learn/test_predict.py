@@ -8,7 +8,8 @@ from nli_lib.corpora.labels import LabelError
 from nli_lib.learn import predict as module
 from nli_lib.learn.fit import fit
 from nli_lib.learn.model import load_classifier, load_tokenizer
-from nli_lib.learn.predict import embed, predict
+from nli_lib.learn.predict import embed, predict, predict_epochs
+from nli_lib.store import StoreError
 
 
 @pytest.fixture
@@ -57,3 +58,40 @@ def test_embeddings(run, encoder, corpus, monkeypatch):
     assert not np.allclose(of_run, of_encoder)
     alone = embed(encoder, corpus, batch_size=1)
     np.testing.assert_allclose(of_encoder, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_model_of_every_epoch_predicts_what_was_recorded_after_it(runs, make_spec, corpus, precision):
+    run = fit(make_spec(models="all", precision=precision), corpus)
+    again = predict_epochs(run, corpus)
+    assert again.shape == run.logits.shape == (3, 50, 3)
+    np.testing.assert_allclose(again, run.logits, rtol=1e-3, atol=1e-3)
+    assert not np.allclose(again[0], again[1]) and not np.allclose(again[1], again[2])
+    assert np.array_equal(again[-1], predict(run, corpus))
+    assert [path.name for path in run.models] == ["epoch-0", "epoch-1", "model"]
+
+
+def test_words_that_were_not_trained_on_are_those_of_their_epoch(runs, make_spec, corpus):
+    """What a model knows of a word that no example has is decayed as far as its own epoch had come."""
+    run = fit(make_spec(models="all", epochs=2, weight_decay=0.5, learning_rate=0.1), corpus[:8])
+    tables = [load_classifier(str(path), corpus.classes, 0)[0].get_input_embeddings().weight for path in run.models]
+    first, last = (float(table[-1].norm()) for table in tables)  # an entry that is in no text
+    assert 0 < last < first * 0.95
+
+
+def test_keeping_every_model_changes_no_bit_of_the_training(runs, make_spec, corpus):
+    one, all_ = (fit(make_spec(models=kept), corpus) for kept in ("last", "all"))
+    assert one.folder != all_.folder
+    assert np.array_equal(one.logits, all_.logits)
+
+
+def test_a_run_that_kept_one_model_and_damaged_ones_are_named(runs, make_spec, corpus):
+    with pytest.raises(ValueError, match="models='all'"):
+        predict_epochs(fit(make_spec(epochs=1), corpus), corpus)
+    run = fit(make_spec(epochs=2, models="all"), corpus)
+    (weights,) = run.models[0].glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-8] + b"\0" * 8)
+    with pytest.raises(StoreError, match=r"epoch-0/model.safetensors does not hold what was written"):
+        predict_epochs(run, corpus)
+    with pytest.raises(ValueError, match="early stopping"):
+        fit(make_spec(models="all", patience=1), corpus, validation=corpus)
