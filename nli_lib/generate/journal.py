@@ -4,6 +4,9 @@ One line of JSON an answer. Lines are only ever appended, and an answer counts w
 asked or paid for twice. A study can be replayed from its journal, without any server.
 """
 
+import hashlib
+import json
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -51,6 +54,21 @@ class Journal(Appended[Answer]):
     def answered(self, key: str) -> bool:
         """Whether a request has its text."""
         return key in self.answers and self.answers[key].text is not None
+
+    def complete(self, keys: Iterable[str]) -> bool:
+        """Whether all these requests have their texts."""
+        return all(map(self.answered, keys))
+
+    def summary(self, keys: Iterable[str]) -> dict[str, object]:
+        """What a record says of the answers to some requests: answered, failed, the models that served, a digest."""
+        used = [self.answers[key] for key in sorted(set(keys) & self.answers.keys())]
+        texts = [(answer.key, answer.text) for answer in used]
+        return {
+            "answered": sum(text is not None for _, text in texts),
+            "failed": sum(text is None for _, text in texts),
+            "served": sorted({answer.served for answer in used if answer.served}),
+            "digest": hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16],
+        }
 
     def totals(self) -> dict[str, float]:
         """Requests answered and failed, and the tokens and seconds of all that are in the journal's last word."""

@@ -4,6 +4,7 @@ The texts stand in `prompts.yaml`.
 """
 
 import functools
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,11 @@ def prompts() -> dict[str, Prompt]:
     """All templates by name and version."""
     text = Path(__file__).with_name("prompts.yaml").read_text(encoding="utf-8")
     return {name: Prompt.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+
+
+def digest_prompt(name: str) -> str:
+    """Sixteen hex digits that tell one template from another, for a record."""
+    return hashlib.sha256(prompts()[name].model_dump_json().encode()).hexdigest()[:16]
 
 
 def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:

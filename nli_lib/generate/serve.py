@@ -23,17 +23,18 @@ ADDRESS = "OPENAI_BASE_URL"
 
 
 @contextlib.contextmanager
-def serve(log: Path, *, slots: int = 4, context: int = 2048) -> Iterator[str]:
+def serve(log: Path, *, slots: int = 4, context: int = 2048, needed: bool = True) -> Iterator[str]:
     """The address of a server of `MODEL`, which is also in OPENAI_BASE_URL while the block lasts.
 
     log      file to which the server's own words are appended
     slots    requests that it works on at a time; context: tokens that prompt and answer of one may have together
+    needed   False starts none, and the address is "": a complete journal is replayed without a server
 
     Where OPENAI_BASE_URL names a server already, that one is used and none is started. Raises `LanguageModelError`
     where a package is missing, with the command that installs it, or where the server does not start.
     """
-    if os.environ.get(ADDRESS):
-        yield os.environ[ADDRESS]
+    if os.environ.get(ADDRESS) or not needed:
+        yield os.environ.get(ADDRESS, "")
         return
     with _process(_weights(), Path(log), slots, context) as process:
         address = process.stdout.readline().strip()

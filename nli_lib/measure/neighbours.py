@@ -47,6 +47,22 @@ def neighbours(
     return found
 
 
+def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: int = 0) -> NDArray[np.int64]:
+    """The control of `neighbours`: k random examples of each seed's label, (S, k), drawn with replacement.
+
+    labels (N,); seeds: positions (S,). A seed is not its own companion; where no other has its label, the row is -1.
+    """
+    labels, seeds = np.asarray(labels), np.asarray(seeds, dtype=np.int64)
+    random, found = np.random.default_rng(seed), np.full((len(seeds), k), -1, dtype=np.int64)
+    for label in np.unique(labels[seeds]):
+        asked, members = np.flatnonzero(labels[seeds] == label), np.flatnonzero(labels == label)
+        if len(members) > 1:
+            place = random.integers(len(members) - 1, size=(len(asked), k))
+            place += place >= np.searchsorted(members, seeds[asked])[:, None]  # the seed's own place is skipped
+            found[asked] = members[place]
+    return found
+
+
 def _nearest(cosines: NDArray, count: int) -> NDArray[np.int64]:
     """Columns of the `count` largest values of each row, the largest first, of equal ones the earlier; -1 beyond."""
     cosines, width = cosines.round(PLACES), cosines.shape[1]

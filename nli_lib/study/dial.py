@@ -33,6 +33,15 @@ class Wanli(Part):
     compared: dict[str, str] = Field(description="corpora set beside each other, each with its split")
     compared_limit: int | None = Field(description="pairs of each of them that a model is trained on; None takes all")
     text_limit: int | None = Field(description="pairs of each of them where only the text is read; None takes all")
+    task: tuple[str, str] = Field(description="corpus and split that the task model learns, whose pairs are continued")
+    task_limit: int | None = Field(description="pairs of it; None takes all")
+    held_out: float = Field(description="share of it that is held out to compare estimate and variability")
+    contexts: int | None = Field(description="exemplars that are continued, at most; None takes all")
+    draws: int = Field(description="continuations of each")
+    max_tokens: int = Field(description="of a continuation")
+    generator: str = Field(description="language model, as its server calls it")
+    at_once: int = Field(description="requests that the server has at a time")
+    price: tuple[float, float] = Field((0, 0), description="money for a million tokens of prompts, of answers")
     reviewed: tuple[str, str] = Field(
         description="corpus and split whose pairs people, or simulated ones, have annotated"
     )

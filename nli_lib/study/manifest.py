@@ -10,6 +10,8 @@ taken from papermill, which marks a notebook whose kernel died as completed.
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
     corpus_file                       digest of a user's own file
     inputs, outputs                   digests of the tables of other notebooks that were read, of those written
+    exports                           digests of the tables in `paths.EXPORTS` that were written or read
+    journals                          answers of a language model: how many, by whom, their digest, that of the prompt
     gathered                          part -> the notebooks whose tables were gathered
     declared                          digests of the files of the book that were read
     confirmed                         see `standing.confirm`

@@ -29,8 +29,11 @@ from nli_lib.corpora import suites
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.prompts import digest_prompt
 from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
+from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
@@ -158,6 +161,13 @@ class Study:
         self._record.corpus(corpus)
 
     @property
+    def wanli_task(self) -> tuple[str, str]:
+        """Corpus and split that WANLI's task model learns: the dial's, or the corpus that was asked for."""
+        if self.corpus_name == self.dial.corpus:
+            return self.dial.wanli.task
+        return self.corpus_name, self.train_split
+
+    @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
         """Corpora to sort by difficulty: name -> (the split that is sorted, another split to train on).
 
@@ -236,6 +246,32 @@ class Study:
         path = paths.BOOK / file
         self._note("declared", file, records.digest_file(path))
         return path
+
+    def export(self, table: pd.DataFrame, part: str) -> Path:
+        """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`."""
+        self._measures(f"table {part!r} is exported")
+        path = self.exports / f"{self.notebook}.{part}.parquet"
+        with atomic(path) as draft:
+            table.to_parquet(draft, index=False)
+        self._note("exports", path.name, records.digest_file(path))
+        return path
+
+    def exported(self, part: str, notebook: str) -> pd.DataFrame:
+        """What another notebook exported. Raises `StudyError` where it is not there, or not what was recorded."""
+        self._measures("an exported table is read")
+        path = self.exports / f"{notebook}.{part}.parquet"
+        digest = records.digest_file(path)
+        if digest is None or digest != records.read(notebook, self.results_name).get("exports", {}).get(path.name):
+            again = records.command(notebook, self.params["SCALE"], self.params["CORPUS"])
+            found = "is not there" if digest is None else "is not what its chapter recorded"
+            raise StudyError(f"{path} {found}. Make it with: {again} --force")
+        self._note("exports", path.name, digest)
+        return pd.read_parquet(path)
+
+    def log_journal(self, journal: Journal, keys: Sequence[str], prompt: str) -> None:
+        """Write into the record which answers of a language model were used: the journal and the prompt, by digest."""
+        entry = {**journal.summary(keys), "prompt": {prompt: digest_prompt(prompt)}}
+        self._note("journals", journal.path.name, entry)
 
     # ------------------------------------------------------------ words and claims
 

@@ -14,6 +14,7 @@ from nli_lib.study import digests
 from nli_lib.study import manifest as records
 
 TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
+KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes")
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
 
@@ -47,7 +48,7 @@ class Recording:
             "corpus_file": records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"]),
             "environment": environment(),
             **digests.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
-            **{kind: {} for kind in ("corpora", "inputs", "gathered", "declared", "outputs", "dial", "recipes")},
+            **{kind: {} for kind in KINDS},
         }
         records.write(self.record)
         sources.OBSERVERS[:] = [self.corpus]

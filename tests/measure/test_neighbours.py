@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nli_lib.measure import neighbours as module
-from nli_lib.measure.neighbours import PLACES, neighbours
+from nli_lib.measure.neighbours import PLACES, neighbours, random_companions
 
 
 def slow(vectors, labels, seeds, k, cap=None):
@@ -76,3 +76,13 @@ def test_the_cap_loses_seeds_whose_nearest_have_other_labels():
 def test_vectors_without_a_direction_are_refused(vectors):
     with pytest.raises(ValueError, match="finite, non-zero|axis"):
         neighbours(vectors, np.zeros(2), [0])
+
+
+def test_random_companions_have_the_label_are_others_and_are_all_possible():
+    labels = np.array([0, 1, 0, 0, 2, 1, 0])
+    found = random_companions(labels, [0, 5, 4, 2], k=400, seed=3)
+    assert [set(row.tolist()) for row in found] == [{2, 3, 6}, {1}, {-1}, {0, 3, 6}]
+    shares = np.bincount(found[0], minlength=7)[[2, 3, 6]] / 400
+    assert (abs(shares - 1 / 3) < 0.1).all()
+    assert np.array_equal(random_companions(labels, [0, 5, 4, 2], k=400, seed=3), found)
+    assert not np.array_equal(random_companions(labels, [0, 5, 4, 2], k=400, seed=4), found)

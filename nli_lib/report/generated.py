@@ -1,0 +1,87 @@
+"""What a language model wrote and what became of it: outcomes, costs, examples, and what the filters kept."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
+from nli_lib.generate.journal import Answer
+from nli_lib.generate.llm import Budget
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.premises import mean_over_premises
+from nli_lib.select.selection import KEPT, Selection
+
+PAIR, ALL = "a pair", "all labels"
+LETTERS = 300  # of a text in the gallery
+
+
+def share_of(flags: pd.Series, contexts: pd.Series) -> Estimate:
+    """The share of True; the interval draws whole contexts, each with all its draws, and n counts them."""
+    return mean_over_premises(flags, contexts)._replace(over="pairs")  # each context is one exemplar, a pair
+
+
+def answer_table(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Outcomes of the continuations by intended label and in all: columns title, outcome, count, n, share, low, high.
+
+    pairs  as `generate.contexts.continuations`; the outcome is `PAIR` or the reason
+    """
+    outcome = pairs["reason"].replace("", PAIR)
+    outcomes = [PAIR, *sorted(set(outcome) - {PAIR})]
+    rows = []
+    for title, part in [(ALL, pairs), *pairs.groupby("intended_label", sort=True)]:
+        for name in outcomes:
+            flags = outcome[part.index] == name
+            found = share_of(flags, part["context"])
+            rows.append((title, name, int(flags.sum()), len(part), found.value, found.low, found.high))
+    return pd.DataFrame(rows, columns=["title", "outcome", "count", "n", "share", "low", "high"]).round(5)
+
+
+def cost_table(answers: Sequence[Answer], budget: Budget, at_once: int) -> pd.DataFrame:
+    """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
+
+    seconds is the time of the server at work, the sum over the answers divided by ``at_once``; money in the currency of
+    the budget's price; cut_off the share of answers that ended at the largest number of tokens.
+    """
+    table = pd.DataFrame([answer.model_dump() for answer in answers]).drop_duplicates("key")
+    prompt, completion, seconds = table[["prompt_tokens", "completion_tokens", "seconds"]].sum()
+    busy = seconds / at_once
+    return pd.DataFrame(
+        {
+            "served": [", ".join(sorted(set(table["served"]) - {""}))],
+            "answers": [len(table)],
+            "failed": [int(table["text"].isna().sum())],
+            "prompt_tokens": [int(prompt)],
+            "completion_tokens": [int(completion)],
+            "seconds": [round(busy, 1)],
+            "tokens_per_second": [round(completion / max(busy, 1e-9), 1)],
+            "money": [round(budget.cost(prompt, completion), 4)],
+            "cut_off": [round(float((table["finish"] == "length").mean()), 4)],
+        }
+    )
+
+
+def gallery(pairs: pd.DataFrame, *, each: int = 3) -> pd.DataFrame:
+    """The first continuations of every outcome: columns outcome, intended_label, text, cut to `LETTERS` characters."""
+    shown = pairs.assign(outcome=pairs["reason"].replace("", PAIR)).drop_duplicates(["outcome", "text"])
+    shown = shown.drop_duplicates(["outcome", "context"]).groupby("outcome", sort=True).head(each)
+    shown = shown.sort_values("outcome", kind="stable")[["outcome", "intended_label", "text"]]
+    return shown.assign(text=shown["text"].str.slice(stop=LETTERS)).reset_index(drop=True)
+
+
+def drop_table(passed: Selection, contexts: pd.Series) -> pd.DataFrame:
+    """What became of parsed pairs under the heuristics, in their order: columns reason, count, n, share, low, high.
+
+    contexts (N,) of each pair; no rows where there is no pair.
+    """
+    rows = []
+    for name in (SHORT, COPIED, PHRASE, EXAMPLE, KEPT) if len(passed) else ():
+        flags = pd.Series(passed.reason == name)
+        found = share_of(flags, contexts)
+        rows.append((name, int(flags.sum()), len(passed), found.value, found.low, found.high))
+    return pd.DataFrame(rows, columns=["reason", "count", "n", "share", "low", "high"]).round(5)
+
+
+def dropped_examples(pairs: pd.DataFrame, passed: Selection, *, each: int = 2) -> pd.DataFrame:
+    """The first pairs that each heuristic drops: columns reason, intended_label, premise, hypothesis."""
+    shown = pairs.assign(reason=passed.reason)[~passed.keep].groupby("reason", sort=True).head(each)
+    return shown.sort_values("reason", kind="stable")[["reason", "intended_label", "premise", "hypothesis"]]

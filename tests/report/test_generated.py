@@ -1,0 +1,94 @@
+"""What became of generated text. Run alone: pytest tests/report/test_generated.py"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT, heuristic_filter
+from nli_lib.generate.journal import Answer
+from nli_lib.generate.llm import Budget
+from nli_lib.generate.prompts import UNPARSED
+from nli_lib.report.generated import (
+    ALL,
+    LETTERS,
+    PAIR,
+    answer_table,
+    cost_table,
+    drop_table,
+    dropped_examples,
+    gallery,
+    share_of,
+)
+from nli_lib.select.selection import KEPT
+
+
+def written(*rows):
+    return pd.DataFrame(rows, columns=["context", "intended_label", "reason", "text"])
+
+
+PAIRS = written(
+    (0, "entailment", "", "a"),
+    (0, "entailment", UNPARSED, "b"),
+    (1, "entailment", "", "c"),
+    (1, "entailment", "", "d"),
+    (2, "neutral", UNPARSED, "e"),
+    (2, "neutral", UNPARSED, None),
+)
+
+
+def answer(key, **more):
+    fields = {"text": "x", "finish": "stop", "served": "m", "prompt_tokens": 100, "completion_tokens": 50}
+    started = {"api": "completions", "started": "2026-01-01", "seconds": 4.0}
+    return Answer(key=key, **{**fields, **started, **more})
+
+
+def test_outcomes_by_label():
+    found = answer_table(PAIRS).set_index(["title", "outcome"])
+    assert found.loc[(ALL, PAIR), ["count", "n", "share"]].tolist() == [3, 6, 0.5]
+    assert found.loc[("entailment", PAIR), "share"] == 0.75
+    assert found.loc[("neutral", PAIR), ["count", "low", "high"]].tolist() == [0, 0, 0]
+    assert found.groupby("title")["share"].sum().tolist() == pytest.approx([1, 1, 1])
+
+
+def test_an_interval_draws_whole_contexts():
+    contexts = pd.Series(np.repeat(np.arange(40), 5))
+    alike = pd.Series(np.repeat(np.arange(40) % 2 == 0, 5))  # the five of a context are one observation
+    apart = pd.Series(np.tile([True, False], 100))
+    one, other = share_of(alike, contexts), share_of(apart, contexts)
+    assert (one.value, one.n, one.over) == (0.5, 40, "pairs")
+    assert one.high - one.low > 1.8 * (other.high - other.low)
+
+
+def test_what_answers_cost():
+    answers = [answer("a"), answer("b", finish="length"), answer("a"), answer("c", text=None, served="")]
+    (row,) = cost_table(answers, Budget(price=(2.0, 10.0)), at_once=2).to_dict("records")
+    assert (row["answers"], row["failed"], row["served"]) == (3, 1, "m")  # "a" was paid for once
+    assert (row["prompt_tokens"], row["completion_tokens"], row["seconds"]) == (300, 150, 6.0)
+    assert row["tokens_per_second"] == 25 and row["money"] == pytest.approx((600 + 1500) / 1e6, abs=1e-4)
+    assert row["cut_off"] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_the_gallery_shows_every_outcome_once_a_context():
+    many = pd.concat([PAIRS, written((3, "neutral", "", "y" * 999), (4, "neutral", "", "a"))], ignore_index=True)
+    found = gallery(many, each=3)
+    assert found["outcome"].tolist() == [PAIR] * 3 + [UNPARSED] * 2
+    assert found["text"].tolist()[:3] == ["a", "c", "y" * LETTERS]
+
+
+def test_reasons_are_counted_in_their_order():
+    sides = [("A dog runs.", "It moves."), ("A dog runs.", "a dog runs"), ("No", "It moves."), ("The speaker", "spoke.")]
+    pairs = pd.DataFrame(sides, columns=["premise", "hypothesis"]).assign(intended_label="neutral")
+    passed = heuristic_filter(pairs, [[]] * 4)
+    found = drop_table(passed, pd.Series([0, 0, 1, 1]))
+    assert found["reason"].tolist() == [SHORT, COPIED, PHRASE, EXAMPLE, KEPT]
+    assert found["count"].tolist() == [1, 1, 1, 0, 1] and set(found["n"]) == {4}
+    assert dropped_examples(pairs, passed, each=1)["reason"].tolist() == sorted([SHORT, COPIED, PHRASE])
+
+
+def test_nothing_written_is_an_empty_table():
+    none = pd.DataFrame({"premise": pd.Series(dtype=object), "hypothesis": pd.Series(dtype=object)})
+    passed = heuristic_filter(none, [])
+    assert drop_table(passed, pd.Series(dtype=int)).empty
+    assert dropped_examples(none.assign(intended_label=""), passed).empty
+    only = answer_table(written((0, "neutral", UNPARSED, "x")))
+    assert only["outcome"].tolist() == [PAIR, UNPARSED] * 2 and only["share"].tolist() == [0, 1, 0, 1]
