@@ -64,7 +64,7 @@ def test_requests_hold_the_papers_prompt_and_sampling():
 def test_a_context_of_two_labels_and_a_label_without_a_word_are_refused():
     with pytest.raises(ContextError, match="context 1: its examples have different labels"):
         requests(corpus(), np.array([[0, 1], [0, 3]]), model="m", draws=1)
-    with pytest.raises(ContextError, match="tiny: the prompt 'wanli, paper' has no word for the label 'not_entailment'"):
+    with pytest.raises(ContextError, match="tiny: the prompt .* has no word for the label 'not_entailment'"):
         requests(corpus(("entailment", "not_entailment")), np.array([[3, 4]]), model="m", draws=1)
     with pytest.raises(ContextError, match="1 answers for 2 contexts with 2 draws each"):
         continuations(corpus(), [[0, 1], [3, 4]], [answer("x")], draws=2)

@@ -76,7 +76,7 @@ def test_the_gallery_shows_every_outcome_once_a_context():
 
 
 def test_reasons_are_counted_in_their_order():
-    sides = [("A dog runs.", "It moves."), ("A dog runs.", "a dog runs"), ("No", "It moves."), ("The speaker", "spoke.")]
+    sides = [("A dog runs.", "It moves."), ("A dog runs.", "a dog runs"), ("No", "It moves."), ("The speaker", "sang.")]
     pairs = pd.DataFrame(sides, columns=["premise", "hypothesis"]).assign(intended_label="neutral")
     passed = heuristic_filter(pairs, [[]] * 4)
     found = drop_table(passed, pd.Series([0, 0, 1, 1]))

@@ -76,7 +76,10 @@ def test_the_table_holds_three_parts_of_every_judgement():
     table = half_table(halves, judged, CONTEXTS).set_index(["title", "part"])["value"]
     assert list(table.index) == [(name, part) for name in (ENTROPY, OTHER, INTENDED) for part in (KEPT, TWIN, DROPPED)]
     values = judged[ENTROPY]
-    means = [np.mean([row[keep].mean() for row, keep in zip(values, part)]) for part in (halves.keep, ~halves.keep)]
+    means = [
+        np.mean([row[chosen].mean() for row, chosen in zip(values, part, strict=True)])
+        for part in (halves.keep, ~halves.keep)
+    ]
     assert table[ENTROPY, KEPT] == pytest.approx(means[0]) and table[ENTROPY, DROPPED] == pytest.approx(means[1])
 
 

@@ -54,7 +54,7 @@ def test_with_two_classes_the_statistic_alone_changes_nothing():
 def test_pearson_is_scipys_and_a_constant_has_none():
     random = np.random.default_rng(0)
     x, y = random.normal(size=(2, 4, 30))
-    assert pearson(x, y) == pytest.approx([stats.pearsonr(*each)[0] for each in zip(x, y)])
+    assert pearson(x, y) == pytest.approx([stats.pearsonr(*each)[0] for each in zip(x, y, strict=True)])
     assert np.isnan(pearson(np.ones((1, 3)), x[:1, :3])).all()
 
 

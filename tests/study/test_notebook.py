@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nli_lib.generate.journal import Answer, Journal
+from nli_lib.generate.prompts import WANLI, digest_prompt
 from nli_lib.report.estimate import Estimate
 from nli_lib.study import StudyError, begin, parameters, standing, tables
 from nli_lib.study import manifest as records
@@ -344,3 +346,45 @@ def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(
     assert standing.why_stale(record) == ["20_two has recorded claims since"]
     (home / "book" / "claims.yaml").write_text("- one\n- two")
     assert standing.why_stale(record) == ["20_two has recorded claims since", "claims.yaml changed"]
+
+
+def test_what_is_exported_is_found_by_another_notebook_and_no_other_file_passes_for_it(home):
+    writer, table = started(name="12_writes"), pd.DataFrame({"text": ["=cmd", "two\nlines"], "n": [1, 2]})
+    path = writer.export(table, "pairs")
+    writer.finish()
+    assert path == home / "data/exports/smoke/12_writes.pairs.parquet"
+    reader = started(name="13_reads")
+    assert reader.exported("pairs", "12_writes").equals(table)
+    reader.finish()
+    digest = records.digest_file(path)
+    for name in ("12_writes", "13_reads"):
+        assert records.read(name, "smoke")["exports"] == {path.name: digest}
+        assert standing.why_stale(records.read(name, "smoke")) == []
+    path.write_bytes(b"other")
+    with pytest.raises(StudyError, match="is not what its chapter recorded. Make it with: nli-study run 12_writes"):
+        reader.exported("pairs", "12_writes")
+    for name in ("12_writes", "13_reads"):
+        assert standing.why_stale(records.read(name, "smoke")) == [f"{path.name} changed"]
+    path.unlink()
+    with pytest.raises(StudyError, match="pairs.parquet is not there"):
+        reader.exported("pairs", "12_writes")
+    assert standing.why_stale(records.read("13_reads", "smoke")) == []  # it is not tracked, and a clone lacks it
+
+
+def test_the_record_names_journal_and_prompt_by_digest(home):
+    study = started(name="12_asks")
+    fields = {"api": "completions", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0, "served": "m"}
+    with Journal(study.exports / "j.jsonl") as journal:
+        journal.add(Answer(key="a", text="x", **fields))
+        journal.add(Answer(key="b", text=None, reason="busy", **fields))
+    study.log_journal(journal, ["a", "b"], WANLI)
+    study.finish()
+    entry = records.read("12_asks", "smoke")["journals"]["j.jsonl"]
+    assert entry == {**journal.summary(["a", "b"]), "prompt": {WANLI: digest_prompt(WANLI)}}
+    assert (entry["answered"], entry["failed"], entry["served"]) == (1, 1, ["m"])
+
+
+def test_the_task_model_learns_the_dials_corpus_or_the_one_that_was_asked_for(home):
+    assert started(name="11_a").wanli_task == ("planted", "train")
+    assert begin("11_b", {"SCALE": "small"}).wanli_task == ("mnli", "validation_matched")
+    assert begin("11_c", {"SCALE": "small", "CORPUS": "wanli"}).wanli_task == ("wanli", "train")
