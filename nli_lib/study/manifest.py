@@ -36,7 +36,8 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
 TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
-TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered", "exports"), dict)
+TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
+TYPES |= {"exports": dict, "journals": dict}
 
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
