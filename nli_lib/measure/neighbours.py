@@ -65,13 +65,14 @@ def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: 
 
 def _nearest(cosines: NDArray, count: int) -> NDArray[np.int64]:
     """Columns of the `count` largest values of each row, the largest first, of equal ones the earlier; -1 beyond."""
-    cosines, width = cosines.round(PLACES), cosines.shape[1]
+    width = cosines.shape[1]
     taken = min(count, width)
-    border = -np.partition(-cosines, taken - 1, axis=1)[:, taken - 1, None]
-    above, equal = cosines > border, cosines == border
-    # of those at the border, the earliest that there is room for
-    room = taken - above.sum(axis=1, keepdims=True)
-    chosen = np.nonzero(above | (equal & (equal.cumsum(axis=1) <= room)))[1].reshape(len(cosines), taken)
-    order = np.argsort(-np.take_along_axis(cosines, chosen, 1), axis=1, kind="stable")
-    near = np.take_along_axis(chosen, order, 1)
-    return np.pad(near, ((0, 0), (0, count - taken)), constant_values=-1)
+    border = np.partition(cosines, width - taken, axis=1)[:, width - taken, None]
+    # a little below the border as well: what is rounded to its value; only these few are rounded and sorted
+    row, column = np.nonzero(cosines >= border - 2 * 10.0**-PLACES)
+    order = np.lexsort((column, -cosines[row, column].round(PLACES), row))
+    row, column = row[order], column[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    near = np.full((len(cosines), count), -1, dtype=np.int64)
+    near[row[rank < taken], rank[rank < taken]] = column[rank < taken]
+    return near
