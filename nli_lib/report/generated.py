@@ -2,16 +2,22 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
+from nli_lib.measure.neighbours import random_companions
+from nli_lib.measure.shared_words import shared_words
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import mean_over_premises
 from nli_lib.select.selection import KEPT, Selection
 
 PAIR, ALL = "a pair", "all labels"
+OWN, OTHER = "seed of its own context", "random twin: seed of another context"
 LETTERS = 300  # of a text in the gallery
 
 
@@ -34,6 +40,33 @@ def answer_table(pairs: pd.DataFrame) -> pd.DataFrame:
             found = share_of(flags, part["context"])
             rows.append((title, name, int(flags.sum()), len(part), found.value, found.low, found.high))
     return pd.DataFrame(rows, columns=["title", "outcome", "count", "n", "share", "low", "high"]).round(5)
+
+
+def likeness_to_seeds(pairs: pd.DataFrame, corpus: Corpus, contexts: ArrayLike, *, seed: int = 0) -> pd.DataFrame:
+    """Words that generated pairs have in common with the seed of their own context, and with that of another one.
+
+    pairs     rows of `generate.contexts.continuations` that have a premise and a hypothesis; contexts (S, k + 1)
+    The control, `OTHER`, is the seed of a random other context of the same label; pairs without one are left out.
+    Columns seed (`OWN` or `OTHER`), value (mean Jaccard index of the words of both texts), low, high, n: the interval
+    draws whole contexts. No rows where there is no pair.
+    """
+    seeds, row = np.asarray(contexts)[:, 0], pairs["context"].to_numpy()
+    others = random_companions(corpus.labels[seeds], np.arange(len(seeds)), k=1, seed=seed)[row, 0]
+    known = others >= 0
+    texts = [
+        *_together(pairs["premise"], pairs["hypothesis"]),
+        *_together(corpus.premise[seeds], corpus.hypothesis[seeds]),
+    ]
+    at = np.flatnonzero(known)
+    rows = []
+    for name, context in ((OWN, row), (OTHER, others)) if len(at) else ():
+        values = shared_words(texts, at, len(pairs) + context[at])
+        rows.append((name, *mean_over_premises(values, row[at])[:4]))
+    return pd.DataFrame(rows, columns=["seed", "value", "low", "high", "n"])
+
+
+def _together(premises: ArrayLike, hypotheses: ArrayLike) -> list[str]:
+    return [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
 
 
 def cost_table(answers: Sequence[Answer], budget: Budget, at_once: int) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT, heuristic_filter
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
@@ -11,12 +12,15 @@ from nli_lib.generate.prompts import UNPARSED
 from nli_lib.report.generated import (
     ALL,
     LETTERS,
+    OTHER,
+    OWN,
     PAIR,
     answer_table,
     cost_table,
     drop_table,
     dropped_examples,
     gallery,
+    likeness_to_seeds,
     share_of,
 )
 from nli_lib.select.selection import KEPT
@@ -92,3 +96,19 @@ def test_nothing_written_is_an_empty_table():
     assert dropped_examples(none.assign(intended_label=""), passed).empty
     only = answer_table(written((0, "neutral", UNPARSED, "x")))
     assert only["outcome"].tolist() == [PAIR, UNPARSED] * 2 and only["share"].tolist() == [0, 1, 0, 1]
+
+
+def seeds_of(*texts, labels):
+    rows = {"uid": [f"u{at}" for at in range(len(texts))], "premise": texts, "hypothesis": texts, "label": labels}
+    return Corpus(pd.DataFrame({**rows, "corpus": "tiny", "split": "train"}), "tiny", "train")
+
+
+def test_words_of_the_own_seed_and_of_another_by_hand():
+    corpus = seeds_of("a dog", "two cats", "a bird", labels=[0, 0, 1])
+    pairs = pd.DataFrame({"context": [0, 1, 2], "premise": ["a dog", "two", "x"], "hypothesis": ["ran", "cats", "x"]})
+    found = likeness_to_seeds(pairs, corpus, [[0, 1], [1, 0], [2, 2]]).set_index("seed")
+    # {a, dog, ran} beside {a, dog}: 2/3, beside {two, cats}: 0; {two, cats} beside its own: 1, beside the other: 0.
+    # The third context is alone with its label and has no control
+    assert found.loc[OWN, "value"] == pytest.approx((2 / 3 + 1) / 2) and found.loc[OTHER, "value"] == 0
+    assert found["n"].tolist() == [2, 2]
+    assert likeness_to_seeds(pairs[:0], corpus, [[0, 1], [1, 0]]).empty
