@@ -67,10 +67,10 @@ def continuations(
 ) -> pd.DataFrame:
     """One row an answer, (S draws,), in their order.
 
-    uid, context (row of ``contexts``), draw; premise, hypothesis, missing where there is no pair; reason: "" for a
-    pair, `FAILED`, or why the text was not parsed; text, what the model wrote; finish; label (a number) and
-    intended_label (its name), those of the context; origin_uid and origin_corpus, of the seed; maker, as the server
-    names the model.
+    uid, context (row of ``contexts``), draw; text, what the model wrote; finish; premise, hypothesis, missing where
+    there is no pair; reason: "" for a pair, why the text was not parsed, or `FAILED` with the kind of failure;
+    label (a number) and intended_label (its name), those of the context; origin_uid and origin_corpus, of the seed;
+    maker, as the server names the model.
     """
     contexts = np.asarray(contexts)
     if len(answers) != draws * len(contexts):
@@ -93,7 +93,9 @@ def continuations(
         }
     )
     parsed = parse_pairs(table["text"].fillna(""), table["intended_label"], name=name)
-    parsed.loc[table["text"].isna(), "reason"] = FAILED
+    failed = table["text"].isna().to_numpy()
+    kinds = [f"{FAILED}: {answer.reason.partition(':')[0]}" for answer in answers]
+    parsed["reason"] = parsed["reason"].where(~failed, kinds)
     return table.join(parsed)
 
 

@@ -74,11 +74,11 @@ def test_what_comes_back_says_where_it_is_from_and_why_it_is_no_pair():
     answers = [
         answer(" It rains.\nImplication: It is wet. "),
         answer("Nothing.", finish="length"),
-        answer(None, reason="busy", served=""),
+        answer(None, reason="RateLimitError: 429, busy", served=""),
         answer("It rains.\nPossibility: It is cold."),
     ]
     found = continuations(corpus(), [[1, 0], [4, 3]], answers, draws=2)
-    assert found["reason"].tolist() == ["", UNPARSED, FAILED, ""]
+    assert found["reason"].tolist() == ["", UNPARSED, f"{FAILED}: RateLimitError", ""]
     assert found["uid"].tolist() == ["u1+0", "u1+1", "u4+0", "u4+1"]
     assert found["origin_uid"].tolist() == ["u1", "u1", "u4", "u4"]
     assert set(found["origin_corpus"]) == {"tiny"}
