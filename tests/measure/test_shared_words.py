@@ -1,7 +1,7 @@
 """Words in common. Run alone: pytest tests/measure/test_shared_words.py"""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nli_lib.measure.shared_words import shared_words
@@ -24,6 +24,7 @@ def slow(one, other):
     return len(one & other) / max(len(one | other), 1)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text("abc ", max_size=12), min_size=1, max_size=6), st.integers(0, 99), st.integers(0, 99))
 def test_equal_to_the_definition_and_symmetric(texts, one, other):
     one, other = one % len(texts), other % len(texts)
