@@ -86,6 +86,9 @@ def main(weights: str, slots: str, context: str) -> None:
     parameters.model.path, parameters.model_alias = weights, {MODEL}
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.n_parallel, parameters.n_ctx = int(slots), int(slots) * int(context)
+    # one core is left for whoever asks: a thread of the server that is displaced keeps all others spinning
+    for threads in (parameters.cpuparams, parameters.cpuparams_batch):
+        threads.n_threads = max(1, (os.cpu_count() or 1) - 1)
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)
     sys.stdin.read()
