@@ -1,10 +1,15 @@
-"""Nearest neighbours of the same label, exactly: cosines by a matrix product, block by block."""
+"""Nearest neighbours of the same label, exactly: cosines by a matrix product, block by block.
+
+The product is taken in single precision and leaves a few candidates; their cosines are computed again in double
+precision and decide, so that ties are found and broken alike on every machine.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 PLACES = 9  # decimals of a cosine; what agrees in them is equally near, which takes double precision
-BLOCK = 2**26  # cosines held in memory at once
+BLOCK = 2**25  # cosines held in memory at once
+SINGLE = 2.0**-24  # of a number in single precision: half the distance to the next
 
 
 def neighbours(
@@ -22,27 +27,34 @@ def neighbours(
     *Departures*: the paper's code looks at the 15 nearest of all labels, drops those of another label and with them the
     seeds that are left with fewer than four, which the paper does not say: ``cap=15``.
     """
-    vectors, labels, seeds = (
-        np.asarray(vectors, dtype=np.float64),
-        np.asarray(labels),
-        np.asarray(seeds, dtype=np.int64),
-    )
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if vectors.ndim != 2 or len(labels) != len(vectors) or not (np.isfinite(length).all() and length.all()):
+    vectors, labels = np.asarray(vectors), np.asarray(labels)
+    seeds = np.asarray(seeds, dtype=np.int64)
+    length = np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64)) if vectors.ndim == 2 else np.zeros(1)
+    if len(labels) != len(vectors) or not (np.isfinite(length).all() and length.all()):
         raise ValueError(f"vectors of shape {vectors.shape} for {len(labels)} labels: give each a finite, non-zero one")
-    unit, found = vectors / length, np.full((len(seeds), k), -1, dtype=np.int64)
+    unit = np.multiply(vectors, 1 / length[:, None], dtype=np.float32, casting="same_kind")
+    found = np.full((len(seeds), k), -1, dtype=np.int64)
+
+    def exact(one: NDArray, other: NDArray) -> NDArray:
+        product = np.einsum("cd,cd->c", *(vectors[each].astype(np.float64) for each in (one, other)))
+        return (product / (length[one] * length[other])).round(PLACES)
+
     for label in np.unique(labels[seeds]):
         asked = np.flatnonzero(labels[seeds] == label)
         members = np.flatnonzero(labels == label) if cap is None else np.arange(len(labels))
-        rows = max(1, BLOCK // len(members))
+        taken, rows = min((k + 1) if cap is None else cap, len(members)), max(1, BLOCK // len(members))
+        others = unit[members]
         for start in range(0, len(asked), rows):
             part = asked[start : start + rows]
             own = seeds[part]
-            near = _nearest(unit[own] @ unit[members].T, (k + 1) if cap is None else cap)
-            near = np.where(near >= 0, members[near], -1)
-            keep = (near >= 0) & (near != own[:, None]) & (labels[near] == label)
+            row, column = _candidates(unit[own] @ others.T, taken, error=2 * (vectors.shape[1] + 4) * SINGLE)
+            member = members[column]
+            order = np.lexsort((column, -exact(own[row], member), row))
+            row, member = row[order], member[order]
+            member = member[np.arange(len(row)) - np.searchsorted(row, row) < taken].reshape(len(part), taken)
+            keep = (member != own[:, None]) & (labels[member] == label)
             order = np.argsort(~keep, axis=1, kind="stable")  # what is kept first, in its order
-            kept = np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(near, order, 1), -1)[:, :k]
+            kept = np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(member, order, 1), -1)[:, :k]
             found[part, : kept.shape[1]] = kept
     return found
 
@@ -63,16 +75,14 @@ def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: 
     return found
 
 
-def _nearest(cosines: NDArray, count: int) -> NDArray[np.int64]:
-    """Columns of the `count` largest values of each row, the largest first, of equal ones the earlier; -1 beyond."""
+def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, NDArray]:
+    """Rows and columns of a matrix in single precision that can be among the `taken` largest of their row.
+
+    Each of the `taken` blocks of columns with the largest values holds one value at least that is no smaller than the
+    last of them, so nothing below that can be looked for, but for the `error` of rounding. That costs a fraction of a
+    partial sort of the row.
+    """
     width = cosines.shape[1]
-    taken = min(count, width)
-    border = np.partition(cosines, width - taken, axis=1)[:, width - taken, None]
-    # a little below the border as well: what is rounded to its value; only these few are rounded and sorted
-    row, column = np.nonzero(cosines >= border - 2 * 10.0**-PLACES)
-    order = np.lexsort((column, -cosines[row, column].round(PLACES), row))
-    row, column = row[order], column[order]
-    rank = np.arange(len(row)) - np.searchsorted(row, row)
-    near = np.full((len(cosines), count), -1, dtype=np.int64)
-    near[row[rank < taken], rank[rank < taken]] = column[rank < taken]
-    return near
+    largest = np.maximum.reduceat(cosines, np.arange(0, width, max(1, width // (20 * taken))), axis=1)
+    border = np.partition(largest, -taken, axis=1)[:, -taken, None]
+    return np.nonzero(cosines >= border - np.float32(error))
