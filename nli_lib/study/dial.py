@@ -47,6 +47,18 @@ class Wanli(Part):
     )
 
 
+class Mixing(Part):
+    base: tuple[str, str, str] = Field(description="title, corpus and split that others are mixed into")
+    other: tuple[str, str, str] = Field(description="title, corpus and split of what is mixed in")
+    pairs: int | None = Field(description="pairs of each training set before anything is added; None takes all")
+    share: float = Field(gt=0, lt=1, description="of them, how many are swapped out, or added")
+    kept_out: int = Field(description="pairs of the other corpus that are tested on and not trained on, about so many")
+    tested: dict[str, tuple[str, str]] = Field(description="title -> corpus and split that the models are tested on")
+    out_of_domain: list[str] = Field(description="those of them, ANLI as one, that the claims are judged by")
+    tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    stress: tuple[str, int] = Field(description="title of the one the stress test is made from, and pairs of it")
+
+
 class Zfilter(Part):
     trainings: int | None = Field(description="trainings on each filtered corpus; None takes one for each seed")
     growth: dict[str, str] = Field(description="corpus -> a larger split, whose growing parts are filtered")
@@ -101,6 +113,7 @@ class Scale(Part):
     learning_rate: float
     seeds: int
     wanli: Wanli
+    mixing: Mixing
     zfilter: Zfilter
     consensus: Consensus
     difficulty: Difficulty

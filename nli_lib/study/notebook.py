@@ -168,6 +168,13 @@ class Study:
         return self.corpus_name, self.train_split
 
     @property
+    def mixing_base(self) -> tuple[str, str, str]:
+        """Title, corpus and split that others are mixed into: the dial's, or the corpus that was asked for."""
+        if self.corpus_name == self.dial.corpus:
+            return self.dial.mixing.base
+        return self.title_of(), self.corpus_name, self.train_split
+
+    @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
         """Corpora to sort by difficulty: name -> (the split that is sorted, another split to train on).
 

@@ -3,56 +3,135 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.select.zfilter import compare_ways, z_filter, z_mix
-
-
-@pytest.fixture(scope="module")
-def corpora():
-    """900 pairs, every third generated; word 0 gives contradiction away in both, word 1 in the generated ones alone."""
-    random = np.random.default_rng(1)
-    labels, base = random.integers(0, 3, 900), np.arange(900) % 3 != 0
-    present = random.random((900, 30)) < 0.1
-    present[:, 0] = random.random(900) < np.where(labels == 2, 0.5, 0.05)
-    present[:, 1] = random.random(900) < np.where((labels == 2) & ~base, 0.5, 0.05)
-    return sparse.csr_array(present.astype(np.uint8)), labels, base
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.select.mix import add, drawn, families, keep_out, sample, swap_in, training_sets
 
 
-def test_the_three_ways_are_made_of_the_filter(corpora):
-    matrix, labels, base = corpora
-    options = {"k": 2, "batch_size": 20, "seed": 5}
-    own = z_filter(matrix[base], labels[base], **options)
-    rest = matrix[~base], labels[~base]
-    kept = {way: z_mix(way, *corpora, **options).keep for way in ("z-aug", "par-z", "seq-z")}
-    assert kept["z-aug"][base].all()
-    assert (kept["z-aug"][~base] == z_filter(*rest, given=(matrix[base], labels[base]), **options).keep).all()
-    assert (kept["par-z"][base] == own.keep).all() and (kept["seq-z"][base] == own.keep).all()
-    assert (kept["par-z"][~base] == z_filter(*rest, **options).keep).all()
-    given = matrix[base][own.keep], labels[base][own.keep]
-    assert (kept["seq-z"][~base] == z_filter(*rest, given=given, **options).keep).all()
+def corpus(name, size, **columns):
+    """Pairs "<name> 0", "<name> 1", ... with the three labels in turn."""
+    at = np.arange(size)
+    texts = {"premise": [f"{name} {n} stands" for n in at], "hypothesis": [f"{name} {n}" for n in at]}
+    given = {"uid": [f"{name}-{n}" for n in at], "label": at % 3, "corpus": name, "split": "train"}
+    return Corpus(pd.DataFrame({**given, **texts, **columns}), name, "train")
 
 
-def test_every_row_has_its_reason(corpora):
-    found = z_mix("seq-z", *corpora, k=2, batch_size=20)
-    assert ((found.reason == "kept") == found.keep).all() and 0 < found.size < len(found)
+A, B = corpus("a", 12), corpus("b", 5)
 
 
-def test_nothing_generated_and_nothing_else(corpora):
-    matrix, labels, _ = corpora
-    for base in (np.ones(900, bool), np.zeros(900, bool)):
-        assert len(z_mix("seq-z", matrix, labels, base)) == 900
-    with pytest.raises(ValueError, match="'z-augment'"):
-        z_mix("z-augment", *corpora)
+def test_swapping_in_keeps_the_size_and_adding_does_not():
+    swapped, added = swap_in(A, B), add(A, B)
+    assert (len(swapped), len(added)) == (12, 17)
+    assert swapped.table["corpus"].value_counts().to_dict() == {"a": 7, "b": 5}
+    assert added.uid.tolist() == [*A.uid, *B.uid]
+    assert swapped.uid.tolist()[7:] == B.uid.tolist()
+    stayed = [uid for uid in swapped.uid if uid.startswith("a")]
+    assert stayed == [uid for uid in A.uid if uid in stayed]  # in their order
+    assert (swapped.name, added.name) == ("a ◇ b", "a + b")
 
 
-def test_the_three_ways_compared_on_two_corpora():
-    texts = [f"{word} {n % 9}" for n, word in enumerate(["yes", "perhaps", "no"] * 40)]
-    labels = ["entailment", "neutral", "contradiction"] * 40
-    frame = pd.DataFrame({"premise": [f"scene {n}" for n in range(120)], "hypothesis": texts, "label": labels})
-    own, other = (Corpus.from_dataset(frame[at::2], name, "train") for at, name in enumerate(("own", "other")))
-    table = compare_ways(own, other, k=2, batch_size=5).set_index("way")
-    assert table.index.tolist() == ["z-aug", "par-z", "seq-z"]
-    assert table.loc["z-aug", "of D0"] == 1 > table.loc["z-aug", "of G"]
-    assert (table["kept"] == (60 * table["of D0"] + 60 * table["of G"]).round()).all()
+def test_a_seed_decides_which_pairs_go_whatever_comes():
+    other = corpus("c", 5)
+    one, two = (swap_in(A, each, seed=3).uid[:7].tolist() for each in (B, other))
+    assert one == two != swap_in(A, B, seed=4).uid[:7].tolist()
+    gone = [set(A.uid) - set(swap_in(A, B, seed=seed).uid) for seed in range(100)]
+    often = pd.Series([uid for each in gone for uid in each]).value_counts() / 100
+    assert len(often) == 12 and often.between(0.2, 0.65).all()  # 5 of 12 go, every pair alike
+
+
+def test_nothing_everything_and_too_much():
+    assert swap_in(A, B[:0]).uid.tolist() == A.uid.tolist()
+    assert swap_in(B, corpus("c", 5)).table["corpus"].eq("c").all()
+    with pytest.raises(CorpusError, match="12 pairs of a cannot replace pairs of b, which has 5: take a part"):
+        swap_in(B, A)
+    with pytest.raises(CorpusError, match="different classes cannot be joined"):
+        add(A, Corpus(B.table.assign(label=0), "two", "train", ("entailment", "not_entailment")))
+
+
+def test_the_same_name_twice_stays_apart():
+    assert add(B, B).uid.tolist() == [*B.uid, *(f"{uid}#2" for uid in B.uid)]
+
+
+def test_samples_are_nested_and_in_order():
+    small, large = (sample(A, size, seed=1).uid.tolist() for size in (4, 9))
+    assert set(small) < set(large) and large == [uid for uid in A.uid if uid in large]
+    assert drawn(A, 12).all() and not drawn(A, 0).any()
+    with pytest.raises(CorpusError, match="13 pairs of a/train are asked for, and it has 12"):
+        sample(A, 13)
+
+
+def test_the_training_sets_of_a_comparison():
+    base, other = corpus("a", 30), corpus("b", 15)
+    generated = {"written": corpus("g", 4), "few": corpus("f", 3)}
+    sets = training_sets(("A", base), ("B", other), generated, pairs=16, share=0.25, seed=2)
+    assert {name: len(each) for name, each in sets.items()} == {
+        "A": 16,
+        "B": 15,  # all there are
+        "B, part": 4,
+        "A ◇ B": 16,
+        "A ◇ random twin": 16,
+        "A ◇ written": 16,  # and not "few", of which there are three
+        "A + B": 20,
+        "A + random twin": 20,
+    }
+    uids = {name: set(each.uid) for name, each in sets.items()}
+    assert uids["B, part"] < uids["B"] and uids["A + B"] == uids["A"] | uids["B, part"]
+    stayed = [uids[f"A ◇ {name}"] & uids["A"] for name in ("B", "written", "random twin")]
+    assert stayed[0] == stayed[1] == stayed[2] and len(stayed[0]) == 12
+    assert uids["A ◇ B"] - stayed[0] == uids["B, part"]
+    twin = uids["A ◇ random twin"] - stayed[0]
+    assert len(twin) == 4 and all(uid.startswith("a") for uid in twin) and not twin & uids["A"]
+    assert uids["A + random twin"] == uids["A"] | twin
+
+
+def test_of_all_pairs_there_is_no_twin_and_another_seed_draws_others():
+    base, other = corpus("a", 30), corpus("b", 15)
+    whole = training_sets(("A", base), ("B", other), {}, pairs=None, share=0.5)
+    assert list(whole) == ["A", "B", "B, part", "A ◇ B", "A + B"]
+    assert [len(each) for each in whole.values()] == [30, 15, 15, 30, 45]
+    assert whole["B"].digest == whole["B, part"].digest
+    one, two = (training_sets(("A", base), ("B", other), {}, pairs=8, share=0.5, seed=seed) for seed in (0, 1))
+    assert all(set(one[name].uid) != set(two[name].uid) for name in one)
+
+
+def slow_families(table):
+    """Merge two pairs as long as some two of different families share a premise or an origin."""
+    family = list(range(len(table)))
+    rows = table.to_dict("records")
+    for _ in rows:
+        for i, one in enumerate(rows):
+            for j, other in enumerate(rows):
+                same = " ".join(one["premise"].lower().split()) == " ".join(other["premise"].lower().split())
+                same |= any(one[name] == other[name] != "" for name in ("origin_uid", "pairID"))
+                if same:
+                    family[i] = family[j] = min(family[i], family[j])
+    return family
+
+
+def test_families_are_linked_by_seed_and_by_premise():
+    linked = corpus("w", 6, origin_uid=["s1", "s1", "s2", "", None, "s2"])
+    linked.table.loc[[1, 2], "premise"] = ["One  premise", "one premise"]
+    family = families(linked)
+    assert len({*family[[0, 1, 2, 5]]}) == 1  # s1, then the premise, then s2
+    assert len(set(family)) == 3  # of an empty origin nothing follows
+
+
+def test_families_are_those_of_the_slow_twin():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        origins = {name: random.choice(["", "x", "y", "z"], 8) for name in ("origin_uid", "pairID")}
+        table = corpus("w", 8, **origins)
+        table.table["premise"] = random.choice(["p", "q", "r", "s", "t", "u"], 8)
+        ours, theirs = families(table), np.array(slow_families(table.table))
+        assert ((ours[:, None] == ours) == (theirs[:, None] == theirs)).all()
+
+
+def test_what_is_kept_out_shares_no_seed_with_what_is_trained_on():
+    seeds = np.repeat(np.arange(60), 5).astype(str)
+    made = corpus("w", 300, pairID=seeds)
+    out = keep_out(made, 60)
+    assert 40 <= out.size <= 80
+    assert not set(seeds[out.keep]) & set(seeds[~out.keep])
+    assert set(out.reason) == {"kept out", "trained on"}
+    alone = keep_out(corpus("w", 300), 60)  # nobody says what they were made from
+    assert 50 <= alone.size <= 70
