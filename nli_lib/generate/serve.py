@@ -36,7 +36,7 @@ def serve(log: Path, *, slots: int = 4, context: int = 2048, needed: bool = True
     if os.environ.get(ADDRESS) or not needed:
         yield os.environ.get(ADDRESS, "")
         return
-    with _process(_weights(), Path(log), slots, context) as process:
+    with _process(weights(), Path(log), slots, context) as process:
         address = process.stdout.readline().strip()
         if not address:
             last = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
@@ -48,7 +48,8 @@ def serve(log: Path, *, slots: int = 4, context: int = 2048, needed: bool = True
             del os.environ[ADDRESS]
 
 
-def _weights() -> str:
+def weights() -> str:
+    """The file of `MODEL`. Raises `LanguageModelError` where it or the server's package is missing."""
     try:
         weights = resolve_model(WEIGHTS)
     except ModuleNotFoundError:

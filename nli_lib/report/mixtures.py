@@ -11,12 +11,21 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.report.estimate import Estimate
+from nli_lib.report.papers import paper_table
 from nli_lib.report.trainings import over_trainings
 
 Right = Mapping[str, NDArray[np.bool_]]  # test set -> (S, N)
 Columns = Mapping[str, Sequence[str]]  # column of a table -> the test sets whose unweighted mean it is
 ANLI, ROUND = "ANLI", "ANLI R"
 MEAN = "mean out of domain"
+# WANLI's Table 3: its training sets and columns under the names that they have here; its WANLI is a quarter of MultiNLI
+PRINTED_SETS = {
+    "MultiNLI": "multinli",
+    "WANLI, part": "wanli",
+    "MultiNLI ◇ WANLI": "multinli-swap-wanli",
+    "MultiNLI + WANLI": "multinli-add-wanli",
+}
+PRINTED_COLUMNS = {"HANS": "hans", "QNLI": "qnli", "WNLI": "wnli", "WANLI test": "wanli", "WANLI kept out": "wanli"}
 
 
 def columns(titles: Iterable[str]) -> dict[str, list[str]]:
@@ -31,7 +40,7 @@ def columns(titles: Iterable[str]) -> dict[str, list[str]]:
 
 
 def accuracy(
-    right: Right,
+    right: Right | Sequence[Right],
     premises: Mapping[str, ArrayLike],
     columns: Columns,
     *,
@@ -41,6 +50,7 @@ def accuracy(
 ) -> Estimate:
     """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
 
+    right     of one training set, or of several: then the least of theirs, training by training
     premises  test set -> (N,), whose pairs are drawn together
     other     the same of another training set; the s-th training of one is compared with the s-th of the other
     summary   of the columns of a training, along the last axis: their mean, or `numpy.min` for the worst
@@ -48,19 +58,21 @@ def accuracy(
     The interval is over trainings and premises (`report.trainings.over_trainings`); n counts the premises of all test
     sets in the columns.
     """
+    several = [right] if isinstance(right, Mapping) else right
     titles = [title for members in columns.values() for title in members]
-    values = [right[title] - (0.0 if other is None else other[title].astype(float)) for title in titles]
-    block = np.repeat(np.arange(len(titles)), [each.shape[1] for each in values])
-    every, count = np.concatenate(values, axis=1), len(titles)  # (S, sum of N)
+    base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
+    every = np.stack([np.concatenate([each[title] - base[title] for title in titles], axis=1) for each in several])
+    block = np.repeat(np.arange(len(titles)), [several[0][title].shape[1] for title in titles])
     groups = np.concatenate([f"{title}: " + pd.Series(premises[title]).astype(str) for title in titles])
     # (test sets, columns): what each test set counts in each column
     weights = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
 
     def statistic(rows: NDArray) -> NDArray:
-        sums = np.stack([np.bincount(block[rows], each[rows], minlength=count) for each in every])
+        chosen = every[..., rows]  # (sets, S, rows)
+        sums = np.stack([chosen[..., block[rows] == at].sum(axis=-1) for at in range(len(titles))], axis=-1)
         with np.errstate(invalid="ignore"):  # a resample without a pair of some test set: NaN
-            means = sums / np.bincount(block[rows], minlength=count)
-        return summary(means @ weights, axis=-1)
+            means = sums / np.bincount(block[rows], minlength=len(titles))
+        return summary(means @ weights, axis=-1).min(axis=0)
 
     return over_trainings(statistic, len(block), groups=groups, resamples=resamples)
 
@@ -91,3 +103,13 @@ def compare(
                 for title, part in wanted.items()
             ]
     return pd.DataFrame(rows, columns=["title", "condition", *Estimate._fields])
+
+
+def printed() -> pd.Series:
+    """WANLI's Table 3 as accuracies in 0-1 by (title, condition); ANLI is the mean of its rounds, `MEAN` that of HANS,
+    QNLI, WNLI and ANLI."""
+    table = paper_table("wanli", "Table 3").loc[list(PRINTED_SETS.values())] / 100
+    found = pd.DataFrame({title: table[column] for title, column in PRINTED_COLUMNS.items()})
+    found[ANLI] = table[["anli-r1", "anli-r2", "anli-r3"]].mean(axis=1)
+    found[MEAN] = found[["HANS", "QNLI", "WNLI", ANLI]].mean(axis=1)
+    return found.set_axis(list(PRINTED_SETS)).T.stack().rename_axis(["title", "condition"])

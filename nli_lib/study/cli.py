@@ -1,6 +1,7 @@
 """`nli-study`: run the notebooks, see how they stand, see what this machine lacks, build the book."""
 
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 
 from nli_lib import paths
 from nli_lib.corpora import check_enough, load
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.study import doctor, schedule, standing
 from nli_lib.study import manifest as records
@@ -179,6 +181,34 @@ def suspects(
 
 
 @app.command()
+def generate(
+    corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are continued")],
+    n: Annotated[
+        int, typer.Option("--n", min=1, help="pairs that are wanted, at most; fewer where the filters drop more")
+    ] = 500,
+    model: Annotated[
+        str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+    ] = None,
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses")] = 2,
+) -> None:
+    """Grow new pairs in the manner of a corpus's most ambiguous ones, filter them, and leave a file to be reviewed.
+
+    Trains a task model for each seed, and asks a language model. Stopped, it continues; nothing is asked for twice.
+    """
+    from nli_lib.study import generate as pairs  # what asks and filters takes seconds to be imported
+
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds)
+    if own := _look_at(request, AUDIT_ROWS, "generating pairs"):
+        pairs.check_labels(own)
+    path = pairs.generate(request, n, model)
+    print(path)
+    print(f"People review these pairs with: nli-study review {shlex.quote(str(path))} --annotator NAME")
+
+
+@app.command()
 def review(
     corpus: YourFile,
     annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",
@@ -204,7 +234,7 @@ def review(
         raise typer.Exit(people.open_lab(people.write_notebook(request, annotator, seed=seed)))
 
 
-def _look_at(request: Request, rows_a_class: int, what: str) -> None:
+def _look_at(request: Request, rows_a_class: int, what: str) -> Corpus | None:
     """Read a user's own file before anything runs: say which rows are left out, and refuse what is too small."""
     if is_own_file(request.corpus):
         corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
@@ -212,6 +242,8 @@ def _look_at(request: Request, rows_a_class: int, what: str) -> None:
         for sentence in corpus.warnings():
             print(sentence)
         check_enough(corpus, rows_a_class, what)
+        return corpus
+    return None
 
 
 def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict]) -> None:

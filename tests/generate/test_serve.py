@@ -83,7 +83,7 @@ def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
 def test_a_server_that_does_not_start_says_why(tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(b"GGUF no more")
-    monkeypatch.setattr(module, "_weights", lambda: str(damaged))
+    monkeypatch.setattr(module, "weights", lambda: str(damaged))
     with pytest.raises(LanguageModelError, match=r"did not start; the end of .*server.log says: \S"):
         serve(tmp_path / "server.log").__enter__()
     assert Path(tmp_path / "server.log").stat().st_size
@@ -98,7 +98,7 @@ def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, pack
 
 
 def test_no_server_is_started_where_none_is_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_weights", None)  # any look for a model would fail
+    monkeypatch.setattr(module, "weights", None)  # any look for a model would fail
     with serve(tmp_path / "server.log", needed=False) as address:
         assert address == "" and ADDRESS not in os.environ
     assert not (tmp_path / "server.log").exists()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.report.mixtures import MEAN, accuracy, columns, compare
+from nli_lib.report.mixtures import ANLI, MEAN, accuracy, columns, compare, printed
 
 SIZES = {"HANS": 40, "ANLI R1": 10, "ANLI R2": 20, "ANLI R3": 60}
 PREMISES = {title: np.arange(size) // 2 for title, size in SIZES.items()}
@@ -59,6 +59,23 @@ def test_the_difference_is_that_of_the_slow_twin(summary):
     assert (found.seeds, found.over) == (3, "premises and trainings")
     back = accuracy(two, PREMISES, wanted, other=one, resamples=30)
     assert back.value == pytest.approx(-accuracy(one, PREMISES, wanted, other=two, resamples=30).value)
+
+
+def test_of_several_training_sets_the_least_counts_training_by_training():
+    one, two = answers(0.7, 1), answers(0.7, 2)
+    wanted = {"HANS": ["HANS"]}
+    least = np.minimum(one["HANS"].mean(axis=1), two["HANS"].mean(axis=1)).mean()
+    found = accuracy([one, two], PREMISES, wanted, resamples=30)
+    assert found.value == pytest.approx(least) and found.value < accuracy(one, PREMISES, wanted, resamples=30).value
+
+
+def test_the_papers_table():
+    found = printed()
+    assert found["HANS", "WANLI, part"] - found["HANS", "MultiNLI"] == pytest.approx(0.1132)
+    assert found[ANLI, "MultiNLI ◇ WANLI"] == pytest.approx((0.5070 + 0.2910 + 0.2841) / 3)
+    gaps = found[MEAN] - found[MEAN, "MultiNLI"]
+    assert gaps["WANLI, part"] == pytest.approx(0.13406, abs=1e-5)
+    assert gaps["MultiNLI + WANLI"] == pytest.approx(0.0626, abs=5e-5)
 
 
 def test_it_does_not_matter_in_which_order_the_pairs_or_the_test_sets_stand():

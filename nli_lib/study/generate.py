@@ -1,0 +1,99 @@
+"""`nli-study generate`: chapters 11 to 13 grow pairs from a user's own corpus, for people to review."""
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.generate import serve
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
+from nli_lib.generate.prompts import WANLI, prompts
+from nli_lib.store import atomic
+from nli_lib.study import manifest as records
+from nli_lib.study import schedule
+from nli_lib.study.dial import read_scale
+
+CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
+KEPT = 0.5  # of the pairs that pass the heuristics, the share that the filter by variability keeps
+FILE = "generated.jsonl"
+COLUMNS = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
+
+
+class GenerateError(UserError, RuntimeError):
+    """No pairs can be, or were, generated; the message says why and what to do."""
+
+
+def generate(request: schedule.Request, n: int, model: str | None = None) -> Path:
+    """Run the three chapters on the corpus that was asked for, and write what they leave; the path of the file.
+
+    n      pairs that are wanted at most: it decides how many exemplars are continued (`exemplars_for`)
+    model  language model, as its server calls it; None: the dial's
+
+    Raises `GenerateError` where a chapter does not finish; the same command continues there.
+    """
+    wanli = read_scale(request.scale).wanli
+    others = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}}
+    if schedule.stale(WRITES, replace(request, others=others[WRITES])):
+        check_server(model or wanli.generator)
+    for name in CHAPTERS:
+        (end,) = schedule.run([name], replace(request, others=others.get(name, {})))
+        if end.state != records.FINISHED:
+            raise GenerateError(f"{name} did not finish. The same command continues there.")
+    return write_pairs(request)
+
+
+def exemplars_for(n: int, draws: int) -> int:
+    """How many exemplars give ``n`` pairs if every continuation parses and passes the heuristics: never more."""
+    return max(1, int(n / (draws * KEPT)))
+
+
+def check_labels(corpus: Corpus) -> None:
+    """Raise `GenerateError` where the prompt has no word for a label of the corpus."""
+    if unknown := [name for name in corpus.classes if name not in prompts()[WANLI].words]:
+        raise GenerateError(
+            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows "
+            f"{', '.join(prompts()[WANLI].words)}."
+        )
+
+
+def check_server(model: str) -> None:
+    """Raise `LanguageModelError` where a language model cannot be asked, before anything is trained: no package, no
+    server, no key. A server that OPENAI_BASE_URL names is asked for one token."""
+    if not os.environ.get(serve.ADDRESS):
+        serve.weights()
+        return
+    asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=1))
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "probe.jsonl") as journal:
+        (answer,) = ask([asked], journal, tries=2)
+    if answer.text is None:
+        raise LanguageModelError(f"the language model {model} does not answer: {answer.error}")
+
+
+def write_pairs(request: schedule.Request) -> Path:
+    """Write the pairs that the filters kept, the most ambiguous first, and print what became of the others.
+
+    One line a pair, with `COLUMNS` and max_variability; ``label`` is the intended one, which nobody has judged.
+    """
+    folder = paths.EXPORTS / request.study
+    written, passed = (pd.read_parquet(folder / f"{name}.pairs.parquet") for name in (WRITES, FILTERS))
+    kept = passed[passed["kept"].astype(bool)].sort_values("max_variability", ascending=False, kind="stable")
+    print(
+        f"{len(written):,} continuations were written; {(written['reason'] == '').sum():,} have the form of a pair, "
+        f"{len(passed):,} pass the heuristics, and the most ambiguous {len(kept):,} of them are kept."
+    )
+    if kept.empty:
+        raise GenerateError("No pair is left: raise --n, or name a better language model (OPENAI_BASE_URL, --model).")
+    path = folder / FILE
+    table = kept.assign(label=kept["intended_label"])[[*COLUMNS, "max_variability"]]
+    with atomic(path) as draft:
+        table.assign(max_variability=np.round(table["max_variability"], 4)).to_json(
+            draft, orient="records", lines=True, force_ascii=False
+        )
+    return path
