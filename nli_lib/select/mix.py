@@ -53,7 +53,7 @@ def training_sets(
 ) -> dict[str, Corpus]:
     """The training sets of a comparison of A, ``base``, and B, ``other``, both with a title; all are random parts.
 
-    "A", "B"       so many ``pairs`` of each, None: all of A, and as many of B, or all where there are fewer
+    "A", "B"       so many ``pairs`` of each, or all where there are fewer; None: all of A, and as many of B
     "B, part"      the part of B that is mixed in, alone: round(share pairs), or all of B where there are fewer
     "A ◇ B"        that part in the place of as many pairs of A; "A + B": that part added to A
     "A ◇ <name>"   of each of ``generated`` that has as many, as many pairs in the place of as many of A
@@ -63,7 +63,7 @@ def training_sets(
     there is no twin. All of one seed have the same pairs of A, of which the mixtures "◇" drop the same.
     """
     (title, corpus), (new, source) = base, other
-    first = drawn(corpus, len(corpus) if pairs is None else pairs, seed=seed)
+    first = drawn(corpus, min(pairs or len(corpus), len(corpus)), seed=seed)
     start, rest = corpus[first], corpus[~first]
     part = min(round(share * len(start)), len(source))
     alone = {

@@ -90,6 +90,8 @@ def test_of_all_pairs_there_is_no_twin_and_another_seed_draws_others():
     assert list(whole) == ["A", "B", "B, part", "A ◇ B", "A + B"]
     assert [len(each) for each in whole.values()] == [30, 15, 15, 30, 45]
     assert whole["B"].digest == whole["B, part"].digest
+    more = training_sets(("A", base), ("B", other), {}, pairs=31, share=0.5)
+    assert {name: each.digest for name, each in more.items()} == {name: each.digest for name, each in whole.items()}
     one, two = (training_sets(("A", base), ("B", other), {}, pairs=8, share=0.5, seed=seed) for seed in (0, 1))
     assert all(set(one[name].uid) != set(two[name].uid) for name in one)
 
