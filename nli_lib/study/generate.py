@@ -73,7 +73,7 @@ def check_server(model: str) -> None:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "probe.jsonl") as journal:
         (answer,) = ask([asked], journal, tries=2)
     if answer.text is None:
-        raise LanguageModelError(f"the language model {model} does not answer: {answer.error}")
+        raise LanguageModelError(f"the language model {model} does not answer: {answer.reason}")
 
 
 def write_pairs(request: schedule.Request) -> Path:

@@ -123,10 +123,17 @@ def test_what_is_missing_is_one_line_before_anything_is_trained(mine, monkeypatc
     assert not mine
 
 
-def test_a_server_that_wants_a_key_is_one_line(mine, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (401, "wants a key that it knows: set OPENAI_API_KEY."),
+        (400, "the language model smollm2 does not answer: BadRequestError"),
+    ],
+)
+def test_a_server_that_refuses_is_one_line(mine, monkeypatch, capsys, status, message):
     class Refuses(BaseHTTPRequestHandler):
         def do_POST(self):
-            self.send_response(401)
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *words):
@@ -136,7 +143,8 @@ def test_a_server_that_wants_a_key_is_one_line(mine, monkeypatch, capsys):
     Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv(serve.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
     assert call(monkeypatch, "--corpus", "mine.csv") == 2
-    assert "wants a key that it knows: set OPENAI_API_KEY." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
     assert not mine
     server.shutdown()
     server.server_close()
