@@ -130,7 +130,8 @@ def ask(
             raise _out_of_budget(used, len(missing))
         api, first = _probe(client, missing[0])
         journal.add(first)
-        _ask_all(client, api, missing[1:], journal, budget, at_once)
+        if missing[1:]:
+            _ask_all(client, api, missing[1:], journal, budget, at_once)
     return [journal.answers[each.key] for each in requests]
 
 
