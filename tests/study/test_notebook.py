@@ -314,6 +314,15 @@ def test_the_splits_to_sort_are_the_scales_or_the_corpus_that_was_asked_for(home
     assert begin("10_try", {"CORPUS": str(mine)}).difficulty_splits == {str(mine): ("test", None)}
 
 
+def test_what_others_are_mixed_into_is_the_dials_or_what_was_asked_for(home, tmp_path):
+    mine = tmp_path / "mine.csv"
+    mine.write_text("premise,hypothesis,label\n")
+    assert started().mixing_base == ("Planted", "planted", "train")
+    assert begin("10_try", {"SCALE": "small"}).mixing_base == ("MultiNLI", "mnli", "train")
+    assert begin("10_try", {"SCALE": "small", "CORPUS": "sick"}).mixing_base == ("SICK", "sick", "train")
+    assert begin("10_try", {"CORPUS": str(mine)}).mixing_base == ("mine.csv", str(mine), "train")
+
+
 def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     study = started()
     corpus = study.corpus("test", limit=20)
