@@ -1,4 +1,4 @@
-"""A review in JupyterLab, in a real browser. Run alone: pytest tests/browser/test_review.py"""
+"""A review in JupyterLab, in a real browser. Run alone: pytest tests/browser/test_review_page.py"""
 
 import json
 
