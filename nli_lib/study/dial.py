@@ -53,6 +53,7 @@ class Mixing(Part):
     pairs: int | None = Field(description="pairs of each training set before anything is added; None takes all")
     share: float = Field(gt=0, lt=1, description="of them, how many are swapped out, or added")
     epochs: int | None = Field(None, description="of each training, where they are not the scale's")
+    trainings: int | None = Field(description="trainings on each set; None takes one for each seed")
     kept_out: int = Field(description="pairs of the other corpus that are tested on and not trained on, about so many")
     tested: dict[str, tuple[str, str]] = Field(description="title -> corpus and split that the models are tested on")
     out_of_domain: list[str] = Field(description="those of them, ANLI as one, that the claims are judged by")
