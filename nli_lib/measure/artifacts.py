@@ -20,6 +20,7 @@ SIDES = ("premise", "hypothesis")
 SHORTER_THAN = (3, 4, 5, 6, 7, 8, 10, 12)  # hypo-len< 5 is the paper's own
 LONGER_THAN = (8, 10, 12, 15, 20)
 RATIO_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, np.inf)
+PREDICTION = "hypo-only-pred="  # the paper's name, with the class
 OVERLAP_ABOVE = (0.5, 0.6, 0.7, 0.8, 0.9)  # lex-overlap> 0.8, > 0.9 and full-lex-overlap are the paper's own
 
 
@@ -71,7 +72,7 @@ def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
     Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
     With `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
     """
-    names = [f"hypo-only-pred={label}" for label in range(n_classes)]
+    names = [f"{PREDICTION}{label}" for label in range(n_classes)]
     fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
     return Features(sparse.csr_array(fires.astype(np.uint8)), np.array(names, dtype=object))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.measure.artifacts import ZStatistics, best_columns, side_of, z_order
+from nli_lib.measure.artifacts import PREDICTION, ZStatistics, best_columns, side_of, z_order
 
 OVERLAP = ("lex-overlap>", "full-lex-overlap")
 OFTEN = 20  # pairs that have a feature
@@ -75,6 +75,21 @@ def table_12(
             z[often].max(axis=0).min() / line,
         ))  # fmt: skip
     return np.array(rows, dtype=float)
+
+
+def prediction_lead(copies: Iterable[ZStatistics], names: Sequence[str]) -> NDArray[np.float64]:
+    """How far a prediction from the hypothesis stands above every other feature, (R,): 1 where it equals the next.
+
+    Of each copy, z of the prediction (`artifacts.prediction`) for the label that it predicts over the highest z of
+    another feature for that label, of features seen `OFTEN` times at least; the smallest of the labels, nan where one is never predicted.
+    """
+    names = np.asarray(names, dtype=object)
+    predicted = pd.Series(names).str.startswith(PREDICTION).to_numpy(dtype=bool)
+    leads = []
+    for z, n, _ in copies:
+        own = np.array([z[names == f"{PREDICTION}{label}", label].max(initial=-np.inf) for label in range(z.shape[1])])
+        leads.append((own / z[~predicted & (n >= OFTEN)].max(axis=0)).min())
+    return np.array(leads)
 
 
 def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import Features, top_features, z_statistics, z_threshold
+from nli_lib.select.zfilter import z_filter
 
 
 def strongest(
@@ -28,6 +29,30 @@ def strongest(
         best = top_features(stats, table.names, k=k).drop(columns="column")
         tables.append(best.assign(label=np.asarray(classes, dtype=object)[best["label"]], pairs=name, line=line))
     return pd.concat(tables, ignore_index=True)
+
+
+def suppression(table: Features, labels: ArrayLike, *, line: float, seed: int = 0, **options: object) -> np.ndarray:
+    """Three numbers about what the z-filter leaves of the features' ties to the labels, (3,).
+
+    0  highest z of a label among the kept pairs over that among their random twin, mean of the labels
+    1  highest z of a label minus its fifth highest, over the highest, among the kept pairs, mean of the labels
+    2  number of (feature, label) pairs with z above `line` among the kept pairs over that among their random twin; nan
+       where the twin has none
+
+    `seed` gives the order of the pairs and the twin; `options` go to `z_filter`, which needs `n_classes` among them.
+    Source: the z-filter paper, Table 12 and appendix D. *Departures*: it compares with all pairs, whose z are higher
+    for being more; the twin is ours.
+    """
+    labels = np.asarray(labels)
+    kept = z_filter(table.matrix, labels, names=table.names, seed=seed, **options)
+    ranked = []
+    for rows in (kept.keep, kept.random_twin(labels, seed).keep):
+        z = z_statistics(table.matrix[np.flatnonzero(rows)], labels[rows], options["n_classes"]).z
+        ranked.append(-np.sort(-np.nan_to_num(z, nan=-np.inf), axis=0))
+    after, twin = ranked
+    above, of_twin = ((each > line).sum() for each in ranked)
+    share = above / of_twin if of_twin else np.nan
+    return np.array([(after[0] / twin[0]).mean(), (1 - after[4] / after[0]).mean(), share])
 
 
 def composition(corpus: Corpus, sets: Mapping[str, np.ndarray]) -> pd.DataFrame:

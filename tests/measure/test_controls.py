@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora import planted
-from nli_lib.measure.artifacts import features, pair_words, side_of, top_features, z_statistics
-from nli_lib.measure.chance import above_line, family_rank, shuffled_labels, table_12
+from nli_lib.measure.artifacts import (
+    ZStatistics,
+    features,
+    join,
+    pair_words,
+    prediction,
+    side_of,
+    top_features,
+    z_statistics,
+)
+from nli_lib.measure.chance import above_line, family_rank, prediction_lead, shuffled_labels, table_12
 from nli_lib.measure.dynamics import confidence, forgetting, max_variability, scores
 
 PREMISES = ["a dog runs", "a dog runs", "two cats sit", "nobody sleeps"]
@@ -53,6 +62,24 @@ def test_table_12_as_written_plainly():
         sixty.str.endswith("@premise").mean(),
         stats.z[stats.n >= 20].max(axis=0).min() / line,
     ]
+
+
+def test_the_lead_of_a_prediction_by_hand():
+    """6 over 2 for the first label, 4 over 3 for the second, which is the smaller; what five pairs have is too rare."""
+    names = ["hypo-only-pred=0", "hypo-only-pred=1", "a@hypothesis", "rare@hypothesis"]
+    z = np.array([[6, -6], [-6, 4], [2, 3], [9, 1.0]])
+    found = ZStatistics(z, np.array([50, 50, 40, 5]), np.zeros((4, 2)))
+    np.testing.assert_allclose(prediction_lead([found, found], names), [4 / 3, 4 / 3])
+
+
+def test_a_prediction_that_is_the_label_leads_and_one_that_is_a_word_ties_with_it():
+    labels = np.arange(120) % 3
+    table = features(["a scene"] * 120, [f"word{label} here" for label in labels])
+    leads = []
+    for predicted in (labels, np.zeros(120, int)):  # the second never predicts two of the labels
+        both = join(table, prediction(predicted, n_classes=3))
+        leads += list(prediction_lead([z_statistics(both.matrix, labels)], both.names))
+    assert leads[0] == 1 and np.isnan(leads[1])
 
 
 def test_nested_features_of_overlap_take_one_place():

@@ -39,6 +39,31 @@ def test_strongest_features_of_each_set(corpus, cut):
     assert set(tops["line"]) == {z_threshold(0.01, tests=stats.z.size)}
 
 
+def test_what_the_filter_leaves_beside_its_twin(corpus, cut):
+    """Written as the definition: the five best features of each set of pairs, and every z above the line."""
+    table, kept = cut
+    line, options = 1.5, {"k": 2, "batch_size": 10, "n_classes": 2}
+    highest, flat, above = filtered.suppression(table, corpus.labels, line=line, **options)
+    sets = {"after": kept.keep, "twin": kept.random_twin(corpus.labels).keep}
+    tops = filtered.strongest(table, corpus.labels, sets, corpus.classes, k=5)
+    z = tops.pivot(index=["pairs", "rank"], columns="label", values="z")
+    assert highest == pytest.approx((z.loc["after", 1] / z.loc["twin", 1]).mean())
+    assert flat == pytest.approx(((z.loc["after", 1] - z.loc["after", 5]) / z.loc["after", 1]).mean())
+    counts = [
+        sum(value > line for value in z_statistics(table.matrix[rows], corpus.labels[rows], 2).z.ravel())
+        for rows in sets.values()
+    ]
+    assert counts[1] > 0 and above == counts[0] / counts[1]
+    assert np.isnan(filtered.suppression(table, corpus.labels, line=99, **options)[2])
+
+
+def test_another_seed_is_another_order_and_the_same_seed_the_same(corpus, cut):
+    options = {"line": 1.5, "k": 2, "batch_size": 10, "n_classes": 2}
+    one, same, other = (filtered.suppression(cut[0], corpus.labels, seed=seed, **options) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
 def test_composition_counts_what_is_there(corpus):
     rows = filtered.composition(corpus, {"all": np.ones(120, bool), "contradictions": corpus.labels == 1})
     assert rows["n"].tolist() == [120, 60] and rows["premises"].tolist() == [1, 1]

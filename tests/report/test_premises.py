@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nli_lib.report.inference import bootstrap_interval
-from nli_lib.report.premises import centred_interval, drawn_rows, mean_over_premises
+from nli_lib.report.premises import centred_interval, drawn_rows, half_samples, mean_over_premises
 
 
 def test_by_hand():
@@ -48,6 +48,22 @@ def test_rows_come_with_their_whole_premise():
     for rows in drawn_rows(premises, resamples=20):
         times = np.bincount(rows, minlength=4)
         assert times[0] == times[2] and times[0] + times[1] + times[3] == 3
+
+
+def test_half_of_the_premises_each_whole_and_none_twice():
+    premises = np.array(["a", "b", "a", "c", "d", "d", "d", "e"])
+    halves = list(half_samples(premises, resamples=40))
+    for rows in halves:
+        assert len(set(premises[rows])) == 2 and np.array_equal(rows, np.flatnonzero(np.isin(premises, premises[rows])))
+    assert {name for rows in halves for name in premises[rows]} == set(premises)
+
+
+def test_a_mean_varies_over_halves_as_over_samples_of_all():
+    """Delete-half: the variance of the mean of half of the values is that of the mean of all of them in new samples."""
+    values = np.random.default_rng(2).gamma(1, size=400)
+    means = [values[rows].mean() for rows in half_samples(np.arange(400), resamples=4000)]
+    np.testing.assert_allclose(np.std(means), values.std(ddof=1) / 20, rtol=0.05)
+    np.testing.assert_allclose(np.mean(means), values.mean(), atol=0.005)
 
 
 def test_draws_are_moved_onto_the_value():
