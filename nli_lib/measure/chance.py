@@ -81,7 +81,8 @@ def prediction_lead(copies: Iterable[ZStatistics], names: Sequence[str]) -> NDAr
     """How far a prediction from the hypothesis stands above every other feature, (R,): 1 where it equals the next.
 
     Of each copy, z of the prediction (`artifacts.prediction`) for the label that it predicts over the highest z of
-    another feature for that label, of features seen `OFTEN` times at least; the smallest of the labels, nan where one is never predicted.
+    another feature for that label, of features seen `OFTEN` times at least; the smallest of the labels, nan where
+    one is never predicted.
     """
     names = np.asarray(names, dtype=object)
     predicted = pd.Series(names).str.startswith(PREDICTION).to_numpy(dtype=bool)
