@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -114,7 +115,7 @@ def ask(
     """The answer to each request, in their order; a failed one has its reason.
 
     journal  open for writing, where an answer is missing
-    at_once  requests that the server has at a time
+    at_once  requests that the server has at a time, of different prompts: see `in_turn`
     timeout  seconds for one answer; tries: how often a request is sent before it has failed. Between two tries the
              client waits longer and longer, or as long as the server says (Retry-After)
 
@@ -122,7 +123,8 @@ def ask(
     `LanguageModelError` where nobody answers, a key is needed, or the budget is spent; what was answered is kept, and
     the same call goes on from there.
     """
-    missing = list({each.key: each for each in requests if not journal.answered(each.key)}.values())
+    missing = {each.key: each for each in requests if not journal.answered(each.key)}
+    missing = in_turn(missing.values(), at_once)
     if missing:
         print(estimate(missing, budget))
         client, used = _client(timeout, tries), journal.totals()
@@ -133,6 +135,20 @@ def ask(
         if missing[1:]:
             _ask_all(client, api, missing[1:], journal, budget, at_once)
     return [journal.answers[each.key] for each in requests]
+
+
+def in_turn(requests: Iterable[Request], at_once: int) -> list[Request]:
+    """The requests with `at_once` prompts in turn: each is asked again when the others have been.
+
+    A server that answers so many at a time and keeps what it has read can then go on from there, and reads a prompt
+    once for all of its draws.
+    """
+    draws = {}
+    for each in requests:
+        draws.setdefault(each.prompt, []).append(each)
+    prompts = list(draws.values())
+    blocks = [prompts[start : start + at_once] for start in range(0, len(prompts), at_once)]
+    return [each for block in blocks for turn in zip_longest(*block) for each in turn if each is not None]
 
 
 def _ask_all(

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bad_server import serving
 
 from nli_lib.generate.journal import Journal
-from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask, estimate
+from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask, estimate, in_turn
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -100,6 +100,23 @@ def test_a_server_with_neither_says_so(tmp_path, monkeypatch):
         point_to(server, monkeypatch)
         with pytest.raises(LanguageModelError, match="neither completions nor chat for the model 'tiny'"):
             ask(requests_of("fine"), journal)
+
+
+def test_as_many_prompts_in_turn_as_are_answered_at_once():
+    draws = {"a": 3, "b": 1, "c": 2}
+    asked = [Request(model="m", prompt=prompt, draw=draw) for prompt, count in draws.items() for draw in range(count)]
+    sent = [f"{each.prompt}{each.draw}" for each in in_turn(asked, 2)]
+    assert sent == ["a0", "b0", "a1", "a2", "c0", "c1"]
+    assert in_turn(asked, 1) == asked and in_turn([], 4) == []
+
+
+def test_the_answers_come_in_the_order_of_the_requests_whatever_was_sent_first(tmp_path, monkeypatch):
+    wanted = [Request(model="tiny", prompt=f"fine {name}", draw=draw) for name in "ab" for draw in range(3)]
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        answers = ask(wanted, journal, at_once=2)
+    assert [each.key for each in answers] == [each.key for each in wanted]
+    assert [each.text for each in answers] == [f" after fine {name}" for name in "aaabbb"]
 
 
 def test_no_more_at_once_than_asked_for(tmp_path, monkeypatch):
