@@ -6,7 +6,6 @@ revised_premise and revised_hypothesis as the annotator leaves them, label (a na
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import cohen_kappa_score
 
 from nli_lib.errors import UserError
 from nli_lib.generate.heuristics import UNPUNCTUATED
@@ -78,18 +77,6 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
     both = table["maker"].map(lambda maker: ", ".join(filter(None, (maker, REVISER))))
     table["maker"] = table["maker"].where(table["genre"] == "generated", both)
     return table[["uid", *SIDES, "label", *ORIGINS, "genre", "rule"]]
-
-
-def agreement(annotations: pd.DataFrame) -> tuple[float, int]:
-    """(Cohen's kappa, items) over the items that both annotators neither revised nor discarded; NaN without any.
-
-    Which annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
-    Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order.
-    """
-    pairs = untouched(annotations)
-    if not len(pairs):
-        return float("nan"), 0
-    return float(cohen_kappa_score(pairs.ravel(), pairs[:, ::-1].ravel())), len(pairs)
 
 
 def untouched(annotations: pd.DataFrame) -> np.ndarray:

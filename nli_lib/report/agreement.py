@@ -14,9 +14,10 @@ def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
     """Kappa over the items that both annotators neither revised nor discarded, 2,000 resamples of the items.
 
     -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
-    would, and below 0 where less often. Both orders of the two are counted, as in `nli_lib.generate.annotations`, so
-    that its value is `agreement`'s: kappa = (a - e) / (1 - e), with a the share of items with equal labels and e the
-    sum of the squared shares of the labels. NaN without items, and where all labels are one.
+    would, and below 0 where less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of
+    the squared shares of the labels. NaN without items, and where all labels are one.
+    Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order. Which
+    annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
     """
     codes, labels = pd.factorize(untouched(annotations).ravel())
     codes = codes.reshape(-1, 2)  # (n, 2)

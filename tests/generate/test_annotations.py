@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from nli_lib.generate.annotations import (
     BOTH,
@@ -18,7 +17,6 @@ from nli_lib.generate.annotations import (
     ONE,
     AnnotationError,
     aggregate,
-    agreement,
 )
 
 
@@ -112,22 +110,6 @@ def test_the_order_of_the_items_is_kept_and_more_than_two_are_drawn_from():
         for annotator, label in dict.fromkeys("abc", "neutral").items()
     ]
     assert aggregate(pd.DataFrame(rows))["item"].tolist() == [1, 3]
-
-
-def test_agreement_does_not_depend_on_who_is_first():
-    random = np.random.default_rng(1)
-    rows = [answer(i, who, random.choice(["entailment", "neutral"], p=[0.7, 0.3])) for i in range(60) for who in "ab"]
-    rows += [answer(99, "a", "neutral", premise="changed"), answer(99, "b", "entailment")]
-    rows += [answer(98, "a", "neutral", discarded=True), answer(98, "b", "entailment")]
-    kappa, items = agreement(pd.DataFrame(rows))
-    assert items == 60
-    one, other = ([r["label"] for r in rows[:120] if r["annotator"] == who] for who in "ab")
-    observed = np.mean(np.array(one) == np.array(other))
-    share = np.mean(np.array(one + other) == "entailment")
-    chance = share**2 + (1 - share) ** 2
-    assert kappa == pytest.approx((observed - chance) / (1 - chance))  # Scott's pi
-    assert kappa == pytest.approx(cohen_kappa_score(one + other, other + one))
-    assert agreement(pd.DataFrame(rows[-4:]))[1] == 0
 
 
 @pytest.mark.parametrize(

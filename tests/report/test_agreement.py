@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from nli_lib.generate.annotations import agreement
+from nli_lib.generate.annotations import untouched
 from nli_lib.report.agreement import kappa
 
 
@@ -33,10 +33,18 @@ def test_by_hand():
     assert found.low < 0.6 < found.high <= 1
 
 
-def test_the_value_is_the_one_of_the_plain_function():
+def test_the_value_is_scikit_learns_with_both_orders_counted():
     annotations = drawn()
-    found = kappa(annotations)
-    assert (found.value, found.n) == pytest.approx(agreement(annotations))
+    found, pairs = kappa(annotations), untouched(annotations)
+    assert found.value == pytest.approx(cohen_kappa_score(pairs.ravel(), pairs[:, ::-1].ravel()))
+    assert found.n == len(pairs) == 200
+
+
+def test_what_somebody_changed_or_discarded_does_not_count():
+    annotations = drawn(60)
+    changed = annotations.assign(item="x" + annotations["item"])[:4]
+    changed["revised_premise"], changed["discarded"] = ["other", "a", "a", "a"], [False, False, True, False]
+    assert kappa(pd.concat([annotations, changed])) == kappa(annotations)
 
 
 def test_equal_to_a_slow_bootstrap():
