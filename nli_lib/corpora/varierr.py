@@ -16,7 +16,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, to_index
-from nli_lib.corpora.load import reading, sources
+from nli_lib.corpora.load import sources
+from nli_lib.corpora.load.whole import every_row, refuse
 
 SPLIT = ("mnli", "validation_matched")
 FOLDERS = ("varierr", "VariErr-NLI", ".")
@@ -85,14 +86,7 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     naming the row and the field.
     """
     path = _folder(data_dir) / FILE
-    rows = reading.read(path)
-    if rows.skipped:
-        raise CorpusError(f"{path}: some of its lines cannot be read ({dict(rows.skipped)}). Fetch it again.")
-    try:
-        pairs = TypeAdapter(list[Pair]).validate_python(rows.table.to_dict("records"))
-    except ValidationError as error:
-        (row, *field), said = error.errors()[0]["loc"], error.errors()[0]["msg"]
-        raise CorpusError(f"{path}: row {rows.row[row] + 1}, field {'.'.join(map(str, field))}: {said}.") from None
+    pairs = every_row(path, Pair)
     table = pd.DataFrame([item for pair in pairs for item in pair.items()], columns=list(ITEMS))
     _check(pairs, table, path)
     return table
@@ -104,18 +98,12 @@ def _check(pairs: list[Pair], table: pd.DataFrame, path: Path) -> None:
     wrong = table[table["error"]].groupby("pair")["label"].agg(lambda part: {LABELS[label] for label in part})
     counts = table.pivot_table(index="pair", columns="label", values="count").reindex(columns=range(len(LABELS)))
     said = pd.DataFrame([pair.label_count_round_1 for pair in pairs]).reindex(columns=list(LABELS)).fillna(0)
-    faults = {
-        "id": names.duplicated(),
-        "label_count_round_1": (said.to_numpy(float) != counts.reindex(names).fillna(0).to_numpy()).any(axis=1),
-        "error_labels": [set(pair.error_labels) != wrong.get(pair.id, set()) for pair in pairs],
-    }
-    for field, fault in faults.items():
-        if np.any(fault):
-            row = int(np.argmax(fault))
-            raise CorpusError(
-                f"{path}: row {row + 1}, field {field}: pair {names[row]!r} stands twice, or the field is not what the "
-                "explanations and their authors' own judgments say. Fetch the file again."
-            )
+    counted = (said.to_numpy(float) != counts.reindex(names).fillna(0).to_numpy()).any(axis=1)
+    judged = [set(pair.error_labels) != wrong.get(pair.id, set()) for pair in pairs]
+    why = "is the pair, and the field is not what its explanations and their authors' own judgments say"
+    faults = {"id": (names.duplicated(), names, "stands twice")}
+    faults |= {"label_count_round_1": (counted, names, why), "error_labels": (judged, names, why)}
+    refuse(path, faults)
 
 
 def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:

@@ -7,11 +7,12 @@ The paper had each of its 118,724 pairs annotated by two workers, and both annot
 from pathlib import Path
 
 import pandas as pd
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.labels import LABELS, canonical
-from nli_lib.corpora.load import reading, sources
+from nli_lib.corpora.load import sources
+from nli_lib.corpora.load.whole import every_row, refuse
 
 NAME = "wanli-annotations"  # what a claim's evidence calls it
 FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")
@@ -49,29 +50,18 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
     folder, path = sources.data_folder(data_dir), find(data_dir)
     if path is None:
         raise CorpusError(f"WANLI's annotations: {sources.lacking(folder)} {FOLDERS[0]}/{FILES[0]}, or {FILES[1]}.")
-    read = reading.read(path)
-    if read.skipped:
-        raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
-    try:
-        rows = TypeAdapter(list[Row]).validate_python(read.table.to_dict("records"))
-    except ValidationError as error:
-        (row, *field), said = error.errors()[0]["loc"], error.errors()[0]["msg"]
-        raise CorpusError(f"{path}: row {row + 1}, field {'.'.join(map(str, field))}: {said}.") from None
-    table = pd.DataFrame([row.model_dump() for row in rows])
+    table = pd.DataFrame([row.model_dump() for row in every_row(path, Row)])
     discarded = table["gold"] == DISCARD
     label = table["gold"].map(canonical).where(~discarded)
     changed = (table["revised_premise"] != table["premise"]) | (table["revised_hypothesis"] != table["hypothesis"])
+    gold, asked, who = table["gold"], table["label"], table["WorkerId"]
     faults = {
-        ("gold", "is neither a label nor discard"): ~discarded & ~label.isin(LABELS),
-        ("label", "is no label"): ~table["label"].map(canonical).isin(LABELS),
-        ("revised", "is not what the texts say"): ~discarded & (table["revised"] != changed),
-        ("WorkerId", "has annotated this pair twice"): table.duplicated(["id", "WorkerId"]),
+        "gold": (~discarded & ~label.isin(LABELS), gold, "is neither a label nor discard"),
+        "label": (~asked.map(canonical).isin(LABELS), asked, "is no label"),
+        "revised": (~discarded & (table["revised"] != changed), table["revised"], "is not what the texts say"),
+        "WorkerId": (table.duplicated(["id", "WorkerId"]), who, "has annotated this pair twice"),
     }
-    for (field, why), fault in faults.items():
-        if fault.any():
-            row = int(fault.argmax())
-            said = f"{path}: row {row + 1}, field {field}: {table.loc[row, field]} {why}"
-            raise CorpusError(f"{said}. Fetch the file again.")
+    refuse(path, faults)
     named = {"id": "item", "WorkerId": "annotator", "label": "intended_label"}
     table = table.drop(columns=["gold", "revised"]).rename(columns=named)
     known = {"item": table["item"].astype(str), "intended_label": table["intended_label"].map(canonical)}
