@@ -14,7 +14,7 @@ from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mann_whitney, stars, t_interval
-from nli_lib.report.trainings import OVER, half_width
+from nli_lib.report.trainings import with_trainings
 
 FAMILY = 9  # three levels times three pairs of labels: one panel of the paper's Figure 3
 ALPHA = 0.05
@@ -118,9 +118,7 @@ def smaller_share(tests: pd.DataFrame, control: pd.DataFrame) -> Estimate:
     hard = tests[tests["level"] == "hard"]
     in_hard = (hard["p_bonferroni"] <= ALPHA).groupby(hard["training"]).mean()
     drop = in_parts.sub(in_hard, axis=0)
-    half = half_width(drop.mean(), drop.mean(axis=1))
-    value, over = float(drop.to_numpy().mean()), OVER if len(drop) > 1 else "pairs"
-    return Estimate(value, value - half, value + half, drop.shape[1], len(drop), over)
+    return with_trainings(drop.to_numpy().mean(), drop.mean(), drop.mean(axis=1), n=drop.shape[1])
 
 
 def over_trainings_of_tests(tests: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import resample_counts
 from nli_lib.report.label_errors import average_precision
 from nli_lib.report.style import TWIN
-from nli_lib.report.trainings import OVER, half_width
+from nli_lib.report.trainings import with_trainings
 
 ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
 COMBINED = (VOTES, MODELS, FIVE, COUNTS)
@@ -49,18 +49,14 @@ class Precision(NamedTuple):
     others: bool = False
 
     def estimate(self) -> Estimate:
-        return self._estimate(self.value, self.draws, self.by_training)
+        return with_trainings(self.value, self.draws, self.by_training, n=self.n)
 
     def minus(self, other: "Precision") -> Estimate:
         """How much higher this one is than another: paired by resample, and by training where they are the same."""
         trainings = self.by_training, other.by_training
         if len(trainings[0]) == len(trainings[1]) and self.others == other.others:
             trainings = (trainings[0] - trainings[1],)
-        return self._estimate(self.value - other.value, self.draws - other.draws, *trainings)
-
-    def _estimate(self, value: float, draws: NDArray, *trainings: NDArray) -> Estimate:
-        half, seeds = half_width(draws, *trainings), len(self.by_training)
-        return Estimate(value, value - half, value + half, self.n, seeds, OVER if seeds > 1 else "pairs")
+        return with_trainings(self.value - other.value, self.draws - other.draws, *trainings, n=self.n)
 
 
 class Resamples:

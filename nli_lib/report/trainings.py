@@ -15,38 +15,35 @@ from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import LEVEL, spearman, t_interval
 from nli_lib.report.premises import drawn_rows
 
-OVER = "pairs and trainings"
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
 def over_trainings(
     statistic: Statistic, n: int, *, groups: np.ndarray | None = None, resamples: int = 500, seed: int = 0
 ) -> Estimate:
-    """Mean over S trainings of one value a training, with an interval over trainings and pairs.
+    """Mean over S trainings of one value a training, with an interval over trainings and pairs: `with_trainings`.
 
     statistic  takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
     n          how many pairs there are
     groups     (n,) draws whole groups, such as premises, which n then counts
 
-    The half-width is `half_width`. With one training the interval is over the pairs alone, and says so. A resample
-    without a value (NaN) is left out.
+    A resample without a value (NaN) is left out.
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or not np.isfinite(by_training).all():
         raise ValueError(f"the statistic must be finite values, one a training, not {by_training}")
     drawn = drawn_rows(np.arange(n) if groups is None else groups, resamples=resamples, seed=seed)
-    half = half_width([np.mean(statistic(rows)) for rows in drawn], by_training)
-    units, over = (n, "pairs") if groups is None else (len(np.unique(groups)), "premises")
-    value, over = float(by_training.mean()), over if len(by_training) == 1 else f"{over} and trainings"
-    return Estimate(value, value - half, value + half, units, len(by_training), over)
+    draws = [np.mean(statistic(rows)) for rows in drawn]
+    units = {"n": n} if groups is None else {"n": len(np.unique(groups)), "units": "premises"}
+    return with_trainings(by_training.mean(), draws, by_training, **units)
 
 
-def half_width(draws: ArrayLike, *trainings: ArrayLike) -> float:
-    """Half of an interval over pairs and trainings, two parts added in quadrature.
+def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int, units: str = "pairs") -> Estimate:
+    """``value`` with an interval over n pairs and the trainings, whose half-width is two parts added in quadrature.
 
     draws      (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
     trainings  (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one
-               kind are compared with trainings of another; one training alone adds nothing
+               kind are compared with trainings of another; one training alone adds nothing, and the interval says so
 
     It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
     it covers 95 % or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91 %.
@@ -56,7 +53,9 @@ def half_width(draws: ArrayLike, *trainings: ArrayLike) -> float:
         stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1),
         *(each.high - each.value for each in intervals),
     ]
-    return float(np.linalg.norm(halves))
+    half, seeds = float(np.linalg.norm(halves)), len(trainings[0])
+    over = f"{units} and trainings" if seeds > 1 else units
+    return Estimate(float(value), float(value) - half, float(value) + half, int(n), seeds, over)
 
 
 def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
