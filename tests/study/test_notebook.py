@@ -395,5 +395,5 @@ def test_the_record_names_journal_and_prompt_by_digest(home):
 
 def test_the_task_model_learns_the_dials_corpus_or_the_one_that_was_asked_for(home):
     assert started(name="11_a").wanli_task == ("planted", "train")
-    assert begin("11_b", {"SCALE": "small"}).wanli_task == ("mnli", "validation_matched")
+    assert begin("11_b", {"SCALE": "small"}).wanli_task == ("mnli", "train")
     assert begin("11_c", {"SCALE": "small", "CORPUS": "wanli"}).wanli_task == ("wanli", "train")
