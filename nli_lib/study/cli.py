@@ -169,15 +169,23 @@ def suspects(
     columns: Columns = None,
     folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring what it did not train on")] = 10,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
+    decided: Annotated[
+        Path | None, typer.Option(help="the list with your decisions (column decision: fix, keep, ambiguous)")
+    ] = None,
 ) -> None:
     """Which labels of a corpus are probably wrong: a ranked list to review, and the pages that explain it.
 
     Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
-    continues.
+    continues. With --decided the rest of the list is put into an order learnt from the decisions.
     """
+    from nli_lib.study import decisions  # scikit-learn takes a second to be imported
+
     request = _request(scale, corpus, data_dir, columns, seeds=seeds)
     _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
+    made = decisions.read_decisions(decided) if decided else None  # first: the list may be written anew below
     _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
+    if made is not None:
+        print(decisions.reorder(paths.EXPORTS / request.study, made))
 
 
 @app.command()

@@ -1,0 +1,71 @@
+"""Decisions of a reviewer, and the list of suspects in the order learnt from them."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from nli_lib.study.decisions import DecisionError, read_decisions, reorder
+
+SUSPECTS = [  # uid, kind, gap: the first order
+    ("a", "P0G2", 6.0),
+    ("b", "P1G0", 5.0),
+    ("c", "P0G2", 4.0),
+    ("d", "P1G0", 3.0),
+    ("e", "P0G2", 2.0),
+    ("=f", "P1G0", 1.0),
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [
+        {"rank": at, "uid": uid, "premise": "P", "hypothesis": "-H", "kind": kind, "gap": gap}
+        for at, (uid, kind, gap) in enumerate(SUSPECTS, 1)
+    ]
+    (tmp_path / "suspects.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def decide(folder, text):
+    path = folder / "decided.csv"
+    path.write_text(text, encoding="utf-8-sig")  # as a spreadsheet saves it
+    return read_decisions(path)
+
+
+def test_the_kind_that_was_right_goes_to_the_end(folder):
+    said = reorder(folder, decide(folder, "uid,decision\na,keep\nb, Fix \nc,\nd,\n"))
+    assert said == ("2 decisions (1 fix, 1 keep, 0 ambiguous). The other 4 suspects are in the order learnt from them.")
+    table = pd.read_csv(folder / "suspects.csv", keep_default_na=False)
+    assert table["uid"].tolist() == ["'=f", "d", "e", "c", "a", "b"]  # the smaller gap was wrong
+    assert table["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert table["decision"].tolist() == ["", "", "", "", "keep", "fix"]
+    lines = [json.loads(line) for line in (folder / "suspects.jsonl").read_text().splitlines()]
+    assert lines[0] == {
+        "rank": 1, "uid": "=f", "premise": "P", "hypothesis": "-H", "kind": "P1G0", "gap": 1.0, "decision": "",
+    }  # fmt: skip
+    assert reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n")) == said  # again, the same
+
+
+def test_without_both_answers_the_order_is_that_of_the_gap(folder):
+    said = reorder(folder, decide(folder, "uid,decision\nb,fix\nc,ambiguous\nz,keep\n"))
+    assert "2 decisions (1 fix, 0 keep, 1 ambiguous; 1 more are of labels that are not suspect now)" in said
+    assert said.endswith("The other 4 suspects are in the order of the gap, until one label was fixed and one kept.")
+    assert pd.read_csv(folder / "suspects.csv")["uid"].tolist() == ["a", "d", "e", "'=f", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("uid\na\n", "has no column 'decision'. Add a column named decision to suspects.csv, and write fix, keep"),
+        ("id,decision\na,fix\n", "has no column 'uid'"),
+        ("uid,decision\na,keep\nb,wrong\n", "decided.csv, row 3, decision 'wrong': write fix, keep, ambiguous or"),
+        ("uid,decision\na,keep\na,fix\n", "row 3, uid 'a' is decided twice"),
+        ("", "cannot be read as a csv: No columns"),
+    ],
+)
+def test_what_cannot_be_used_is_one_message(folder, text, said):
+    with pytest.raises(DecisionError, match=said):
+        decide(folder, text)
+    with pytest.raises(DecisionError, match=r"none.csv cannot be read as a csv: .*No such file"):
+        read_decisions(folder / "none.csv")
