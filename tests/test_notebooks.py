@@ -1,6 +1,7 @@
 """Every notebook of the study: clean as committed, whole at scale smoke. Run alone: pytest tests/test_notebooks.py"""
 
 import ast
+import functools
 import json
 import statistics
 from pathlib import Path
@@ -16,6 +17,11 @@ LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 6, 600
 ONCE = ("parameters", "begin", "finish")
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+@functools.cache
+def evidence_of_claims():
+    return {claim.id: set(claim.evidence) for claim in read_claims()}
 
 
 def cells(path, kind="code"):
@@ -122,7 +128,7 @@ def test_drawing_cells_use_nothing_that_measuring_cells_compute(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_claim_that_needs_other_corpora_than_snli_names_them(path):
     """Without `corpora` a claim rests on the study's own corpus, and the ledger would find nothing to judge."""
-    needed = {claim.id: set(claim.evidence) for claim in read_claims()}
+    needed = evidence_of_claims()
     calls = [node for cell in cells(path) for node in ast.walk(ast.parse("".join(cell["source"])))]
     calls = [node for node in calls if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "claim"]
     for call in calls:

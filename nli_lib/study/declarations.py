@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from nli_lib import paths
 from nli_lib.report.claims import Claim, Region
+from nli_lib.report.papers import read_yaml
 
 DECLARED, RECORDED = "book/claims.yaml", "data/results/small/*.claims.csv"
 COLUMNS = ["id", "declared_in", "declared_on", "recorded_in", "recorded_on", "confirmed_then"]
@@ -64,7 +64,7 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
 
 
 def _confirmed(text: str) -> dict[str, str]:
-    return {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in yaml.safe_load(text) or ()}
+    return {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in read_yaml(text) or ()}
 
 
 def unfounded(claims: Sequence[Claim], history: pd.DataFrame) -> list[str]:
