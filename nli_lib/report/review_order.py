@@ -12,7 +12,7 @@ from nli_lib.report.premises import half_samples
 from nli_lib.report.trainings import with_trainings
 
 FIXED, LEARNT = "order of the gap", "learnt from the decisions"
-SHUFFLED, CHANCE = "learnt from shuffled decisions", "random order"
+SHUFFLED, CHANCE = "learnt from shuffled decisions", "random twin: a random order"
 ORDERS = (LEARNT, FIXED, SHUFFLED, CHANCE)
 
 
