@@ -176,16 +176,18 @@ def suspects(
     """Which labels of a corpus are probably wrong: a ranked list to review, and the pages that explain it.
 
     Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
-    continues. With --decided the rest of the list is put into an order learnt from the decisions.
+    continues. Decisions in the list itself, or in a copy that --decided names, put the rest into an order learnt from
+    them.
     """
     from nli_lib.study import decisions  # scikit-learn takes a second to be imported
 
     request = _request(scale, corpus, data_dir, columns, seeds=seeds)
     _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
-    made = decisions.read_decisions(decided) if decided else None  # first: the list may be written anew below
+    folder = paths.EXPORTS / request.study
+    made = decisions.read_decisions(decided) if decided else decisions.kept(folder)  # the list may be written anew
     _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
     if made is not None:
-        print(decisions.reorder(paths.EXPORTS / request.study, made))
+        print(decisions.reorder(folder, made))
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """A reviewer's decisions on the suspects of a corpus, which put the rest of the list into a new order."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from nli_lib.store import atomic
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 WORDS = ", ".join(DECISIONS)
+SAFE = r"\A'(?=[-=+@\t\r])"  # what `exports.write_csv` puts before a uid that a spreadsheet would run
 
 
 class DecisionError(UserError, ValueError):
@@ -37,6 +39,7 @@ def read_decisions(path: Path) -> pd.Series:
             )
     made = table.assign(decision=table["decision"].str.strip().str.lower(), line=np.arange(2, len(table) + 2))
     made = made[made["decision"] != ""]
+    made["uid"] = made["uid"].str.replace(SAFE, "", regex=True)
     checks = {
         f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(list(DECISIONS)),
         "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
@@ -45,6 +48,15 @@ def read_decisions(path: Path) -> pd.Series:
         for row in made[wrong].head(1).to_dict("records"):
             raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
     return made.set_index("uid")["decision"]
+
+
+def kept(folder: Path) -> pd.Series | None:
+    """The decisions that stand in the list of ``folder`` itself, which a new run of its chapter would write over; None
+    where there are none, or where a column of the corpus's own bears the name."""
+    with contextlib.suppress(DecisionError):
+        made = read_decisions(folder / "suspects.csv")
+        return made if len(made) else None
+    return None
 
 
 def reorder(folder: Path, decision: pd.Series) -> str:

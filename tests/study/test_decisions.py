@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from nli_lib.study.decisions import DecisionError, read_decisions, reorder
+from nli_lib.study.decisions import DecisionError, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),
@@ -69,3 +69,14 @@ def test_what_cannot_be_used_is_one_message(folder, text, said):
         decide(folder, text)
     with pytest.raises(DecisionError, match=r"none.csv cannot be read as a csv: .*No such file"):
         read_decisions(folder / "none.csv")
+
+
+def test_decisions_in_the_list_itself_are_kept(folder):
+    assert kept(folder) is None  # there is no list yet
+    reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n=f,keep\n"))
+    assert "'=f" in (folder / "suspects.csv").read_text()  # as a spreadsheet shows it, and saves it
+    assert kept(folder).to_dict() == {"a": "keep", "b": "fix", "=f": "keep"}
+    (folder / "suspects.csv").write_text("uid,decision\na,\nb,\n")
+    assert kept(folder) is None
+    (folder / "suspects.csv").write_text("uid,decision\na,granted\n")  # a column of the corpus's own
+    assert kept(folder) is None
