@@ -1,8 +1,8 @@
 """The order in which a person reviews suspect labels, learnt anew from the decisions made so far.
 
-A model's strongest contradictions of labels are often systematic errors of its own, and of one kind: what is called
-neutral may mostly be wrong labels, and what is called a contradiction hardly ever. No score of the model knows which. A
-few dozen decisions of the reviewer do.
+A model's strongest contradictions of labels can be systematic errors of its own, and of one kind: what it calls neutral
+may mostly be wrong labels, and what it calls a contradiction hardly ever. The reviewer's first decisions say something
+about that which no score of the model does; chapter 35 measures how much.
 
     features = suspect_features(kind, gap)
     rest = next_suspects(gap, features, decided)       # the undecided ones, the most suspect first

@@ -182,9 +182,12 @@ def suspects(
     from nli_lib.study import decisions  # scikit-learn takes a second to be imported
 
     request = _request(scale, corpus, data_dir, columns, seeds=seeds)
-    _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
-    folder = paths.EXPORTS / request.study
-    made = decisions.read_decisions(decided) if decided else decisions.kept(folder)  # the list may be written anew
+    own = _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
+    folder, taken = paths.EXPORTS / request.study, own is not None and "decision" in own.table
+    if decided and taken:
+        raise decisions.DecisionError(f"{corpus} has a column decision of its own: rename it there.")
+    # read first, for the list may be written anew
+    made = decisions.read_decisions(decided) if decided else None if taken else decisions.kept(folder)
     _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
     if made is not None:
         print(decisions.reorder(folder, made))

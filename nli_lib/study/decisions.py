@@ -1,7 +1,7 @@
 """A reviewer's decisions on the suspects of a corpus, which put the rest of the list into a new order."""
 
-import contextlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +51,17 @@ def read_decisions(path: Path) -> pd.Series:
 
 
 def kept(folder: Path) -> pd.Series | None:
-    """The decisions that stand in the list of ``folder`` itself, which a new run of its chapter would write over; None
-    where there are none, or where a column of the corpus's own bears the name."""
-    with contextlib.suppress(DecisionError):
-        made = read_decisions(folder / "suspects.csv")
-        return made if len(made) else None
-    return None
+    """The decisions in the list of ``folder`` itself, which a new run of its chapter would write over; None where there
+    are none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
+    path = folder / "suspects.csv"
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        names = [name.strip(' "') for name in re.split("[,;\t]", lines.readline().strip())]
+    if "decision" not in names:
+        return None
+    made = read_decisions(path)
+    return made if len(made) else None
 
 
 def reorder(folder: Path, decision: pd.Series) -> str:

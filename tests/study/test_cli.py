@@ -111,6 +111,22 @@ def test_suspects_runs_its_chapters_on_the_file(nothing_runs, tmp_path):
     assert nothing_runs[-1][1].seeds == 3
 
 
+def test_decisions_are_read_before_the_list_is_written_anew(nothing_runs, tmp_path):
+    path = own_file(tmp_path)
+    call("suspects", "mine.csv")
+    folder = paths.EXPORTS / nothing_runs[0][1].study
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "suspects.csv").write_text("uid,decision\na,fixx\n")
+    asked = len(nothing_runs)
+    assert "row 2, decision 'fixx'" in str(call("suspects", "mine.csv").exception)
+    assert len(nothing_runs) == asked  # nothing ran, so nothing was written over
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join([rows[0] + ",decision", *(row + ",granted" for row in rows[1:])]) + "\n")
+    assert call("suspects", "mine.csv").exit_code == 0  # the corpus's own column is no decision
+    done = call("suspects", "mine.csv", "--decided", "mine.csv")
+    assert "has a column decision of its own: rename it" in str(done.exception)
+
+
 def test_a_list_of_an_earlier_run_is_not_named_as_if_it_were_new(nothing_runs, tmp_path):
     own_file(tmp_path)
     call("suspects", "mine.csv")

@@ -78,5 +78,11 @@ def test_decisions_in_the_list_itself_are_kept(folder):
     assert kept(folder).to_dict() == {"a": "keep", "b": "fix", "=f": "keep"}
     (folder / "suspects.csv").write_text("uid,decision\na,\nb,\n")
     assert kept(folder) is None
-    (folder / "suspects.csv").write_text("uid,decision\na,granted\n")  # a column of the corpus's own
+    (folder / "suspects.csv").write_text("uid,decision\na,fixx\n")
+    with pytest.raises(DecisionError, match=r"suspects.csv, row 2, decision 'fixx'"):
+        kept(folder)
+    (folder / "suspects.csv").write_text('"uid";"decision"\n"a";"fix"\n')  # as some spreadsheets save a csv
+    with pytest.raises(DecisionError, match="has no column 'uid'"):
+        kept(folder)
+    (folder / "suspects.csv").write_text("uid,gap\na,1\n")
     assert kept(folder) is None
