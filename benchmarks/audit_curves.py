@@ -5,9 +5,9 @@
 Read are the official development and test sets of SNLI (19,666 pairs) and the two development sets of MultiNLI
 (19,647), whole, and a sample of 15,001 pairs of WANLI's training set that was balanced over the labels by those who
 drew it. For each size whole premises are drawn at random, ten times up to 1,500 pairs, five times up to 6,000 and
-three times beyond; the table holds mean, smallest and largest. Where a size comes near that of the whole set the draws
-are nearly the same pairs, and their range says less than another sample of the corpus would. The table holds numbers
-only, no text.
+three times beyond (of two classes four, three and two times); the table holds mean, smallest and largest. Where a size
+comes near that of the whole set the draws are nearly the same pairs, and their range says less than another sample of
+the corpus would. The table holds numbers only, no text.
 """
 
 import sys

@@ -24,7 +24,7 @@ from nli_lib.measure.chance import OFTEN, shuffled_labels
 from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import ASCII_PUNCTUATION
-from nli_lib.report.clustered import clustered_mean, clustered_share
+from nli_lib.report.clustered import OVER, clustered_mean, clustered_share
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mean_and_range, resample_counts
 from nli_lib.select.zfilter import Filtered, z_filter
@@ -98,6 +98,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         table = features_in_shards(part.premise, part.hypothesis)
         counts = z_statistics(table.matrix, part.labels, len(classes)).counts
         top = top_table(table, counts, part)
+        found["highest z"] = _highest(top, len(part))
     with stage("chance"):
         found |= features_alone(table, counts, part, seed)
     with stage("z-filter"):
@@ -141,8 +142,8 @@ def sample_premises(corpus: Corpus, most: int, seed: int = 0) -> NDArray[np.int6
 def _counted(corpus: Corpus) -> dict[str, Figure]:
     counts = {PAIRS: len(corpus), "premises": len(pd.unique(corpus.premise)), "rows read": corpus.rows_read}
     counts |= {f"skipped: {reason}": count for reason, count in corpus.skipped.items()}
-    found = {name: Figure(exact(count, corpus.rows_read), PAIRS if name == PAIRS else "rows") for name, count in counts.items()}
-    found["premises"] = found["premises"]._replace(unit="premises")
+    units = {PAIRS: PAIRS, "premises": "premises"}
+    found = {name: Figure(exact(count, corpus.rows_read), units.get(name, "rows")) for name, count in counts.items()}
     if corpus.rows_read:
         left = np.arange(corpus.rows_read) < sum(corpus.skipped.values())
         found["skipped"] = Figure(clustered_share(left, np.arange(len(left)))._replace(over="rows"))
@@ -308,6 +309,14 @@ def top_table(table: Features, counts: NDArray, corpus: Corpus, *, most: int = T
             ))  # fmt: skip
     names = "label rank feature n share low high base z z_low z_high z_paper first".split()
     return pd.DataFrame(rows, columns=names)
+
+
+def _highest(top: pd.DataFrame, n: int) -> Figure:
+    """The highest z of any feature and label, with the interval of that feature, which was picked for it."""
+    if top.empty:
+        return Figure(Estimate(np.nan, np.nan, np.nan, n), Z)
+    best = top.loc[top["z"].idxmax()]
+    return Figure(Estimate(*best[["z", "z_low", "z_high"]].astype(float), n, over=OVER), Z)
 
 
 def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:

@@ -27,7 +27,8 @@ POOLS = {
     "wanli": ("train",),
 }
 SIZES = (40, 60, 100, 150, 250, 400, 600, 1_000, 1_500, 2_500, 4_000, 6_000, 10_000, 15_000)
-DRAWS = ((1_500, 10), (6_000, 5), (15_000, 3))  # up to so many pairs, so many draws of whole premises
+# up to so many pairs, so many draws of whole premises: of three classes, of two
+DRAWS = ((1_500, 10, 4), (6_000, 5, 3), (15_000, 3, 2))
 SETS = (LABELS, LABELS[:2], (LABELS[0], LABELS[2]), LABELS[1:], TWO_WAY, CONTRADICTION_OR_NOT)
 BALANCED = {"wanli"}  # the sample was balanced over the labels by those who made it: it has no majority to show
 COLUMNS = ("corpus", "classes", "figure", "n", "value", "low", "high", "draws")
@@ -83,8 +84,9 @@ def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
 
 def _curve(name: str, corpus: Corpus, sizes: Sequence[int]) -> pd.DataFrame:
     rows = []
+    classes = len(corpus.classes)
     for n in (n for n in sizes if n <= len(corpus)):
-        drawn = (comparable(corpus[sample_premises(corpus, n, seed)], seed=seed) for seed in range(_draws(n)))
+        drawn = (comparable(corpus[sample_premises(corpus, n, seed)], seed=seed) for seed in range(_draws(n, classes)))
         rows += _summed(name, "/".join(corpus.classes), n, pd.DataFrame(drawn))
     table = pd.DataFrame(rows, columns=COLUMNS)
     return table[~((table["figure"] == "majority") & (name in BALANCED))]
@@ -114,5 +116,5 @@ def _summed(name: str, classes: str, n: int, drawn: pd.DataFrame) -> Iterator[tu
             yield name, classes, figure, n, values.mean(), values.min(), values.max(), len(values)
 
 
-def _draws(n: int) -> int:
-    return next(draws for most, draws in DRAWS if n <= most)
+def _draws(n: int, classes: int = 3) -> int:
+    return next(draws[classes == 2] for most, *draws in DRAWS if n <= most)

@@ -33,7 +33,8 @@ def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
     else:
         worth = count
     low, high = proportion_confint(p * worth, worth, alpha=1 - LEVEL, method="wilson")
-    return Estimate(p, float(low), float(high), n, over=OVER)
+    # rounding must not leave the ends beyond what is possible
+    return Estimate(p, 0.0 if p == 0 else float(low), 1.0 if p == 1 else float(high), n, over=OVER)
 
 
 def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
