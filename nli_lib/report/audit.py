@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.measure.artifacts import Features, side_of, z_statistics, z_threshold
 from nli_lib.measure.chance import OFTEN, shuffled_labels
-from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import ASCII_PUNCTUATION
+from nli_lib.measure.used_columns import cross_fitted
 from nli_lib.report.clustered import OVER, clustered_mean, clustered_share
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mean_and_range, resample_counts
@@ -307,7 +307,21 @@ def top_table(table: Features, counts: NDArray, corpus: Corpus, *, most: int = T
                 name, rank, table.names[column], int(n[column]), share.value, share.low, share.high, base[label],
                 z[column, label], low, high, paper, int(fires[0]),
             ))  # fmt: skip
-    names = "label rank feature n share low high base z z_low z_high z_paper first".split()
+    names = [
+        "label",
+        "rank",
+        "feature",
+        "n",
+        "share",
+        "low",
+        "high",
+        "base",
+        "z",
+        "z_low",
+        "z_high",
+        "z_paper",
+        "first",
+    ]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -12,7 +12,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.audit import OFTEN, Audit, Figure
+from nli_lib.report.audit import Audit, Figure
 from nli_lib.report.audit_reference import TITLES, curves
 from nli_lib.report.audit_words import ends, percent, plain, points, visible
 from nli_lib.report.estimate import Estimate
@@ -66,7 +66,10 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
     units = {name: figure.unit for name, figure in found.figures.items()}
     references: dict[str, dict] = {}
     for row in beside.itertuples():
-        draws = Figure(Estimate(row.value, row.low, row.high, row.at, over="draws of premises, range"), units.get(row.figure, "share"))
+        draws = Figure(
+            Estimate(row.value, row.low, row.high, row.at, over="draws of premises, range"),
+            units.get(row.figure, "share"),
+        )
         references.setdefault(row.corpus, {})[row.figure] = draws.as_json()
     return {
         "format": FORMAT,
@@ -82,7 +85,11 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
         "reference": references,
         "features": [_feature(row) for row in found.top.itertuples()],
         "z-filter reasons": [
-            {"feature": row.feature, "pairs": _whole(row.pairs, len(found.kept)), "alone": _whole(row.alone, len(found.kept))}
+            {
+                "feature": row.feature,
+                "pairs": _whole(row.pairs, len(found.kept)),
+                "alone": _whole(row.alone, len(found.kept)),
+            }
             for row in found.reasons.itertuples()
         ],
     }
@@ -111,23 +118,37 @@ def _feature(row: tuple) -> dict:
 
 def page(content: Mapping, examples: Mapping[str, str] | None = None) -> str:
     """The html of an audit from what `as_json` gave. examples: feature -> a hypothesis that has it, of a user's own."""
-    return _environment(html=True).get_template("audit.html").render(
-        c=content,
-        rows=table_rows(content),
-        labels=label_blocks(content),
-        curves=[curve_drawing(content, figure) for figure in CURVES],
-        skipped={name.removeprefix("skipped: "): each for name, each in content["figures"].items() if name.startswith("skipped: ")},
-        balance={name.removeprefix("label: "): each for name, each in content["figures"].items() if name.startswith("label: ")},
-        examples=examples or {},
-        titles=TITLES,
-        colours=COLOURS,
+    return (
+        _environment(html=True)
+        .get_template("audit.html")
+        .render(
+            c=content,
+            rows=table_rows(content),
+            labels=label_blocks(content),
+            curves=[curve_drawing(content, figure) for figure in CURVES],
+            skipped={
+                name.removeprefix("skipped: "): each
+                for name, each in content["figures"].items()
+                if name.startswith("skipped: ")
+            },
+            balance={
+                name.removeprefix("label: "): each
+                for name, each in content["figures"].items()
+                if name.startswith("label: ")
+            },
+            examples=examples or {},
+            titles=TITLES,
+            colours=COLOURS,
+        )
     )
 
 
 def card(content: Mapping) -> str:
     """A section for a dataset card on the hub, in Markdown, from what `as_json` gave."""
-    return _environment(html=False).get_template("audit_card.md").render(
-        c=content, rows=table_rows(content), labels=label_blocks(content), titles=TITLES
+    return (
+        _environment(html=False)
+        .get_template("audit_card.md")
+        .render(c=content, rows=table_rows(content), labels=label_blocks(content), titles=TITLES)
     )
 
 
@@ -199,8 +220,8 @@ def label_blocks(content: Mapping, most: int | None = None) -> dict[str, list[di
 
 def curve_drawing(content: Mapping, figure: str) -> dict:
     """One figure of the reference corpora over the number of pairs, and one's own: points of an svg, 300 by 190."""
-    name = "/".join(content["classes"])
-    known = curves().query("classes == @name and figure == @figure").dropna(subset=["value"])
+    known = curves().dropna(subset=["value"])
+    known = known[(known["classes"] == "/".join(content["classes"])) & (known["figure"] == figure)]
     own = [(each["n"], _estimate(each)) for each in _own(content, figure)]
     own = [(n, each) for n, each in own if np.isfinite(each.value) and n > 0]
     sizes = np.array([*known["n"], *(n for n, _ in own)], dtype=float)
@@ -224,7 +245,12 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
     }
     ticks = [n for n in (100, 1_000, 10_000, 100_000, 1_000_000) if sizes.min() <= n <= sizes.max()]
     marks = [
-        {"x": x(n), "y": y(e.value), "low": y(e.low if np.isfinite(e.low) else e.value), "high": y(e.high if np.isfinite(e.high) else e.value)}
+        {
+            "x": x(n),
+            "y": y(e.value),
+            "low": y(e.low if np.isfinite(e.low) else e.value),
+            "high": y(e.high if np.isfinite(e.high) else e.value),
+        }
         for n, e in own
     ]
     return {
@@ -232,11 +258,17 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
         "lines": lines,
         "own": marks,
         "x": [(x(n), f"{n:,}") for n in ticks],
-        "y": [(y(value), form(value)) for value in dict.fromkeys((y_first, 0.0, (y_first + y_last) / 2, y_last)) if value == 0 or abs(y(value) - y(0)) > 14],
+        "y": [
+            (y(value), form(value))
+            for value in dict.fromkeys((y_first, 0.0, (y_first + y_last) / 2, y_last))
+            if value == 0 or abs(y(value) - y(0)) > 14
+        ],
     }
 
 
 def _own(content: Mapping, figure: str) -> Sequence[Mapping]:
     """One's own figure for the whole corpus, and where that is larger than the curves at their size."""
     found = [content["figures"][figure]] if figure in content["figures"] else []
-    return found + ([content["own figures at that size"][figure]] if figure in content["own figures at that size"] else [])
+    return found + (
+        [content["own figures at that size"][figure]] if figure in content["own figures at that size"] else []
+    )

@@ -55,7 +55,11 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         mine = own["gain"].estimate
         word = "more" if mine.low > row.high else "less" if mine.high < row.low else "as much"
         placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
-    parts = [f"{word} {'as' if word == 'as much' else 'than'} in {' and '.join(names)}" for word, names in placed.items() if names]
+    parts = [
+        f"{word} {'as' if word == 'as much' else 'than'} in {' and '.join(names)}"
+        for word, names in placed.items()
+        if names
+    ]
     if parts:
         at = int(beside["at"].iloc[0])
         said += f"; at {at:,} pairs that is {', '.join(parts)}"
@@ -111,7 +115,11 @@ def plain(feature: str) -> str:
     """A feature's name in `measure.artifacts` in plain English."""
     if ratio := RATIO.fullmatch(feature):
         low, high = ratio.groups()
-        return f"hypothesis {low} times as long as the premise, or more" if high == "inf" else f"hypothesis {low} to {high} times as long as the premise"
+        return (
+            f"hypothesis {low} times as long as the premise, or more"
+            if high == "inf"
+            else f"hypothesis {low} to {high} times as long as the premise"
+        )
     for start, words in {
         "hypo-len< ": "hypothesis of fewer than {} words",
         "hypo-len> ": "hypothesis of more than {} words",
@@ -130,4 +138,6 @@ def plain(feature: str) -> str:
 def whose(feature: str) -> str:
     """The pairs that have a feature, as an ending of "the pairs ..."."""
     text = plain(feature)
-    return f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
+    return (
+        f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
+    )

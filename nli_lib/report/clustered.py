@@ -28,10 +28,8 @@ def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
     if not len(y) or len(y) != len(codes):
         raise ValueError(f"{len(y)} flags of {len(codes)} pairs: give one for each pair")
     n, count, p = len(y), int(codes.max()) + 1, float(y.mean())
-    if 0 < p < 1 and count > 1:
-        worth = n / max(1.0, _variance(y, p, codes) / (p * (1 - p) / n))
-    else:
-        worth = count
+    mixed = 0 < p < 1 and count > 1
+    worth = n / max(1.0, _variance(y, p, codes) / (p * (1 - p) / n)) if mixed else count
     low, high = proportion_confint(p * worth, worth, alpha=1 - LEVEL, method="wilson")
     # rounding must not leave the ends beyond what is possible
     return Estimate(p, 0.0 if p == 0 else float(low), 1.0 if p == 1 else float(high), n, over=OVER)

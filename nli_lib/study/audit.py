@@ -1,8 +1,8 @@
-"""`nli-study audit` and `nli-study card`: one corpus measured without training, as a page, a file of numbers, a section.
+"""`nli-study audit` and `nli-study card`: one corpus measured without training, as a page, numbers and a section.
 
-    audit.html, audit.json     the page and its numbers, in the folder of the corpus; nothing else is written
-    card.md                    a section for a dataset card
-    z_filter.csv               where it is asked for: every pair, whether the z-filter keeps it, and why not
+audit.html, audit.json     the page and its numbers, in the folder of the corpus; nothing else is written
+card.md                    a section for a dataset card
+z_filter.csv               where it is asked for: every pair, whether the z-filter keeps it, and why not
 """
 
 import contextlib

@@ -94,7 +94,9 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def before(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="say it and end")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="say it and end")
+    ] = False,
 ) -> None:
     if context.invoked_subcommand not in WITHOUT_NOTEBOOKS:
         carried.unpack()
