@@ -4,9 +4,8 @@
     NLI_DATA=... python benchmarks/audit.py --sizes 5000000 --draw cost.png   # five million: half an hour, 20 GB
 
 Each audit is a process of its own on a csv file of the pairs of `benchmarks/z_filter.py`: real ones, repeated, with
-words replaced and coined so that features keep growing; every premise is written once more a round, so that it is
-another premise. The file is made beforehand and is not part of the cost. Peak memory is that of the process
-(getrusage), the reading of the file included. The aim is half a million pairs in 8 GB.
+words replaced and coined so that features keep growing. The file is made beforehand and is not part of the cost. Peak
+memory is that of the process (getrusage), the reading of the file included. The aim is half a million pairs in 8 GB.
 """
 
 from __future__ import annotations

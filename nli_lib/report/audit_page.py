@@ -3,7 +3,7 @@
 Text of the corpus goes through jinja's escaping alone; the page has no script and forbids all requests.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,26 +12,17 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.audit import Audit, Figure
-from nli_lib.report.audit_reference import TITLES, curves
-from nli_lib.report.audit_words import ends, percent, plain, points, visible
+from nli_lib.report.audit import Audit
+from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
+from nli_lib.report.audit_figures import COUNTED, Figure, Z
+from nli_lib.report.audit_reference import TITLES
+from nli_lib.report.audit_words import ends, percent, plain, short_points, visible, z_words
 from nli_lib.report.estimate import Estimate
 
 HERE = Path(__file__).parent
 FORMAT = 1  # of audit.json
-FIRST, WIDTH, HEIGHT = 5, 300, 190  # features a label on the first screen; a curve's drawing
 COLOURS = yaml.safe_load((HERE / "colours.yaml").read_text(encoding="utf-8"))
 COLOURS = {**COLOURS["corpora"], **COLOURS["labels"]}
-
-
-def z_words(value: float) -> str:
-    """A z-statistic for reading."""
-    return "–" if not np.isfinite(value) else f"{value:.1f}"
-
-
-def short_points(value: float) -> str:
-    """A difference in percentage points where the unit stands beside it."""
-    return points(value).removesuffix(" points")
 
 
 # figure -> what it is called, how it is written
@@ -48,11 +39,6 @@ ROWS = {
     "highest z": ("Strongest feature, z", z_words),
     "above": ("N-grams tied to a label", percent),
     "dropped": ("Pairs that the z-filter drops", percent),
-}
-CURVES = {
-    "gain": "Hypothesis alone above the most frequent label, points",
-    "highest z": "Strongest feature, z",
-    "dropped": "Share that the z-filter drops",
 }
 
 
@@ -96,14 +82,14 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
 
 
 def _whole(count: int, n: int) -> dict:
-    return Figure(Estimate(count, count, count, n, over="counted, nothing drawn"), "pairs").as_json()
+    return Figure(Estimate(count, count, count, n, over=COUNTED), "pairs").as_json()
 
 
 def _feature(row: tuple) -> dict:
     share = Estimate(row.share, row.low, row.high, row.n, over="premises")
     z = Estimate(row.z, row.z_low, row.z_high, row.n, over="premises")
     paper = Estimate(row.z_paper, np.nan, np.nan, row.n, over="premises")
-    base = Estimate(row.base, row.base, row.base, row.n, over="counted, nothing drawn")
+    base = Estimate(row.base, row.base, row.base, row.n, over=COUNTED)
     return {
         "label": row.label,
         "rank": row.rank,
@@ -111,8 +97,8 @@ def _feature(row: tuple) -> dict:
         "pairs": _whole(row.n, row.n),
         "share": Figure(share).as_json(),
         "share in the corpus": Figure(base).as_json(),
-        "z": Figure(z, "standard errors").as_json(),
-        "z, one over the number of labels": Figure(paper, "standard errors").as_json(),
+        "z": Figure(z, Z).as_json(),
+        "z, one over the number of labels": Figure(paper, Z).as_json(),
     }
 
 
@@ -162,18 +148,13 @@ def _environment(*, html: bool) -> Environment:
 
 
 def _interval(figure: Mapping, form=percent) -> str:
-    return ends(_estimate(figure), form)
+    return ends(as_estimate(figure), form)
 
 
 def _markdown(text: object) -> str:
     """A text of the corpus in Markdown: letters that mean something there, or in html, are escaped."""
     shown = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join(f"\\{letter}" if letter in r"\`*_{}[]()#|!~" else letter for letter in shown)
-
-
-def _estimate(figure: Mapping) -> Estimate:
-    value, low, high = (np.nan if figure[end] is None else figure[end] for end in ("value", "low", "high"))
-    return Estimate(value, low, high, figure["n"], over=figure["over"])
 
 
 def table_rows(content: Mapping) -> list[dict]:
@@ -183,7 +164,7 @@ def table_rows(content: Mapping) -> list[dict]:
     for key, (name, form) in ROWS.items():
         if key not in figures:
             continue
-        own, same = _estimate(figures[key]), _estimate(at.get(key, figures[key]))
+        own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
         beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
         rows.append({
             "key": key,
@@ -192,22 +173,9 @@ def table_rows(content: Mapping) -> list[dict]:
             "interval": ends(own, form),
             "at": form(same.value),
             "beside": {corpus: form(value) for corpus, value in beside.items()},
-            "strip": _strip(same, beside),
+            "strip": strip(same, beside),
         })  # fmt: skip
     return rows
-
-
-def _strip(own: Estimate, beside: Mapping[str, float]) -> dict:
-    """Where one's own value and those of the corpora stand between the smallest and the largest of them, 4 to 96."""
-    known = np.array([own.value, own.low, own.high, *beside.values()], dtype=float)
-    known = known[np.isfinite(known)]
-    first, width = (known.min(), np.ptp(known) or 1.0) if len(known) else (0.0, 1.0)
-
-    def place(value: float) -> float | None:
-        return round(4 + 92 * (value - first) / width, 1) if np.isfinite(value) else None
-
-    ours = {end: place(getattr(own, end)) for end in ("value", "low", "high")}
-    return {**ours, "beside": {corpus: place(value) for corpus, value in beside.items()}}
 
 
 def label_blocks(content: Mapping, most: int | None = None) -> dict[str, list[dict]]:
@@ -216,59 +184,3 @@ def label_blocks(content: Mapping, most: int | None = None) -> dict[str, list[di
     for feature in content["features"]:
         blocks[feature["label"]].append(feature)
     return {name: block[:most] for name, block in blocks.items()}
-
-
-def curve_drawing(content: Mapping, figure: str) -> dict:
-    """One figure of the reference corpora over the number of pairs, and one's own: points of an svg, 300 by 190."""
-    known = curves().dropna(subset=["value"])
-    known = known[(known["classes"] == "/".join(content["classes"])) & (known["figure"] == figure)]
-    own = [(each["n"], _estimate(each)) for each in _own(content, figure)]
-    own = [(n, each) for n, each in own if np.isfinite(each.value) and n > 0]
-    sizes = np.array([*known["n"], *(n for n, _ in own)], dtype=float)
-    values = np.array([*known["low"], *known["high"], *(end for _, e in own for end in e[:3] if np.isfinite(end)), 0.0])
-    form = {"gain": short_points, "highest z": z_words}.get(figure, percent)
-    if not len(sizes):
-        return {"title": CURVES[figure], "lines": {}, "own": [], "x": [], "y": []}
-    left, right, top, bottom = 54, WIDTH - 8, 8, HEIGHT - 24
-    x_first, x_last = np.log(sizes.min()), np.log(sizes.max()) if np.ptp(sizes) else np.log(sizes.max()) + 1
-    y_first, y_last = values.min(), values.max() if np.ptp(values) else values.max() + 1
-
-    def x(n: float) -> float:
-        return round(left + (right - left) * (np.log(n) - x_first) / (x_last - x_first), 1)
-
-    def y(value: float) -> float:
-        return round(bottom - (bottom - top) * (value - y_first) / (y_last - y_first), 1)
-
-    lines = {
-        corpus: " ".join(f"{x(row.n)},{y(row.value)}" for row in curve.sort_values("n").itertuples())
-        for corpus, curve in known.groupby("corpus", sort=False)
-    }
-    ticks = [n for n in (100, 1_000, 10_000, 100_000, 1_000_000) if sizes.min() <= n <= sizes.max()]
-    marks = [
-        {
-            "x": x(n),
-            "y": y(e.value),
-            "low": y(e.low if np.isfinite(e.low) else e.value),
-            "high": y(e.high if np.isfinite(e.high) else e.value),
-        }
-        for n, e in own
-    ]
-    return {
-        "title": CURVES[figure],
-        "lines": lines,
-        "own": marks,
-        "x": [(x(n), f"{n:,}") for n in ticks],
-        "y": [
-            (y(value), form(value))
-            for value in dict.fromkeys((y_first, 0.0, (y_first + y_last) / 2, y_last))
-            if value == 0 or abs(y(value) - y(0)) > 14
-        ],
-    }
-
-
-def _own(content: Mapping, figure: str) -> Sequence[Mapping]:
-    """One's own figure for the whole corpus, and where that is larger than the curves at their size."""
-    found = [content["figures"][figure]] if figure in content["figures"] else []
-    return found + (
-        [content["own figures at that size"][figure]] if figure in content["own figures at that size"] else []
-    )

@@ -17,7 +17,8 @@ import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus, concat
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, TWO_WAY
-from nli_lib.report.audit import comparable, leakage, sample_premises
+from nli_lib.report.audit import comparable
+from nli_lib.report.audit_figures import leakage, sample_premises
 
 FILE = Path(__file__).with_name("audit_curves.csv")
 TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import MANY
-from nli_lib.report.audit import Audit, Figure
+from nli_lib.report.audit import Audit
+from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
 
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
@@ -96,6 +98,16 @@ def percent(value: float) -> str:
 def points(value: float) -> str:
     """A difference of shares in percentage points, with its sign."""
     return "–" if value != value else f"{100 * value:+.1f} points".replace("-", "−")
+
+
+def z_words(value: float) -> str:
+    """A z-statistic for reading."""
+    return "–" if not np.isfinite(value) else f"{value:.1f}"
+
+
+def short_points(value: float) -> str:
+    """A difference in percentage points where the unit stands beside it."""
+    return points(value).removesuffix(" points")
 
 
 def ends(estimate, form=percent) -> str:

@@ -26,8 +26,10 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load import reading
 from nli_lib.report import audit as numbers
 from nli_lib.report import audit_page
+from nli_lib.report.audit_figures import Figure, leakage, sample_premises
 from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import next_steps
+from nli_lib.report.estimate import Estimate
 from nli_lib.report.exports import export_filtered
 from nli_lib.store import atomic
 from nli_lib.study.carried import version
@@ -177,16 +179,16 @@ def _examples(corpus: Corpus, found: numbers.Audit) -> dict[str, str]:
     return dict(zip(found.top["feature"], corpus.hypothesis[first], strict=True))
 
 
-def _at(corpus: Corpus, test: Corpus | None, found: numbers.Audit, beside: pd.DataFrame) -> dict[str, numbers.Figure]:
+def _at(corpus: Corpus, test: Corpus | None, found: numbers.Audit, beside: pd.DataFrame) -> dict[str, Figure]:
     """The figures of a corpus at the size of the curves: its own, or of a larger corpus the mean over random parts,
     with the interval of Student's t over them and over what each part's own interval says of its premises."""
     at = int(beside["at"].iloc[0]) if len(beside) else len(corpus)
     if at >= len(corpus):
         return dict(found.figures)
-    parts = [corpus[numbers.sample_premises(corpus, at, seed)] for seed in range(DRAWS)]
+    parts = [corpus[sample_premises(corpus, at, seed)] for seed in range(DRAWS)]
     drawn = pd.DataFrame(
         numbers.comparable(part, seed=seed)
-        | ({name: f.estimate.value for name, f in numbers.leakage(part, test).items()} if test is not None else {})
+        | ({name: f.estimate.value for name, f in leakage(part, test).items()} if test is not None else {})
         for seed, part in enumerate(parts)
     )
     figures = {}
@@ -197,7 +199,7 @@ def _at(corpus: Corpus, test: Corpus | None, found: numbers.Audit, beside: pd.Da
         value = float(values.mean())
         low, high = (min(value - half, values.min()), max(value + half, values.max()))
         over = f"{DRAWS} parts, and premises"
-        figures[name] = whole._replace(estimate=numbers.Estimate(value, float(low), float(high), at, over=over))
+        figures[name] = whole._replace(estimate=Estimate(value, float(low), float(high), at, over=over))
     return figures
 
 

@@ -13,7 +13,9 @@ from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.artifacts import z_from_counts, z_statistics
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.report import audit as audits
-from nli_lib.report.audit import audit, comparable, leakage, repeated, sample_premises, top_table, z_over_shares
+from nli_lib.report.audit import audit, comparable
+from nli_lib.report.audit_features import top_table, z_over_shares
+from nli_lib.report.audit_figures import leakage, repeated, sample_premises
 
 
 def test_repeated_pairs_by_hand():

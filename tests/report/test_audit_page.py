@@ -11,7 +11,8 @@ from audited import corpus, planted
 
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report import audit_page
-from nli_lib.report.audit import Figure, audit
+from nli_lib.report.audit import audit
+from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import ends, next_steps, percent, plain, points, visible, whose
 from nli_lib.report.estimate import Estimate

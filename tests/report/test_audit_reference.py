@@ -7,7 +7,8 @@ import pytest
 from nli_lib.corpora import load
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, TWO_WAY
 from nli_lib.report import audit_reference as references
-from nli_lib.report.audit import comparable, leakage, sample_premises
+from nli_lib.report.audit import comparable
+from nli_lib.report.audit_figures import leakage, sample_premises
 from nli_lib.report.audit_reference import curves, make_curves, reference, with_classes
 
 
