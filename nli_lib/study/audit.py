@@ -26,7 +26,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load import reading
 from nli_lib.report import audit as numbers
 from nli_lib.report import audit_page
-from nli_lib.report.audit_figures import Figure, leakage, sample_premises
+from nli_lib.report.audit_figures import SHARE, Figure, Z, leakage, sample_premises
 from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import next_steps
 from nli_lib.report.estimate import Estimate
@@ -42,13 +42,13 @@ DRAWS = 3  # random parts of a corpus that is larger than the curves of the othe
 # Stage -> seconds for 100,000 pairs, from how many on it does something, and how many it looks at, at most. They were
 # measured by benchmarks/audit.py and only foretell.
 STAGES = {
-    "reading": (3.0, 0, np.inf),
-    "repeated pairs": (1.5, 0, np.inf),
-    "hypothesis alone": (65.0, 0, numbers.HYPOTHESES_OF),
-    "features": (6.0, 0, numbers.FEATURES_OF),
-    "chance": (12.0, 0, numbers.FEATURES_OF),
-    "z-filter": (18.0, 0, numbers.FEATURES_OF),
-    "comparison": (100.0, 15_001, 3 * 15_000),
+    "reading": (2.0, 0, np.inf),
+    "repeated pairs": (1.0, 0, np.inf),
+    "hypothesis alone": (12.0, 0, numbers.HYPOTHESES_OF),
+    "features": (2.0, 0, numbers.FEATURES_OF),
+    "chance": (3.0, 0, numbers.FEATURES_OF),
+    "z-filter": (5.0, 0, numbers.FEATURES_OF),
+    "comparison": (14.0, 15_001, 3 * 15_000),
     "page": (1.0, 0, 100_000),
 }
 EVERY = 20.0  # seconds between lines about a stage that takes longer
@@ -180,26 +180,31 @@ def _examples(corpus: Corpus, found: numbers.Audit) -> dict[str, str]:
 
 
 def _at(corpus: Corpus, test: Corpus | None, found: numbers.Audit, beside: pd.DataFrame) -> dict[str, Figure]:
-    """The figures of a corpus at the size of the curves: its own, or of a larger corpus the mean over random parts,
-    with the interval of Student's t over them and over what each part's own interval says of its premises."""
+    """The figures of a corpus at the size of the curves: its own, or of a larger corpus the mean over random parts.
+
+    The interval of such a mean is as wide as that of the whole corpus, times the root of the ratio of the sizes (not of
+    a z, whose standard error does not depend on the size, nor of a share of the test file), and holds all the parts.
+    """
     at = int(beside["at"].iloc[0]) if len(beside) else len(corpus)
     if at >= len(corpus):
         return dict(found.figures)
     parts = [corpus[sample_premises(corpus, at, seed)] for seed in range(DRAWS)]
     drawn = pd.DataFrame(
         numbers.comparable(part, seed=seed)
-        | ({name: f.estimate.value for name, f in leakage(part, test).items()} if test is not None else {})
+        | ({} if test is None else {name: each.estimate.value for name, each in leakage(part, test).items()})
         for seed, part in enumerate(parts)
     )
     figures = {}
     for name in drawn:
         whole, values = found.figures[name], drawn[name]
-        # the half-width of the whole corpus, which has more pairs, in proportion to the root of the sizes
-        half = (whole.estimate.high - whole.estimate.low) / 2 * np.sqrt(len(corpus) / at)
+        fixed = whole.unit == Z or name.startswith("leaked")
+        half = (whole.estimate.high - whole.estimate.low) / 2 * (1 if fixed else np.sqrt(whole.estimate.n / at))
         value = float(values.mean())
-        low, high = (min(value - half, values.min()), max(value + half, values.max()))
-        over = f"{DRAWS} parts, and premises"
-        figures[name] = whole._replace(estimate=Estimate(value, float(low), float(high), at, over=over))
+        low, high = float(min(value - half, values.min())), float(max(value + half, values.max()))
+        if whole.unit == SHARE:
+            low, high = max(0.0, low), min(1.0, high)
+        estimate = Estimate(value, low, high, at, over=f"premises, and {DRAWS} parts")
+        figures[name] = whole._replace(estimate=estimate)
     return figures
 
 
