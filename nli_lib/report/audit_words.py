@@ -46,11 +46,12 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         return (
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
             f"frequent label does ({points(gain.value)}, {ends(gain, points)}), but in {gain.n:,} pairs an advantage "
-            f"of up to {points(gain.high)} would not show."
+            f"of up to {points(gain.high).lstrip('+')} would not show."
         )
     said = (
         f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
-        f"{percent(right.value)} {ends(right)} of the labels, {points(gain.value)} above the most frequent label"
+        f"{percent(right.value)} {ends(right)} of the labels, {points(gain.value).lstrip('+')} above the most frequent "
+        "label"
     )
     placed = {"more": [], "as much": [], "less": []}
     for row in beside[beside["figure"] == "gain"].itertuples():

@@ -1,6 +1,7 @@
 """The command line says what it does and errs in one message. Run alone: pytest tests/study/test_cli.py"""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,6 +24,10 @@ def test_help_names_the_commands():
     told = call("--help").output
     for command in ("run", "status", "check", "book", "audit", "suspects"):
         assert command in told
+
+
+def test_the_version_is_said():
+    assert re.fullmatch(r"nli-quality-study \S.*\n", call("--version").output)
 
 
 def test_wrong_values_are_one_message_and_code_2(home):
