@@ -1,0 +1,12 @@
+"""The study of the quality of NLI data: a library, notebooks and a book.
+
+An installed library lies where nobody should write. Notebooks, book and recorded tables come with it in the folder
+`carried`, and the place for what is written is NLI_HOME, or else the folder in which Python was started. In a clone,
+which has no such folder, the place is the clone.
+"""
+
+import os
+from pathlib import Path
+
+if Path(__file__).with_name("carried").is_dir():
+    os.environ.setdefault("NLI_HOME", str(Path.cwd()))  # read by `paths`, and by every process that is started here

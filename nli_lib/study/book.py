@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -217,6 +218,8 @@ def build(request: Request, book: Site | None = None) -> Path:
 
     Raises `BookError` when a chapter cannot be drawn (the others are still built) or jupyter-book fails.
     """
+    if find_spec("jupyter_book") is None:
+        raise BookError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")
     book = book or site(request)
     if request.study != request.scale:
         gather_pages(book)

@@ -15,15 +15,18 @@ from nli_lib import paths
 from nli_lib.corpora import check_enough, load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
-from nli_lib.study import doctor, schedule, standing
+from nli_lib.study import carried, doctor, schedule, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError, is_own_file
 from nli_lib.study.schedule import Request
 from nli_lib.study.status import stamps
 
 # chapters that answer one question about one corpus, and the rows of each class that they need
-AUDIT, AUDIT_ROWS = ("20_z_statistics", "21_z_filter"), 20
+AUDIT_ROWS = 20
 SUSPECTS = ("31_cross_scoring", "32_which_labels_are_wrong")
+
+# commands that need neither notebooks nor book
+WITHOUT_NOTEBOOKS = ("audit", "card")
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -37,6 +40,9 @@ Columns = Annotated[
     str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
 ]
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
+TestFile = Annotated[
+    str | None, typer.Option("--test", help="a test file, or a corpus by name, that should share nothing with it")
+]
 
 
 def _pairs(option: str, pairs: list[str]) -> dict[str, str]:
@@ -56,8 +62,7 @@ def _others(pairs: list[str]) -> dict[str, object]:
 
 def _request(scale: str, corpus: str | None, data_dir: str | None = None, columns: str | None = None, **more: object):
     """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
-    if corpus and is_own_file(corpus) and Path(corpus).expanduser().is_file():
-        corpus = _absolute(corpus)
+    corpus = _absolute_file(corpus)
     if os.environ.get("NLI_DATA"):
         os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
     request = Request(
@@ -71,8 +76,30 @@ def _request(scale: str, corpus: str | None, data_dir: str | None = None, column
     return request
 
 
+def _absolute_file(name: str | None) -> str | None:
+    """A file's path made absolute; a corpus by name, and a file that lies elsewhere, as they are."""
+    return _absolute(name) if name and is_own_file(name) and Path(name).expanduser().is_file() else name
+
+
 def _absolute(path: str) -> str:
     return str(Path(path).expanduser().resolve())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"nli-quality-study {carried.version()}")
+        raise typer.Exit()
+
+
+@app.callback()
+def before(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="say it and end")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand not in WITHOUT_NOTEBOOKS:
+        carried.unpack()
 
 
 @app.command()
@@ -151,14 +178,37 @@ def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 
 @app.command()
-def audit(corpus: YourFile, scale: Scale = "small", data_dir: DataDir = None, columns: Columns = None) -> None:
-    """Which features predict the labels of a corpus, and what the z-filter would drop, as a small book of its own.
+def audit(
+    corpus: YourFile,
+    test: TestFile = None,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="write z_filter.csv as well: which pairs the z-filter keeps, and why")
+    ] = False,
+) -> None:
+    """What a corpus gives away before any model is trained: one page, audit.html, and its numbers, audit.json.
 
-    Reads texts and labels and trains no network.
+    Repeated and contradictory pairs, leakage to a test file, the hypothesis alone, the features that predict labels,
+    and what the z-filter would drop, beside SNLI, MultiNLI and WANLI at the same size. Trains no network.
     """
-    request = _request(scale, corpus, data_dir, columns)
-    _look_at(request, AUDIT_ROWS, "an audit")
-    _pages(AUDIT, request, {"21_z_filter": {"TRAIN": False}})
+    from nli_lib.study import audit as audits  # what measures takes seconds to be imported
+
+    for path in audits.run(_request("small", corpus, data_dir, columns), _absolute_file(test), pairs=pairs):
+        print(path)
+
+
+@app.command()
+def card(corpus: YourFile, test: TestFile = None, data_dir: DataDir = None, columns: Columns = None) -> None:
+    """A section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
+
+    Taken from the audit of the same file where there is one; else the file is audited first.
+    """
+    from nli_lib.study import audit as audits
+
+    path = audits.write_card(_request("small", corpus, data_dir, columns), _absolute_file(test))
+    print(path.read_text(encoding="utf-8"))
+    print(path)
 
 
 @app.command()

@@ -353,6 +353,12 @@ def test_a_broken_build_is_told_in_its_own_words(home):
         book.build(Request())
 
 
+def test_a_missing_package_is_told_before_anything_is_drawn(home, monkeypatch):
+    monkeypatch.setattr(book, "find_spec", lambda name: None)
+    with pytest.raises(book.BookError, match=r"pip install 'nli-quality-study\[book\]'"):
+        book.build(Request())
+
+
 def test_other_environments_are_stamped(home):
     record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\n")

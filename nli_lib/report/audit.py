@@ -1,0 +1,131 @@
+"""What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
+
+found = audit(corpus, test)          every number of the page, each with interval and unit
+values = comparable(corpus)          the numbers that are compared between corpora, of one size, without intervals
+
+No network is trained. z here compares a label's share among the pairs of a feature with its share in the corpus
+(`z_over_shares`), so that an unequal label balance does not make every frequent word stand out; the z-filter compares
+with one over the number of labels, as its paper does.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.measure.artifacts import Features, side_of, z_statistics
+from nli_lib.measure.chance import OFTEN
+from nli_lib.measure.shards import features_in_shards
+from nli_lib.measure.used_columns import cross_fitted
+from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
+from nli_lib.report.audit_figures import POINTS, Figure, counted, leakage, repeated, sample_premises
+from nli_lib.report.clustered import clustered_mean, clustered_share
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import mean_and_range
+from nli_lib.select.zfilter import Filtered, z_filter
+
+FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
+HYPOTHESES_OF = 50_000  # pairs on which the hypothesis-only model is cross-fitted, at most
+LARGE = 100_000  # pairs from where on fewer copies and orders are computed
+COPIES, ORDERS = (50, 20), (5, 3)  # up to LARGE pairs, and beyond
+FOLDS, K = 5, 20
+
+Stage = Callable[[str], AbstractContextManager]
+
+
+class Audit(NamedTuple):
+    """figures: name -> Figure; top: features of each label, best first (`top_table`); reasons: features by which the
+    z-filter drops most (`Filtered.by_feature`); kept: what the filter keeps of `featured`, the pairs whose features
+    were counted; notes: what was measured on a part only, in words."""
+
+    figures: dict[str, Figure]
+    top: pd.DataFrame
+    reasons: pd.DataFrame
+    kept: Filtered
+    featured: NDArray[np.int64]
+    notes: list[str]
+
+
+def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: Stage = nullcontext) -> Audit:
+    """Everything that the page shows of one corpus, and of a test file what the corpus holds of it.
+
+    stage(name) is entered before each of the steps `STAGES`, for a display of progress.
+    """
+    classes, notes = corpus.classes, []
+    with stage("repeated pairs"):
+        found = counted(corpus) | repeated(corpus)
+        if test is not None:
+            found |= leakage(corpus, test)
+    with stage("hypothesis alone"):
+        part = sample_premises(corpus, HYPOTHESES_OF, seed)
+        if len(part) < len(corpus):
+            notes.append(
+                f"The hypothesis-only model is fitted to {len(part):,} of {len(corpus):,} pairs, drawn at random by "
+                "premise."
+            )
+        found |= hypothesis_alone(corpus[part] if len(part) < len(corpus) else corpus, seed)
+    with stage("features"):
+        rows = sample_premises(corpus, FEATURES_OF, seed)
+        if len(rows) < len(corpus):
+            notes.append(
+                f"Features and z-filter are those of {len(rows):,} of {len(corpus):,} pairs, drawn at random by "
+                "premise."
+            )
+        part = corpus[rows] if len(rows) < len(corpus) else corpus
+        table = features_in_shards(part.premise, part.hypothesis)
+        counts = z_statistics(table.matrix, part.labels, len(classes)).counts
+        top = top_table(table, counts, part)
+        found["highest z"] = highest(top, len(part))
+    with stage("chance"):
+        found |= beyond_chance(table, counts, part, copies=COPIES[len(part) > LARGE], seed=seed)
+    with stage("z-filter"):
+        orders = ORDERS[len(part) > LARGE]
+        filters = [_filtered(table, part, order) for order in range(seed, seed + orders)]
+        kept, dropped = filters[0], [1 - each.keep.mean() for each in filters]
+        found["dropped"] = Figure(mean_and_range(np.array(dropped), n=len(part), over=f"{orders} orders, range"))
+        for label, name in enumerate(classes):
+            own = [1 - each.keep[part.labels == label].mean() for each in filters]
+            size = int((part.labels == label).sum())
+            found[f"dropped: {name}"] = Figure(mean_and_range(np.array(own), n=size, over=f"{orders} orders, range"))
+        reasons = kept.by_feature(table.names, most=TOP)
+    return Audit(found, top, reasons, kept, rows, notes)
+
+
+def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
+    """The numbers by which an audit compares corpora of one size, by the name they have in `Audit.figures`."""
+    found = repeated(corpus) | hypothesis_alone(corpus, seed)
+    table = features_in_shards(corpus.premise, corpus.hypothesis)
+    counts = z_statistics(table.matrix, corpus.labels, len(corpus.classes)).counts
+    z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
+    values = {name: figure.estimate.value for name, figure in found.items()}
+    values["highest z"] = float(z[often].max(initial=-np.inf))
+    values["above"] = above_share(z, often & (side_of(table.names) == "hypothesis"))
+    values["dropped"] = 1 - float(_filtered(table, corpus, seed).keep.mean())
+    return {name: value if np.isfinite(value) else float("nan") for name, value in values.items()}
+
+
+def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
+    """Cross-fitted accuracy of n-grams of the hypothesis, and how far it lies above the most frequent label.
+
+    No premise is fitted on and predicted, where there are as many premises as folds. NaN where a class is too small.
+    """
+    counts, premises = np.bincount(corpus.labels, minlength=len(corpus.classes)), pd.factorize(corpus.premise)[0]
+    folds = int(min(FOLDS, counts[counts > 0].min()))
+    if folds < 2 or (counts > 0).sum() < 2:
+        missing = Estimate(np.nan, np.nan, np.nan, len(corpus))
+        return {"hypothesis only": Figure(missing), "gain": Figure(missing, POINTS)}
+    groups = premises if premises.max() + 1 >= folds else None
+    guess = cross_fitted(
+        corpus.hypothesis, corpus.labels, n_classes=len(counts), folds=folds, groups=groups, seed=seed
+    ).argmax(axis=1)
+    right, most = guess == corpus.labels, corpus.labels == counts.argmax()
+    gain = clustered_mean(right.astype(float) - most, premises)
+    return {"hypothesis only": Figure(clustered_share(right, premises)), "gain": Figure(gain, POINTS)}
+
+
+def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:
+    return z_filter(table.matrix, corpus.labels, names=table.names, k=K, seed=order, n_classes=len(corpus.classes))

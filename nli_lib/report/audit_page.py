@@ -1,0 +1,186 @@
+"""The pages of an audit: audit.html (self-contained, opens from disk), audit.json, and a section for a dataset card.
+
+Text of the corpus goes through jinja's escaping alone; the page has no script and forbids all requests.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.report.audit import Audit
+from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
+from nli_lib.report.audit_figures import COUNTED, Figure, Z
+from nli_lib.report.audit_reference import TITLES
+from nli_lib.report.audit_words import ends, percent, plain, short_points, visible, z_words
+from nli_lib.report.estimate import Estimate
+
+HERE = Path(__file__).parent
+FORMAT = 1  # of audit.json
+COLOURS = yaml.safe_load((HERE / "colours.yaml").read_text(encoding="utf-8"))
+COLOURS = {**COLOURS["corpora"], **COLOURS["labels"]}
+
+
+# figure -> what it is called, how it is written
+ROWS = {
+    "majority": ("Most frequent label", percent),
+    "duplicates": ("Rows that repeat an earlier pair", percent),
+    "conflicts": ("Rows whose pair has two labels", percent),
+    "hypotheses": ("Rows that repeat a hypothesis", percent),
+    "leaked pairs": ("Test pairs found here", percent),
+    "leaked premises": ("Test premises found here", percent),
+    "leaked hypotheses": ("Test hypotheses found here", percent),
+    "hypothesis only": ("Accuracy of the hypothesis alone", percent),
+    "gain": ("… above most frequent label, points", short_points),
+    "highest z": ("Strongest feature, z", z_words),
+    "above": ("N-grams tied to a label", percent),
+    "dropped": ("Pairs that the z-filter drops", percent),
+}
+
+
+def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.DataFrame, **facts: object) -> dict:
+    """The content of audit.json: every number as value, low, high, unit, n and over.
+
+    own: the figures of the corpus at the size of the reference curves; beside: `audit_reference.reference`; facts: what
+    else is known, such as file, digest, test, next (sentences) and version.
+    """
+    at = int(beside["at"].iloc[0]) if len(beside) else None
+    units = {name: figure.unit for name, figure in found.figures.items()}
+    references: dict[str, dict] = {}
+    for row in beside.itertuples():
+        draws = Figure(
+            Estimate(row.value, row.low, row.high, row.at, over="draws of premises, range"),
+            units.get(row.figure, "share"),
+        )
+        references.setdefault(row.corpus, {})[row.figure] = draws.as_json()
+    return {
+        "format": FORMAT,
+        **facts,
+        "corpus": corpus.name,
+        "source": corpus.source,
+        "classes": list(corpus.classes),
+        "warnings": corpus.warnings(),
+        "notes": found.notes,
+        "figures": {name: figure.as_json() for name, figure in found.figures.items()},
+        "compared at": at,
+        "own figures at that size": {name: figure.as_json() for name, figure in own.items()},
+        "reference": references,
+        "features": [_feature(row) for row in found.top.itertuples()],
+        "z-filter reasons": [
+            {
+                "feature": row.feature,
+                "pairs": _whole(row.pairs, len(found.kept)),
+                "alone": _whole(row.alone, len(found.kept)),
+            }
+            for row in found.reasons.itertuples()
+        ],
+    }
+
+
+def _whole(count: int, n: int) -> dict:
+    return Figure(Estimate(count, count, count, n, over=COUNTED), "pairs").as_json()
+
+
+def _feature(row: tuple) -> dict:
+    share = Estimate(row.share, row.low, row.high, row.n, over="premises")
+    z = Estimate(row.z, row.z_low, row.z_high, row.n, over="premises")
+    paper = Estimate(row.z_paper, np.nan, np.nan, row.n, over="premises")
+    base = Estimate(row.base, row.base, row.base, row.n, over=COUNTED)
+    return {
+        "label": row.label,
+        "rank": row.rank,
+        "feature": row.feature,
+        "pairs": _whole(row.n, row.n),
+        "share": Figure(share).as_json(),
+        "share in the corpus": Figure(base).as_json(),
+        "z": Figure(z, Z).as_json(),
+        "z, one over the number of labels": Figure(paper, Z).as_json(),
+    }
+
+
+def page(content: Mapping, examples: Mapping[str, str] | None = None) -> str:
+    """The html of an audit from what `as_json` gave. examples: feature -> a hypothesis that has it, of a user's own."""
+    return (
+        _environment(html=True)
+        .get_template("audit.html")
+        .render(
+            c=content,
+            rows=table_rows(content),
+            labels=label_blocks(content),
+            curves=[curve_drawing(content, figure) for figure in CURVES],
+            skipped={
+                name.removeprefix("skipped: "): each
+                for name, each in content["figures"].items()
+                if name.startswith("skipped: ")
+            },
+            balance={
+                name.removeprefix("label: "): each
+                for name, each in content["figures"].items()
+                if name.startswith("label: ")
+            },
+            examples=examples or {},
+            titles=TITLES,
+            colours=COLOURS,
+        )
+    )
+
+
+def card(content: Mapping) -> str:
+    """A section for a dataset card on the hub, in Markdown, from what `as_json` gave."""
+    return (
+        _environment(html=False)
+        .get_template("audit_card.md")
+        .render(c=content, rows=table_rows(content), labels=label_blocks(content), titles=TITLES)
+    )
+
+
+def _environment(*, html: bool) -> Environment:
+    known = Environment(
+        loader=FileSystemLoader(HERE), autoescape=html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
+    known.filters["markdown"] = _markdown
+    return known
+
+
+def _interval(figure: Mapping, form=percent) -> str:
+    return ends(as_estimate(figure), form)
+
+
+def _markdown(text: object) -> str:
+    """A text of the corpus in Markdown: letters that mean something there, or in html, are escaped."""
+    shown = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(f"\\{letter}" if letter in r"\`*_{}[]()#|!~" else letter for letter in shown)
+
+
+def table_rows(content: Mapping) -> list[dict]:
+    """One row for each of `ROWS` that was measured: name, own and interval (in words), at (the own value at the size of
+    the curves), beside (corpus -> value in words), strip (positions of all of them, 0 to 100)."""
+    figures, at, rows = content["figures"], content["own figures at that size"], []
+    for key, (name, form) in ROWS.items():
+        if key not in figures:
+            continue
+        own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
+        beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
+        rows.append({
+            "key": key,
+            "name": name,
+            "own": form(own.value),
+            "interval": ends(own, form),
+            "at": form(same.value),
+            "beside": {corpus: form(value) for corpus, value in beside.items()},
+            "strip": strip(same, beside),
+        })  # fmt: skip
+    return rows
+
+
+def label_blocks(content: Mapping, most: int | None = None) -> dict[str, list[dict]]:
+    """Label -> its features, best first."""
+    blocks: dict[str, list[dict]] = {name: [] for name in content["classes"]}
+    for feature in content["features"]:
+        blocks[feature["label"]].append(feature)
+    return {name: block[:most] for name, block in blocks.items()}

@@ -1,0 +1,156 @@
+"""An audit in words: what to do next in three sentences, each decided by the numbers, and features in plain English."""
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import MANY
+from nli_lib.report.audit import Audit
+from nli_lib.report.audit_figures import Figure
+from nli_lib.report.audit_reference import TITLES
+
+OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
+RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
+
+
+def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
+    """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
+
+    beside  `audit_reference.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
+    """
+    return [_rows(found.figures, test), _alone(found.figures, beside, own), _features(found)]
+
+
+def _rows(figures: Mapping[str, Figure], test: str) -> str:
+    parts, n = [], int(figures["pairs"].estimate.value)
+    if (left := figures["skipped"].estimate).value > MANY:
+        parts.append(f"mend the {_count(left)} rows that cannot be used ({percent(left.value)} of the file)")
+    if test and (leaked := figures["leaked pairs"].estimate).value:
+        parts.append(f"take the {_count(leaked)} pairs of {test} that also stand here out of one of the two files")
+    if (both := figures["conflicts"].estimate).value:
+        parts.append(f"decide about the {_count(both)} rows whose pair stands here with more than one label")
+    if (again := figures["duplicates"].estimate).value > OFTEN_REPEATED:
+        parts.append(f"drop the {_count(again)} rows that repeat an earlier pair")
+    if parts:
+        return f"Clean first: {'; then '.join(parts[:2])}."
+    checked = f", and no pair of {test} stands here" if test else "; name a test set with --test to check for leakage"
+    said = f"no pair stands here with two labels, and {percent(again.value)} of the {n:,} pairs repeat an earlier one"
+    return f"Nothing has to be cleaned first: {said}{checked}."
+
+
+def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
+    gain, right = figures["gain"].estimate, figures["hypothesis only"].estimate
+    if not gain.low > 0:
+        return (
+            f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
+            f"frequent label does ({points(gain.value)}, {ends(gain, points)}), but in {gain.n:,} pairs an advantage "
+            f"of up to {points(gain.high).lstrip('+')} would not show."
+        )
+    said = (
+        f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
+        f"{percent(right.value)} {ends(right)} of the labels, {points(gain.value).lstrip('+')} above the most frequent "
+        "label"
+    )
+    placed = {"more": [], "as much": [], "less": []}
+    for row in beside[beside["figure"] == "gain"].itertuples():
+        mine = own["gain"].estimate
+        word = "more" if mine.low > row.high else "less" if mine.high < row.low else "as much"
+        placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
+    parts = [
+        f"{word} {'as' if word == 'as much' else 'than'} in {' and '.join(names)}"
+        for word, names in placed.items()
+        if names
+    ]
+    if parts:
+        at = int(beside["at"].iloc[0])
+        said += f"; at {at:,} pairs that is {', '.join(parts)}"
+    return said + "."
+
+
+def _features(found: Audit) -> str:
+    dropped = found.figures["dropped"].estimate
+    would = f"would drop {percent(dropped.value)} of the pairs"
+    if found.top.empty or not found.figures["detectable"].estimate.value:
+        return (
+            f"Leave the z-filter aside: it {would}, but no feature is correlated with a label beyond what chance "
+            "allows for so many features."
+        )
+    best = found.top.loc[found.top["z"].idxmax()]
+    return (
+        f"Read the pairs {whose(best['feature'])}, of which {percent(best['share'])} are {best['label']} "
+        f"(z = {best['z']:.1f}), and decide whether that is meaning or an artifact; the z-filter {would}, so compare "
+        "what a model learns from those it keeps with a random selection of the same size."
+    )
+
+
+def _count(share) -> str:
+    return f"{round(share.value * share.n):,}"
+
+
+def percent(value: float) -> str:
+    """A share for reading: one decimal of a percentage, more where that would say 0."""
+    if value != value:
+        return "–"
+    return f"{100 * value:.1f} %" if value == 0 or abs(value) >= 0.0005 else f"{100 * value:.2g} %"
+
+
+def points(value: float) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    return "–" if value != value else f"{100 * value:+.1f} points".replace("-", "−")
+
+
+def z_words(value: float) -> str:
+    """A z-statistic for reading."""
+    return "–" if not np.isfinite(value) else f"{value:.1f}"
+
+
+def short_points(value: float) -> str:
+    """A difference in percentage points where the unit stands beside it."""
+    return points(value).removesuffix(" points")
+
+
+def ends(estimate, form=percent) -> str:
+    """The interval in square brackets, "" where there is none."""
+    low, high = estimate.low, estimate.high
+    return "" if low != low or high != high else f"[{form(low).split()[0]}, {form(high)}]"
+
+
+def visible(text: object, most: int = 80) -> str:
+    """A text of the corpus to be shown: cut, with what cannot be printed as its code."""
+    text = str(text)
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in shown)
+
+
+def plain(feature: str) -> str:
+    """A feature's name in `measure.artifacts` in plain English."""
+    if ratio := RATIO.fullmatch(feature):
+        low, high = ratio.groups()
+        return (
+            f"hypothesis {low} times as long as the premise, or more"
+            if high == "inf"
+            else f"hypothesis {low} to {high} times as long as the premise"
+        )
+    for start, words in {
+        "hypo-len< ": "hypothesis of fewer than {} words",
+        "hypo-len> ": "hypothesis of more than {} words",
+        "lex-overlap> ": "more than {:.0%} of the hypothesis's words in the premise",
+    }.items():
+        if feature.startswith(start):
+            return words.format(float(feature.removeprefix(start))).replace(".0 ", " ").replace("%", " %")
+    if feature == "null":
+        return "none in particular: every pair"
+    if feature == "full-lex-overlap":
+        return "all words of the hypothesis in the premise"
+    words, at, side = feature.rpartition("@")
+    return f"“{visible(words, 40)}” in the {side}" if at else feature
+
+
+def whose(feature: str) -> str:
+    """The pairs that have a feature, as an ending of "the pairs ..."."""
+    text = plain(feature)
+    return (
+        f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
+    )

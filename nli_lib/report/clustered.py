@@ -1,0 +1,55 @@
+"""Shares whose pairs come in groups: a Wilson interval for as many pairs as the groups are worth.
+
+The hypotheses of one premise are not independent of each other. A bootstrap of premises says what that costs; here it
+follows from one sum over the groups, so that millions of pairs take a second.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from nli_lib.report.estimate import Estimate
+from nli_lib.report.inference import LEVEL
+
+OVER = "premises"
+
+
+def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
+    """The share of True among ``flags`` (N,), with an interval over the groups (N,), for example premises.
+
+    Formula: the variance of a ratio of totals of G groups, v = G / (G - 1) sum_g (sum_i (y_i - p))^2 / N^2, makes the
+    design effect d = v / (p (1 - p) / N), 1 at least; the interval is Wilson's for N / d pairs. Where all flags are
+    equal nothing can be said about d, and each group counts as one pair. n counts the pairs.
+    Source: Korn and Graubard (1998), with Wilson's interval in place of Clopper and Pearson's.
+    """
+    y, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
+    if not len(y) or len(y) != len(codes):
+        raise ValueError(f"{len(y)} flags of {len(codes)} pairs: give one for each pair")
+    n, count, p = len(y), int(codes.max()) + 1, float(y.mean())
+    mixed = 0 < p < 1 and count > 1
+    worth = n / max(1.0, _variance(y, p, codes) / (p * (1 - p) / n)) if mixed else count
+    low, high = proportion_confint(p * worth, worth, alpha=1 - LEVEL, method="wilson")
+    # rounding must not leave the ends beyond what is possible
+    return Estimate(p, 0.0 if p == 0 else float(low), 1.0 if p == 1 else float(high), n, over=OVER)
+
+
+def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
+    """The mean of ``values`` (N,) with a normal interval over the groups (N,), by the same variance.
+
+    For a difference of two shares of the same pairs. With one group there is no spread to estimate: both ends are NaN.
+    """
+    y, codes = np.asarray(values, dtype=float), pd.factorize(np.asarray(groups))[0]
+    if not len(y) or len(y) != len(codes):
+        raise ValueError(f"{len(y)} values of {len(codes)} pairs: give one for each pair")
+    mean = float(y.mean())
+    half = float("nan")
+    if codes.max() > 0:
+        half = float(stats.norm.isf((1 - LEVEL) / 2) * np.sqrt(_variance(y, mean, codes)))
+    return Estimate(mean, mean - half, mean + half, len(y), over=OVER)
+
+
+def _variance(y: np.ndarray, mean: float, codes: np.ndarray) -> float:
+    totals = np.bincount(codes, y - mean)
+    return float((totals**2).sum() / len(y) ** 2 * len(totals) / (len(totals) - 1))

@@ -1,0 +1,161 @@
+"""An audit finds what was planted, and equals the plain definitions. Run alone: pytest tests/report/test_audit.py"""
+
+import collections
+import string
+
+import numpy as np
+import pytest
+from audited import corpus, planted
+
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.labels import LABELS
+from nli_lib.measure.artifacts import z_from_counts, z_statistics
+from nli_lib.measure.shards import features_in_shards
+from nli_lib.report import audit as audits
+from nli_lib.report.audit import audit, comparable
+from nli_lib.report.audit_features import top_table, z_over_shares
+from nli_lib.report.audit_figures import leakage, repeated, sample_premises
+
+
+def test_repeated_pairs_by_hand():
+    found = repeated(
+        corpus([
+            ("A man sleeps.", "He rests", "entailment"),
+            ("a man  sleeps", "he rests!", "entailment"),  # the same but for case, blanks and punctuation
+            ("A man sleeps.", "he rests", "neutral"),  # the same with another label
+            ("A man sleeps.", "He runs", "contradiction"),
+            ("A dog sleeps.", "He runs", "contradiction"),
+        ])
+    )  # fmt: skip
+    values = {name: figure.estimate.value for name, figure in found.items()}
+    assert values == {"majority": 0.4, "duplicates": 0.4, "conflicts": 0.6, "hypotheses": 0.6}
+    assert all(0 <= f.estimate.low <= f.estimate.value <= f.estimate.high <= 1 for f in found.values())
+
+
+def test_leakage_by_hand():
+    train = corpus([("A man sleeps.", "He rests", "entailment"), ("A dog.", "It barks", "neutral")])
+    test = corpus([
+        ("a man sleeps", "he rests.", "neutral"),  # the pair, whatever its label
+        ("a dog", "he rests", "neutral"),  # premise and hypothesis, not as a pair
+        ("a cat", "it barks", "neutral"),
+        ("a cat", "it sleeps", "neutral"),
+    ])  # fmt: skip
+    values = {name: figure.estimate.value for name, figure in leakage(train, test).items()}
+    assert values == {"leaked pairs": 0.25, "leaked premises": 0.5, "leaked hypotheses": 0.75}
+
+
+def test_z_over_shares_is_its_formula_and_null_is_nought():
+    counts = np.array([[30, 10], [60, 40], [0, 0]])  # the second is the null feature
+    z = z_over_shares(counts)
+    assert z[0, 0] == pytest.approx((30 - 40 * 0.6) / np.sqrt(40 * 0.6 * 0.4))
+    assert z[1].tolist() == [0, 0] and np.isneginf(z[2]).all()
+    balanced = np.array([[30, 10, 5], [50, 50, 50]])
+    assert z_over_shares(balanced)[0] == pytest.approx(z_from_counts(balanced).z[0])
+
+
+@pytest.mark.parametrize("classes", [LABELS, ("entailment", "not_entailment")])
+def test_the_planted_word_leads_its_label_and_the_filter_drops_by_it(classes):
+    found = audit(planted(classes=classes))
+    best = found.top.iloc[0]
+    assert (best["label"], best["rank"], best["feature"]) == (classes[0], 1, "zebra@hypothesis")
+    assert best["share"] == 1.0 and best["n"] == 240 // len(classes)
+    s = 1 / len(classes)
+    assert best["z"] == pytest.approx(np.sqrt(best["n"] * (1 - s) / s))
+    assert found.figures["highest z"].estimate.value == best["z"]
+    assert found.figures["hypothesis only"].estimate.value > found.figures["majority"].estimate.high
+    assert found.figures[f"dropped: {classes[0]}"].estimate.value > 0.8
+    assert "zebra@hypothesis" in set(found.reasons["feature"])
+    assert found.notes == [] and len(found.featured) == len(found.kept) == 240
+
+
+def test_every_interval_holds_its_value_and_every_number_has_a_unit():
+    for name, figure in audit(planted(), planted(60)).figures.items():
+        value, low, high, n, *_ = figure.estimate
+        assert low <= value <= high, name
+        assert figure.unit and n > 0, name
+
+
+def test_shuffled_labels_show_nothing():
+    clean = planted()
+    table = clean.table.assign(label=np.random.default_rng(1).permutation(clean.labels))
+    found = audit(Corpus(table, "mine", "train")).figures
+    assert found["gain"].estimate.low < 0
+    assert found["detectable"].estimate.value == 0
+    assert found["above"].estimate.value == pytest.approx(found["by chance"].estimate.value, abs=0.04)
+
+
+def test_a_count_by_dictionaries_agrees():
+    """Feature counts of the planted corpus, and the share of the strongest words, with loops."""
+    given, counted = load("planted", "train", limit=600), collections.defaultdict(collections.Counter)
+    for text, label in zip(given.hypothesis, given.labels, strict=True):
+        for word in set(text.lower().translate(str.maketrans("", "", string.punctuation)).split()):
+            counted[word][label] += 1
+    table = features_in_shards(given.premise, given.hypothesis)
+    counts = z_statistics(table.matrix, given.labels, 3).counts
+    top = top_table(table, counts, given)
+    words = top[top["feature"].str.fullmatch(r"\w+@hypothesis")]
+    assert len(words) > 3
+    base = np.bincount(given.labels) / len(given)
+    for row in words.itertuples():
+        label, seen = LABELS.index(row.label), counted[row.feature.removesuffix("@hypothesis")]
+        n = seen.total()
+        assert (row.n, row.share) == (n, seen[label] / n)
+        assert row.z == pytest.approx((seen[label] / n - base[label]) / np.sqrt(base[label] * (1 - base[label]) / n))
+        assert row.low <= row.share <= row.high and row.z_low <= row.z <= row.z_high
+
+
+def test_nested_features_are_shown_once():
+    given = load("planted", "train", limit=600)
+    table = features_in_shards(given.premise, given.hypothesis)
+    top = top_table(table, z_statistics(table.matrix, given.labels, 3).counts, given)
+    for _, block in top.groupby("label"):
+        for start in ("hypo-len<", "hypo-len>", "lex-overlap>", "len-ratio"):
+            assert block["feature"].str.startswith(start).sum() <= 1
+    assert "null" not in set(top["feature"])
+    assert (top.groupby("label")["rank"].max() <= 20).all()
+
+
+def test_the_order_of_the_rows_does_not_matter_to_what_is_counted():
+    given = planted()
+    turned = given[np.random.default_rng(3).permutation(len(given))]
+    one, other = audit(given), audit(turned)
+    for name in ("majority", "duplicates", "conflicts", "hypotheses", "highest z", "detectable", "above"):
+        assert one.figures[name].estimate.value == pytest.approx(other.figures[name].estimate.value)
+    assert one.top["feature"].tolist() == other.top["feature"].tolist()
+
+
+def test_comparable_holds_the_figures_of_the_audit():
+    given = planted()
+    whole, plain = audit(given).figures, comparable(given)
+    for name, value in plain.items():
+        if name != "dropped":  # the mean of several orders there, one here
+            assert value == whole[name].estimate.value, name
+
+
+def test_samples_hold_whole_premises_and_say_so(monkeypatch):
+    given = planted()
+    rows = sample_premises(given, 100, seed=4)
+    assert len(rows) == 100 and (np.diff(rows) > 0).all()
+    sizes = given[rows].table.groupby("premise").size()
+    assert (sizes < given.table.groupby("premise").size()[sizes.index]).sum() <= 1  # one premise is cut
+    monkeypatch.setattr(audits, "FEATURES_OF", 100)
+    monkeypatch.setattr(audits, "HYPOTHESES_OF", 120)
+    found = audit(given)
+    assert [note.split(" of 240 pairs")[0] for note in found.notes] == [
+        "The hypothesis-only model is fitted to 120",
+        "Features and z-filter are those of 100",
+    ]
+    assert len(found.kept) == len(found.featured) == 100
+    assert found.figures["pairs"].estimate.value == 240
+
+
+def test_few_premises_and_tiny_classes_do_not_fail():
+    one = corpus(
+        [("the same", f"hypothesis {at} zebra" if at % 3 else f"text {at}", LABELS[at % 3]) for at in range(60)]
+    )
+    assert audit(one).figures["hypothesis only"].estimate.value > 0.3
+    tiny = corpus([(f"p{at}", f"h{at}", LABELS[min(at, 2)]) for at in range(9)])
+    found = audit(tiny)
+    assert np.isnan(found.figures["gain"].estimate.value)
+    assert found.top.empty and np.isnan(found.figures["highest z"].estimate.value)

@@ -1,0 +1,125 @@
+"""What an installed library brings along. Run alone: pytest tests/study/test_carried.py"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nli_lib import paths
+from nli_lib.study import carried
+from nli_lib.study.cli import WITHOUT_NOTEBOOKS, app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A library that carries one notebook and one page, and an empty home."""
+    folder, home = tmp_path / "library" / "carried", tmp_path / "home"
+    for name, text in {
+        "notebooks/10_a.ipynb": "{}",
+        "book/index.md": "# Book",
+        "data/results/small/t.csv": "x",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.setattr(carried, "FOLDER", folder)
+    monkeypatch.setattr(paths, "HOME", home)
+    monkeypatch.setattr(paths, "NOTEBOOKS", home / "notebooks")
+    monkeypatch.setattr(paths, "BOOK", home / "book")
+    return home
+
+
+def test_an_empty_home_is_filled_once(installed, capsys):
+    carried.unpack()
+    files = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
+    stamp = f"notebooks/{carried.STAMP}"
+    assert files == {"notebooks/10_a.ipynb", "book/index.md", "data/results/small/t.csv", stamp}
+    assert str(installed) in capsys.readouterr().out
+    (installed / "notebooks/10_a.ipynb").write_text("changed")
+    carried.unpack()
+    assert (installed / "notebooks/10_a.ipynb").read_text() == "changed" and not capsys.readouterr().out
+
+
+def test_what_was_cut_short_is_finished(installed):
+    carried.unpack()
+    (installed / "notebooks" / carried.STAMP).unlink()
+    (installed / "book/index.md").unlink()
+    (installed / "notebooks/10_a.ipynb").unlink()
+    (installed / "notebooks").rmdir()
+    (installed / "book").rmdir()
+    carried.unpack()
+    assert (installed / "book/index.md").is_file()
+
+
+def test_another_version_is_refused_and_nothing_is_overwritten(installed):
+    carried.unpack()
+    (installed / "notebooks" / carried.STAMP).write_text("0.0.1\n")
+    with pytest.raises(carried.CarriedError, match="are those of version 0.0.1"):
+        carried.unpack()
+    assert (installed / "notebooks" / carried.STAMP).read_text() == "0.0.1\n"
+
+
+def test_a_home_with_notebooks_of_its_own_is_left_alone(installed):
+    (installed / "notebooks").mkdir(parents=True)
+    carried.unpack()
+    assert not list((installed / "notebooks").iterdir()) and not (installed / "book").exists()
+
+
+def test_a_clone_carries_nothing():
+    assert not carried.FOLDER.exists()
+    assert {"audit", "card"} <= set(WITHOUT_NOTEBOOKS) and app.registered_callback is not None
+
+
+@pytest.mark.slow
+def test_the_wheel_audits_in_an_empty_folder_without_torch(tmp_path):
+    """Built from this clone, unpacked elsewhere, with torch and the packages of the extras out of reach."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone: which files belong to it is not known")
+    pytest.importorskip("setuptools", minversion="77", reason="a wheel cannot be built")
+    source, built, library, here = (tmp_path / name for name in ("source", "built", "library", "here"))
+    listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(listed, capture_output=True, text=True, check=True).stdout.splitlines():
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", built, source], check=True)
+    (wheel,) = built.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", library, wheel], check=True)
+    here.mkdir()
+    rows = [
+        f"A man {at // 3} walks,{'Nobody' if at % 3 else 'He'} is {at},{['entailment', 'neutral'][at % 2]}"
+        for at in range(90)
+    ]
+    (here / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
+    absent = ["torch", "transformers", "datasets", "sentence_transformers", "openai"]
+    code = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+from nli_lib.study.cli import main
+assert sys.modules["nli_lib"].__file__.startswith({str(library)!r})
+main()
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NLI_")}
+    environment |= {"PYTHONPATH": str(library)}
+
+    def call(*words):
+        asked = [sys.executable, "-c", code, *words]
+        return subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True)
+
+    done = call("audit", "mine.csv")
+    assert done.returncode == 0, done.stderr
+    written = {path.name for path in here.rglob("*") if path.is_file()}
+    assert written == {"mine.csv", "audit.html", "audit.json"}
+    done = call("status", "--scale", "small")
+    assert done.returncode == 0 and "20_z_statistics" in done.stdout, done.stderr
+    for name in ("notebooks/20_z_statistics.ipynb", "book/_toc.yml", "data/results/small/20_z_statistics.json"):
+        assert (here / name).read_bytes() == (ROOT / name).read_bytes()
+    assert "20_z_statistics          never run" not in done.stdout
