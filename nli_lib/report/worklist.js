@@ -320,6 +320,7 @@ export function worklist(root, list, store) {
     names.forEach((name) => element("th", "", name, head));
     const lines = values.map(([uid, cells]) => {
       const line = element("tr", "");
+      line.dataset.uid = uid;
       cells.forEach((text) => element("td", "", text, line));
       line.addEventListener("click", () => {
         opened = uid;

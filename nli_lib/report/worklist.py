@@ -42,7 +42,7 @@ def worklist(
     classes  what a label can be fixed to
     said     sentences about the list; warning: one that must not be missed; command: what learns from all suspects
     """
-    given = table.reindex(columns=list(GIVEN)).fillna("").astype(str)
+    given = table.reindex(columns=list(GIVEN), fill_value="").fillna("").astype(str)
     decided = given[["decision", "note"]].ne("").any(axis=1).to_numpy()
     chosen = decided | (np.arange(len(table)) < most)
     rows = table.loc[chosen, list(SHOWN)].astype({"uid": str, "gap": float, "p_gold": float})

@@ -79,8 +79,8 @@ def _from_npz(path: Path, corpus: Corpus, columns: dict[str, str]) -> tuple[pd.S
         raise ProbabilitiesError(f"{path} cannot be read as an npz without pickled objects: {error}") from None
     if values.shape != (len(uid), len(names)) or values.dtype.kind not in "fiu":
         raise ProbabilitiesError(
-            f"{path}: pred_probs has shape {values.shape} ({values.dtype}), while uid names {len(uid)} rows and classes "
-            f"{len(names)} columns: save numbers of that shape."
+            f"{path}: pred_probs has shape {values.shape} ({values.dtype}), while uid names {len(uid)} rows and "
+            f"classes {len(names)} columns: save numbers of that shape."
         )
     uid = pd.Series(uid.astype(str))
     classes = _columns(path, [str(name) for name in names], corpus)

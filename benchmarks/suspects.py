@@ -1,0 +1,191 @@
+"""`nli-study suspects --fast` against trained models: how many of the first suspects are wrong, and what a list costs.
+
+    python benchmarks/suspects.py --train 2000 --embeddings          # precision; --train 0 trains nothing
+    python benchmarks/suspects.py --precision no --sizes 10000 100000    # seconds and peak memory
+
+Precision is the share of wrong labels among the first 50 and 100 in the order of the list, that of the gap, beside the
+share among all of them, which a random order has. Three truths:
+
+- ChaosNLI: labels of SNLI dev that a hundred people overrule. Trained: the recorded scores of chapters 31 and 32.
+- VariErr: labels whose own annotators take them back. Trained: the recorded scores of chapter 34, each of three
+  trainings by itself; the fast model leaves the judged premises out, as they did.
+- Planted flips: a tenth of the labels of `--train` pairs of SNLI dev, replaced. Trained: MiniLM here, on five folds;
+  what is trained is kept in the store, so that a second run costs seconds.
+
+The interval of a difference redraws premises (pairs, in VariErr) and keeps the trainings. `--embeddings` adds the same
+linear model on frozen sentence embeddings (u, v, |u - v|, u * v), which --fast could have used and does not.
+"""
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nli_lib import paths
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import Corpus, concat
+from nli_lib.measure.consensus import logit_gap
+from nli_lib.measure.pair_ngrams import out_of_fold, pair_ngrams
+from nli_lib.report.label_errors import average_precision, precision_at
+from nli_lib.select.folds import folds
+from nli_lib.study import suspects
+
+KS, FOLDS, RESAMPLES = (50, 100), 5, 500
+REAL = [("snli", "validation"), ("snli", "test"), ("snli", "train"), ("mnli", "validation_matched"), ("mnli", "train")]
+
+
+def recorded(name: str) -> pd.DataFrame:
+    return pd.read_csv(paths.HOME / "data" / "results" / "small" / f"{name}.csv")
+
+
+def gap_of(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return logit_gap(np.log(np.maximum(probabilities, suspects.FLOOR)), labels)
+
+
+def embedded(corpus: Corpus) -> np.ndarray:
+    """(N, 4 D) float32: both sentences of each pair as a frozen encoder has them, and how they differ."""
+    from sentence_transformers import SentenceTransformer
+
+    from nli_lib.learn.encoders import resolve_model
+
+    place, distinct = pd.factorize(np.concatenate([corpus.premise, corpus.hypothesis]))
+    encoder = SentenceTransformer(resolve_model("minilm"))
+    vectors = encoder.encode(list(distinct), batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+    u, v = np.split(vectors[place], 2)
+    return np.hstack([u, v, np.abs(u - v), u * v]).astype(np.float32)
+
+
+def ways(corpus: Corpus, given: argparse.Namespace) -> dict[str, object]:
+    """Features of the corpus by the name of the way they are made, the seconds that took printed."""
+    found = {}
+    makers = {"fast": lambda: pair_ngrams(corpus.premise, corpus.hypothesis)}
+    makers |= {"embeddings": lambda: embedded(corpus)} if given.embeddings else {}
+    for name, make in makers.items():
+        begun = time.perf_counter()
+        found[name] = make()
+        print(f"   {name}: features of {len(corpus):,} pairs in {time.perf_counter() - begun:.1f} s", flush=True)
+    return found
+
+
+def compare(title: str, scores: dict[str, list[np.ndarray]], wrong: np.ndarray, units: np.ndarray) -> None:
+    """Print the mean precision of the trainings of each way, and how far it lies from the trained one's."""
+    print(f"{title}: {wrong.sum():,} of {len(wrong):,} labels are wrong ({wrong.mean():.3f})")
+    number, random = pd.factorize(units)[0], np.random.default_rng(0)
+    rows_of = pd.Series(np.arange(len(number))).groupby(number).agg(list).tolist()
+    draws = [np.concatenate([rows_of[at] for at in random.integers(len(rows_of), size=len(rows_of))])
+             for _ in range(RESAMPLES)]  # fmt: skip
+    drawn = {}
+    for name, each in scores.items():
+        values = [np.mean([precision_at(score, wrong, k) for score in each]) for k in KS]
+        area = np.mean([average_precision(score, wrong) for score in each])
+        drawn[name] = np.array([[np.mean([precision_at(score[rows], wrong[rows], k) for score in each]) for k in KS]
+                                for rows in draws])  # fmt: skip
+        line = f"   {name:12} first 50 {values[0]:.2f}, first 100 {values[1]:.2f}, average precision {area:.3f}"
+        if name != "trained" and "trained" in drawn:
+            low, high = np.percentile(drawn[name] - drawn["trained"], [2.5, 97.5], axis=0)
+            base = [np.mean([precision_at(score, wrong, k) for score in scores["trained"]]) for k in KS]
+            less = [f"{v - b:+.2f} [{a:+.2f}, {z:+.2f}]" for v, b, a, z in zip(values, base, low, high, strict=True)]
+            line += f"; minus trained {', '.join(less)}"
+        print(line, flush=True)
+
+
+def chaosnli(given: argparse.Namespace) -> None:
+    corpus, scored = load("snli", "validation"), recorded("31_cross_scoring.scored")
+    people = recorded("32_which_labels_are_wrong.people").query("truth == 'hundred'")
+    assert (scored["label"].to_numpy() == corpus.labels).all(), "the records are of another corpus"
+    at, wrong = people["position"].to_numpy(dtype=int), people["wrong"].to_numpy(dtype=bool)
+    fold = folds(corpus.labels, groups=corpus.premise, count=FOLDS)
+    scores = {"trained": [scored["gap"].to_numpy()[at]]}
+    for name, features in ways(corpus, given).items():
+        scores[name] = [gap_of(out_of_fold(features, corpus.labels, fold), corpus.labels)[at]]
+    compare("ChaosNLI on SNLI dev", scores, wrong, corpus.premise[at])
+
+
+def varierr(given: argparse.Namespace) -> None:
+    corpus, items = load("mnli", "validation_matched"), recorded("34_known_errors.items")
+    each = recorded("34_known_errors.scores")
+    at = pd.Index(corpus.uid).get_indexer(items["pair"])
+    labels = items["label"].to_numpy()
+    scores = {"trained": [part.set_index("key")["gap"][items["key"]].to_numpy() for _, part in each.groupby("seed")]}
+    judged = np.isin(np.arange(len(corpus)), at)
+    # one fold: the judged pairs; the other pairs of their premises are in none
+    used = judged | ~pd.Series(corpus.premise).isin(corpus.premise[judged]).to_numpy()
+    for name, features in ways(corpus, given).items():
+        both = out_of_fold(features[used], corpus.labels[used], judged[used].astype(int))
+        place = np.cumsum(used) - 1
+        scores[name] = [gap_of(both[place[at]], labels)]
+    compare("VariErr", scores, items["error"].to_numpy(dtype=bool), items["pair"].to_numpy())
+
+
+def flips(given: argparse.Namespace) -> None:
+    from nli_lib.learn.cross import cross_score
+    from nli_lib.spec import RunSpec
+    from nli_lib.study.recipes import recipes
+
+    corpus, random = load("snli", "validation", limit=given.train), np.random.default_rng(0)
+    flipped = random.random(len(corpus)) < 0.1
+    labels = np.where(flipped, (corpus.labels + random.integers(1, 3, len(corpus))) % 3, corpus.labels)
+    corpus = replace(corpus, table=corpus.table.assign(label=labels), name="snli-flipped")
+    fold = folds(corpus.labels, groups=corpus.premise, count=FOLDS)
+    recipe = {**recipes()["consensus"], "epochs": 3, "learning_rate": 1e-4, "model": "minilm"}
+    spec = RunSpec(**recipe, corpus="snli-flipped", split="validation", limit=given.train, seed=0)
+    begun = time.perf_counter()
+    logits = cross_score(spec, corpus, fold)
+    print(f"   trained in {time.perf_counter() - begun:.0f} s")
+    scores = {"trained": [logit_gap(logits, labels)]}
+    right = {"trained": logits.argmax(axis=1) == labels}
+    for name, features in ways(corpus, given).items():
+        probabilities = out_of_fold(features, labels, fold)
+        scores[name], right[name] = [gap_of(probabilities, labels)], probabilities.argmax(axis=1) == labels
+    print("   accuracy:", ", ".join(f"{name} {each.mean():.3f}" for name, each in right.items()))
+    compare(f"planted flips in {len(corpus):,} pairs of SNLI dev", scores, flipped, corpus.premise)
+
+
+def costs(sizes: list[int]) -> None:
+    parts = [load(name, split) for name, split in REAL] if os.environ.get("NLI_DATA") else [load("planted", limit=2000)]
+    whole = concat(parts, name="real")
+    print(f"{'pairs':>9} {'seconds':>9} {'of them lists and page':>24} {'peak GB':>9} {'accuracy':>9}")
+    for size in sorted(sizes):
+        rows = np.resize(np.random.default_rng(0).permutation(len(whole)), size)
+        table = whole.table.iloc[rows].assign(uid=[f"r{at}" for at in range(size)])
+        corpus = Corpus(table, "real", "train")
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.perf_counter()
+            fold = folds(corpus.labels, groups=corpus.premise, count=FOLDS)
+            out_of_fold(pair_ngrams(corpus.premise, corpus.hypothesis), corpus.labels, fold)
+            scored = time.perf_counter()
+            how = suspects.score(corpus, Path(folder), folds=FOLDS)
+            listed = time.perf_counter()
+            suspects.finish(Path(folder), "real", how=how)
+            ended = time.perf_counter()
+            task = suspects.learnt(Path(folder))
+        whole_list = (ended - scored) - (scored - begun)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{size:9,d} {ended - scored:9.1f} {max(whole_list, ended - listed):24.1f} {peak:9.2f} "
+              f"{task.accuracy.value:9.4f}", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--precision", choices=("yes", "no"), default="yes")
+    parser.add_argument("--train", type=int, default=2000, help="pairs that flips are planted in; 0: none")
+    parser.add_argument("--embeddings", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[], help="pairs whose list is timed")
+    given = parser.parse_args()
+    if given.precision == "yes":
+        if given.train:
+            flips(given)
+        chaosnli(given)
+        varierr(given)
+    if given.sizes:
+        costs(given.sizes)
+
+
+if __name__ == "__main__":
+    main()
