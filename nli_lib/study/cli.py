@@ -209,13 +209,15 @@ def suspects(
             print(path)
     else:
         _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": count, "WAYS_PAIRS": 0}})
+    names = tuple(own.table) if own else ()
+    suspects.set_apart(folder, names)
     if made is not None:
         print(decisions.reorder(folder, made))
     again = ["nli-study", "suspects", str(corpus), *(["--columns", columns] if columns else [])]
     again += (["--fast"] if fast else []) + (["--probs", str(probs)] if probs else []) + ["--decided", "decisions.csv"]
     command = f"The same for the whole list: {shlex.join(again)}"
     told = {"how": how, "command": command, "decided": made is not None}
-    said = suspects.finish(folder, Path(corpus).name, own=tuple(own.table) if own else (), **told)
+    said = suspects.finish(folder, Path(corpus).name, own=names, **told)
     print(*said or [], sep="\n")
 
 

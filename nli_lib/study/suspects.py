@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -65,23 +65,30 @@ def score(
     return how
 
 
+def set_apart(folder: Path, own: Iterable[str]) -> None:
+    """Put " (own)" behind the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
+    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in set(own)}
+    if names and (folder / "suspects.jsonl").is_file():
+        table = read_list(folder)
+        if not set(names.values()) <= set(table):
+            write_list(folder, table.rename(columns=names))
+
+
 def finish(
-    folder: Path, title: str, *, how: str, command: str = "", own: tuple[str, ...] = (), decided: bool = False
+    folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
 ) -> list[str] | None:
     """Give a list its last column, its record and its page; what to print, or None where there is no list.
 
     how      how the labels were scored, in words; command: what learns the order anew from a file of decisions
-    own      columns of the corpus: those that are called like a reviewer's get " (own)" behind their names
+    own      columns of the corpus, which `set_apart` has been told
     decided  whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
     """
     if not (folder / "suspects.jsonl").is_file():
         return None
     table, task = read_list(folder), learnt(folder)
-    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in own}
-    if not set(names.values()) <= set(table):
-        table = table.rename(columns=names)
     if not decided:  # those of a run before this one, which the reviewer has taken back
-        table = table.drop(columns=[name for name in GIVEN if name not in own], errors="ignore")
+        theirs = {"decision"} & set(own)
+        table = table.drop(columns=[name for name in GIVEN if name not in theirs], errors="ignore")
         table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
     table = table.assign(**{MODELS: BETTER[task.learnt]})
     write_list(folder, table)
