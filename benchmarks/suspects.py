@@ -1,6 +1,6 @@
 """`nli-study suspects --fast` against trained models: how many of the first suspects are wrong, and what a list costs.
 
-    python benchmarks/suspects.py --train 2000 --embeddings          # precision; --train 0 trains nothing
+    python benchmarks/suspects.py --train 2000 --embeddings FOLDER       # precision; --train 0 trains nothing
     python benchmarks/suspects.py --precision no --sizes 10000 100000    # seconds and peak memory
 
 Precision is the share of wrong labels among the first 50 and 100 in the order of the list, that of the gap, beside the
@@ -11,13 +11,16 @@ share among all of them, which a random order has. Three truths:
   trainings by itself; the fast model leaves the judged premises out, as they did.
 - Planted flips: a tenth of the labels of `--train` pairs of SNLI dev, replaced. Trained: MiniLM here, on `--folds`
   folds, by the recipe of the command; what is trained is kept in the store, so that a second run costs seconds.
+  `--scored 1` trains the first model alone and compares on the pairs of its fold.
 
 The interval of a difference redraws premises (pairs, in VariErr) and keeps the trainings. `--embeddings` adds the same
-linear model on frozen sentence embeddings (u, v, |u - v|, u * v), which --fast could have used and does not.
+linear model on frozen sentence embeddings (u, v, |u - v|, u * v), which --fast could have used and does not; they are
+kept in the folder that it names.
 """
 
 import argparse
 import contextlib
+import hashlib
 import io
 import os
 import resource
@@ -50,16 +53,21 @@ def gap_of(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return logit_gap(np.log(np.maximum(probabilities, suspects.FLOOR)), labels)
 
 
-def embedded(corpus: Corpus) -> np.ndarray:
+def embedded(corpus: Corpus, folder: Path) -> np.ndarray:
     """(N, 4 D) float32: both sentences of each pair as a frozen encoder has them, and how they differ."""
-    from sentence_transformers import SentenceTransformer
+    texts = np.concatenate([corpus.premise, corpus.hypothesis])
+    path = folder / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}.npy"
+    if not path.is_file():
+        from sentence_transformers import SentenceTransformer
 
-    from nli_lib.learn.encoders import resolve_model
+        from nli_lib.learn.encoders import resolve_model
 
-    place, distinct = pd.factorize(np.concatenate([corpus.premise, corpus.hypothesis]))
-    encoder = SentenceTransformer(resolve_model("minilm"))
-    vectors = encoder.encode(list(distinct), batch_size=64, normalize_embeddings=True, show_progress_bar=False)
-    u, v = np.split(vectors[place], 2)
+        place, distinct = pd.factorize(texts)
+        encoder = SentenceTransformer(resolve_model("minilm"))
+        vectors = encoder.encode(list(distinct), batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, vectors[place])
+    u, v = np.split(np.load(path), 2)
     return np.hstack([u, v, np.abs(u - v), u * v]).astype(np.float32)
 
 
@@ -67,7 +75,7 @@ def ways(corpus: Corpus, given: argparse.Namespace) -> dict[str, object]:
     """Features of the corpus by the name of the way they are made, the seconds that took printed."""
     found = {}
     makers = {"fast": lambda: pair_ngrams(corpus.premise, corpus.hypothesis)}
-    makers |= {"embeddings": lambda: embedded(corpus)} if given.embeddings else {}
+    makers |= {"embeddings": lambda: embedded(corpus, given.embeddings)} if given.embeddings else {}
     for name, make in makers.items():
         begun = time.perf_counter()
         found[name] = make()
@@ -126,7 +134,9 @@ def varierr(given: argparse.Namespace) -> None:
 
 
 def flips(given: argparse.Namespace) -> None:
-    from nli_lib.learn.cross import cross_score
+    from nli_lib.learn.cross import fold_specs
+    from nli_lib.learn.fit import fit
+    from nli_lib.learn.predict import predict
     from nli_lib.spec import RunSpec
     from nli_lib.study.recipes import recipes
 
@@ -137,16 +147,21 @@ def flips(given: argparse.Namespace) -> None:
     fold = folds(corpus.labels, groups=corpus.premise, count=given.folds)
     recipe = {**recipes()["consensus"], "learning_rate": 1e-4, "model": "minilm"}  # that of scale small
     spec = RunSpec(**recipe, corpus="snli-flipped", split="validation", limit=given.train, seed=0)
-    begun = time.perf_counter()
-    logits = cross_score(spec, corpus, fold)
-    print(f"   trained in {time.perf_counter() - begun:.0f} s")
-    scores = {"trained": [logit_gap(logits, labels)]}
-    right = {"trained": logits.argmax(axis=1) == labels}
+    begun, logits = time.process_time(), np.zeros((len(corpus), len(corpus.classes)))
+    numbers = range(min(given.scored or given.folds, given.folds))
+    for at, own in zip(numbers, fold_specs(spec, fold, numbers), strict=True):
+        logits[fold == at] = predict(fit(own, corpus, fold != at), corpus[fold == at])
+    print(f"   trained in {time.process_time() - begun:.0f} s of processor time")
+    here = np.isin(fold, list(numbers))
+    scores = {"trained": [logit_gap(logits, labels)[here]]}
+    right = {"trained": (logits.argmax(axis=1) == labels)[here]}
     for name, features in ways(corpus, given).items():
         probabilities = out_of_fold(features, labels, fold)
-        scores[name], right[name] = [gap_of(probabilities, labels)], probabilities.argmax(axis=1) == labels
+        scores[name] = [gap_of(probabilities, labels)[here]]
+        right[name] = (probabilities.argmax(axis=1) == labels)[here]
     print("   accuracy:", ", ".join(f"{name} {each.mean():.3f}" for name, each in right.items()))
-    compare(f"planted flips in {len(corpus):,} pairs of SNLI dev", scores, flipped, corpus.premise)
+    title = f"planted flips in {here.sum():,} of {len(corpus):,} pairs of SNLI dev"
+    compare(title, scores, flipped[here], corpus.premise[here])
 
 
 def costs(sizes: list[int]) -> None:
@@ -174,7 +189,10 @@ def main() -> None:
     parser.add_argument("--precision", choices=("yes", "no"), default="yes")
     parser.add_argument("--train", type=int, default=2000, help="pairs that flips are planted in; 0: none")
     parser.add_argument("--folds", type=int, default=FOLDS, help="of the models that are trained on them")
-    parser.add_argument("--embeddings", action="store_true")
+    parser.add_argument("--scored", type=int, help="how many of the folds are scored; default: all")
+    parser.add_argument(
+        "--embeddings", type=Path, help="compare with frozen sentence embeddings, too, and keep them in this folder"
+    )
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help="pairs whose list is timed")
     given = parser.parse_args()
     if given.precision == "yes":

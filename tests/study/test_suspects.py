@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from plain_pairs import plainly
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
@@ -16,8 +18,9 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import concat
 from nli_lib.measure import pair_ngrams as model
+from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import read_page
-from nli_lib.study import cli, suspects
+from nli_lib.study import book, cli, schedule, suspects
 
 COLUMNS = "premise=context,hypothesis=claim,label=verdict"
 LABELS = ("entailment", "neutral", "contradiction")
@@ -137,6 +140,34 @@ def test_probabilities_of_ones_own_make_a_list_of_their_own(mine, tmp_path):
     assert same["uid"].tolist() == fast["uid"].tolist()
 
 
+def test_a_list_of_trained_models_gets_its_page_too(mine, monkeypatch):
+    """The chapters that train are played by what they leave behind."""
+    path = mine(extra=("when",))
+
+    def chapters(names, request, jobs=1):
+        corpus = load(str(path), columns=request.columns)
+        logits, fold = np.log(np.eye(3)[np.arange(300) % 3] * 0.7 + 0.1), np.arange(300) % 10
+        export_review(paths.EXPORTS / request.study, review_list(corpus, logits, fold), corpus, logits, fold)
+        return [schedule.Outcome(names[0], "finished", ran=True)]
+
+    monkeypatch.setattr(schedule, "run", chapters)
+    monkeypatch.setattr(book, "build", lambda request: "the book")
+    done = call(path, "--columns", COLUMNS)
+    assert done.exit_code == 0, done.output
+    assert (
+        "by one of 10 trained models that did not see it" in done.output and "The models predict 90.0%" in done.output
+    )
+    assert set(pd.read_csv(folder("suspects.csv"))["when (own)"]) == {"theirs"}
+    page = read_page(folder("suspects.html"))
+    assert len(page["rows"]) == 30 and page["command"].endswith(f"--columns {COLUMNS} --decided decisions.csv")
+
+
+def test_a_corpus_by_name_is_the_split_that_the_study_trains_on(home):
+    done = call("planted", "--fast", "--scale", "smoke")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "labels are contradicted" in done.output
+
+
 def test_what_cannot_be_done_is_one_message(mine, tmp_path):
     path = mine()
     for words in (("--fast", "--seeds", "2"), ("--fast", "--probs", "x.csv"), ("--probs", "x.csv", "--seeds", "2")):
@@ -218,10 +249,9 @@ def test_a_real_corpus_with_foreign_names(name, tmp_path, monkeypatch):
         uid, probs, fold, classes = (arrays[part] for part in ("uid", "pred_probs", "fold", "classes"))
     rows = rows.set_index(rows["Nr"].astype(str)).loc[uid]  # repeated pairs of a user's file are left out
     gold = rows["gilt"].to_numpy()
-    if len(rows) <= 5_000:  # the model itself once more, on a dense table of the plain definition
-        from test_pair_ngrams import plainly
-
-        table, again = plainly(rows["text_one"], rows["text_two"]), np.zeros_like(probs)
+    if len(rows) <= 5_000:  # the model itself once more, on the features of the plain definition
+        table = sparse.csr_array(plainly(rows["text_one"], rows["text_two"]))
+        again = np.zeros_like(probs)
         for number in range(5):
             here = fold == number
             fitted = LogisticRegression(C=model.PENALTY, max_iter=model.PASSES).fit(table[~here], gold[~here])
