@@ -178,7 +178,8 @@ export function worklist(root, list, store) {
   }
   // `again`: the decision counts as the last one, which undo takes back
   function set(uid, change, again = true) {
-    const next = { ...of(uid), ...change, when: new Date().toISOString() };
+    const now = new Date().toISOString();
+    const next = { ...of(uid), ...change, when: now, changed: now };
     if (again) made.delete(uid);
     made.set(uid, next);
     keep();
@@ -199,17 +200,15 @@ export function worklist(root, list, store) {
   }
   const sinceLearnt = () => decidedUids().filter((uid) => !of(uid).learnt).length;
   const canLearn = () => count("fix") > 0 && count("keep") > 0;
-  function learn() {
-    if (!canLearn()) return;
-    for (const uid of decidedUids()) made.set(uid, { ...of(uid), learnt: "yes" });
+  // the order is that learnt from the decisions that say so
+  function learnFrom(uids, learnt) {
+    const changed = new Date().toISOString();
+    for (const uid of uids) made.set(uid, { ...of(uid), learnt, changed });
     keep();
     again();
   }
-  function forget() {
-    for (const [uid, each] of made) made.set(uid, { ...each, learnt: "" });
-    keep();
-    again();
-  }
+  const learn = () => canLearn() && learnFrom(decidedUids(), "yes");
+  const forget = () => learnFrom([...made.keys()], "");
   function again() {
     sort();
     offset = 0;
@@ -282,8 +281,9 @@ export function worklist(root, list, store) {
       const found = decisionsIn(await chooser.files[0].text(), classes);
       const known = found.filter(([uid]) => place.has(uid));
       for (const [uid, each] of known) {
+        const changed = new Date().toISOString();
         made.delete(uid);
-        made.set(uid, { ...each, when: each.when || new Date().toISOString() });
+        made.set(uid, { ...each, when: each.when || changed, changed });
       }
       keep();
       if (known.length < found.length) fault = `${found.length - known.length} of ${found.length} are not in this list.`;
@@ -404,25 +404,38 @@ export function worklist(root, list, store) {
 
 // ------------------------------------------------------------------ where decisions are kept
 
-// The browser's store for one list. `given`: decisions that the page brings; of two on one label the later counts.
-export function browserStore(key, given) {
-  const read = () => {
-    let kept = [];
-    try {
-      kept = JSON.parse(window.localStorage.getItem(key) ?? "[]");
-    } catch {
-      kept = []; // the first decision says so where nothing can be kept
-    }
-    const found = new Map(given);
-    for (const [uid, each] of kept) {
-      const other = found.get(uid);
-      if (other && other.when >= each.when) continue;
+// The browser's store for one list. `given`: decisions that the page brings, from when it was `built`; what the browser
+// kept before that gives way to them. Two windows may be open: of two decisions on one label the later counts.
+export function browserStore(key, given, built) {
+  const kept = () => JSON.parse(window.localStorage.getItem(key) ?? "[]");
+  const join = (first, then, wins) => {
+    const found = new Map(first);
+    for (const [uid, each] of then) {
+      if (found.has(uid) && !wins(each, found.get(uid))) continue;
       found.delete(uid);
       found.set(uid, each);
     }
     return [...found];
   };
-  return { read, write: (made) => window.localStorage.setItem(key, JSON.stringify(made)) };
+  return {
+    read() {
+      try {
+        return join(given, kept(), (each) => each.changed > built);
+      } catch {
+        return given; // where nothing can be kept, the first decision says so
+      }
+    },
+    write(made) {
+      let before = [];
+      try {
+        before = kept();
+      } catch {
+        before = []; // not what this page has written
+      }
+      const joined = join(before, made, (mine, other) => !(other.changed > (mine.changed ?? "")));
+      window.localStorage.setItem(key, JSON.stringify(joined));
+    },
+  };
 }
 
 // The widget of JupyterLab: the kernel keeps the decisions (trait `made`) and writes them to a file.

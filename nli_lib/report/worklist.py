@@ -51,11 +51,13 @@ def worklist(
     said = list(said)
     if not chosen.all():
         said.append(f"This page holds {chosen.sum():,} of {len(table):,} suspects; suspects.csv holds all of them.")
-    made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", now()))
+    built = now()
+    made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
     # a browser keeps decisions by this key: another corpus or another model is another list
     told = table[["uid", "premise", "hypothesis", "gold", "predicted"]].sort_values("uid").to_json(orient="values")
     return {
         "key": f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}",
+        "built": built,
         "title": title,
         "classes": list(classes),
         "every": EVERY,

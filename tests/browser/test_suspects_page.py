@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import time
 
 import nbformat
 import numpy as np
@@ -57,7 +58,7 @@ def press(page, key, row):
 
 
 def wait_for(page, done):
-    page.wait_for_function(f"document.querySelector('.nli-worklist')?.dataset.done === '{done}'")
+    page.locator(f".nli-worklist[data-done='{done}']").wait_for()  # the page's policy forbids what evaluates words
 
 
 def exported(page):
@@ -180,11 +181,46 @@ def test_a_csv_goes_into_a_fresh_page(page_file, browser, tmp_path):
     page.goto(page_file.as_uri())
     wait_for(page, 0)
     page.locator(".nli-file").set_input_files(wrong)
-    page.wait_for_function("document.querySelector('.nli-fault').textContent.includes('row 3, decision \"fixx\"')")
+    page.locator(".nli-fault", has_text='row 3, decision "fixx"').wait_for()
     wait_for(page, 0)
     page.locator(".nli-file").set_input_files(path)
     wait_for(page, len(pressed))
     assert exported(page) == text and queue(page) == waiting
+    context.close()
+
+
+def test_two_windows_and_a_page_that_is_made_anew(page_file, browser):
+    """A second window loses nothing of the first; what --decided put into a page comes before what was kept earlier."""
+    context = browser.new_context()
+    one, other = context.new_page(), context.new_page()
+    for page in (one, other):
+        page.goto(page_file.as_uri())
+        wait_for(page, 0)
+    one.locator(".nli-worklist").press("k")
+    wait_for(other, 1)  # told by the browser
+    other.locator(".nli-worklist").press("a")
+    wait_for(one, 2)
+    one.reload()
+    wait_for(one, 2)
+    first, second, third = suspects()["uid"][:3]
+    decisions = {first: ("fix", "neutral", "in a spreadsheet"), third: ("keep", "", "")}
+    table = suspects().set_index("uid")
+    table.loc[list(decisions), ["decision", "fix_to", "note"]] = list(decisions.values())
+    time.sleep(1.1)  # the page is of a later second
+    more = {"classes": CLASSES, "title": "Suspect labels of <b>mine</b>.csv"}
+    write_page(page_file, worklist(table.reset_index(), **more))
+    one.reload()
+    wait_for(one, 3)
+    cells = one.locator(".nli-decided tr[data-uid]").evaluate_all(
+        "lines => lines.map((line) => [line.dataset.uid, line.cells[0].textContent, line.cells[1].textContent])"
+    )
+    assert {uid: rest for uid, *rest in cells} == {
+        first: ["fix to neutral", "in a spreadsheet"], second: ["ambiguous", ""], third: ["keep", ""],
+    }  # fmt: skip
+    one.locator(".nli-worklist").press("u")  # the last decision of the page is taken back, and stays so
+    wait_for(one, 2)
+    one.reload()
+    wait_for(one, 2)
     context.close()
 
 
