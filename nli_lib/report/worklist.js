@@ -112,7 +112,7 @@ function decisionsIn(text, classes) {
     const where = `row ${at + 2}`;
     if (row.uid === undefined || row.decision === undefined) throw new Error("it has no columns uid and decision");
     const decision = row.decision.trim().toLowerCase();
-    const to = (row.fix_to ?? "").trim();
+    const to = (row.fix_to ?? "").trim().toLowerCase();
     if (decision && !DECISIONS.includes(decision)) {
       throw new Error(`${where}, decision "${decision}": write ${DECISIONS.join(", ")} or nothing`);
     }
