@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.measure.pair_ngrams import out_of_fold, pair_ngrams
+from nli_lib.measure.pair_ngrams import PASSES, PENALTY, out_of_fold, pair_ngrams
 from nli_lib.report.evaluate import Skill, skill
 from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import GIVEN, worklist, write_page
@@ -38,10 +38,11 @@ def score(
     """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
 
     probs  a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes ``columns``); None:
-           ``folds`` linear models on words (`pair_ngrams`), on folds that keep a premise together
+           ``folds`` linear models on words (`pair_ngrams`), on folds that keep a premise together. The folds of the
+           user's own models are not known, and are -1 in cleanlab.npz
     What an earlier run has scored on the same examples in as many folds is found again.
     """
-    record = {"digest": corpus.digest, "folds": folds}
+    record = {"digest": corpus.digest, "folds": folds, "model": f"pair_ngrams, C {PENALTY}, {PASSES} passes"}
     if probs is not None:
         fold, record = np.full(len(corpus), -1), {}
         probabilities = read_probabilities(probs, corpus, columns)
@@ -106,7 +107,8 @@ def finish(
     page = write_page(folder / PAGE, made)
     kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
     write_json(folder / RECORD, {**_recorded(folder), **kept, "suspects": len(table)})
-    return [how, found, warning or task.words, str(page)]
+    widget = f"from nli_lib.report.worklist_widget import suspects_widget; suspects_widget({str(folder)!r})"
+    return [how, found, warning or task.words, f"The same list in JupyterLab: {widget}", str(page)]
 
 
 def learnt(folder: Path) -> Skill:
