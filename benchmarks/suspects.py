@@ -13,9 +13,8 @@ share among all of them, which a random order has. Three truths:
   folds, by the recipe of the command; what is trained is kept in the store, so that a second run costs seconds.
   `--scored 1` trains the first model alone and compares on the pairs of its fold.
 
-The interval of a difference redraws premises (pairs, in VariErr) and keeps the trainings. `--embeddings` adds the same
-linear model on frozen sentence embeddings (u, v, |u - v|, u * v), which --fast could have used and does not; they are
-kept in the folder that it names.
+The interval of a difference redraws premises (pairs, in VariErr) and keeps the trainings. `--embeddings` adds what
+`--fast --embeddings` does, the same linear model on frozen sentence embeddings; they are kept in the folder it names.
 """
 
 import argparse
@@ -55,20 +54,14 @@ def gap_of(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def embedded(corpus: Corpus, folder: Path) -> np.ndarray:
     """(N, 4 D) float32: both sentences of each pair as a frozen encoder has them, and how they differ."""
-    texts = np.concatenate([corpus.premise, corpus.hypothesis])
-    path = folder / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}.npy"
+    from nli_lib.learn.sentences import pair_vectors
+
+    texts = chr(0).join(np.concatenate([corpus.premise, corpus.hypothesis]))
+    path = folder / f"{hashlib.sha256(texts.encode()).hexdigest()[:16]}.npy"
     if not path.is_file():
-        from sentence_transformers import SentenceTransformer
-
-        from nli_lib.learn.encoders import resolve_model
-
-        place, distinct = pd.factorize(texts)
-        encoder = SentenceTransformer(resolve_model("minilm"))
-        vectors = encoder.encode(list(distinct), batch_size=64, normalize_embeddings=True, show_progress_bar=False)
         folder.mkdir(parents=True, exist_ok=True)
-        np.save(path, vectors[place])
-    u, v = np.split(np.load(path), 2)
-    return np.hstack([u, v, np.abs(u - v), u * v]).astype(np.float32)
+        np.save(path, pair_vectors(corpus.premise, corpus.hypothesis))
+    return np.load(path)
 
 
 def ways(corpus: Corpus, given: argparse.Namespace) -> dict[str, object]:

@@ -53,12 +53,17 @@ def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.cs
 
 
 def out_of_fold(
-    features: sparse.csr_array, labels: ArrayLike, fold: ArrayLike, *, say: Callable[[str], None] | None = None
+    features: sparse.csr_array | NDArray[np.float32],
+    labels: ArrayLike,
+    fold: ArrayLike,
+    *,
+    say: Callable[[str], None] | None = None,
 ) -> NDArray[np.float64]:
     """Probability of each label by a model that was not trained on the row, (N, C); rows add up to 1.
 
-    Shapes: features (N, F), labels (N,) from 0 to C - 1, fold (N,) as `select.folds.folds` draws them. One multinomial
-    logistic regression a fold, with an L2 penalty of weight 1 / `PENALTY`; `say` is told of each fold, with the time
+    Shapes: features (N, F), of 0 and 1 or vectors of unit length; labels (N,) from 0 to C - 1; fold (N,) as
+    `select.folds.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight
+    1 / `PENALTY`; `say` is told of each fold, with the time
     that is left. Deterministic.
     """
     fold = np.asarray(fold)

@@ -173,6 +173,9 @@ def suspects(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
     fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, and no network")] = False,
+    embeddings: Annotated[
+        bool, typer.Option("--embeddings", help="with --fast: on frozen sentence embeddings; needs torch")
+    ] = False,
     probs: Annotated[
         Path | None, typer.Option(help="your own out-of-sample probabilities (npz, csv): trains nothing")
     ] = None,
@@ -190,11 +193,14 @@ def suspects(
 
     if (fast or probs) and (seeds > 1 or (fast and probs)):
         raise ParameterError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+    if embeddings and not fast:
+        raise ParameterError("--embeddings goes with --fast.")
     request = _request(scale, corpus, data_dir, columns, seeds=seeds)
     count = folds or (suspects.FAST_FOLDS if fast else suspects.TRAINED_FOLDS)
     needed = 2 if probs else max(AUDIT_ROWS, 2 * count)
     own = _look_at(request, needed, "suspects" if probs else f"{count} folds")
-    folder = paths.EXPORTS / request.study / ("fast" if fast else "probs" if probs else "")
+    part = "embeddings" if embeddings else "fast" if fast else "probs" if probs else ""
+    folder = paths.EXPORTS / request.study / part
     taken = own is not None and "decision" in own.table
     if decided and taken:
         raise decisions.DecisionError(f"{corpus} has a column decision of its own: rename it there.")
@@ -204,7 +210,7 @@ def suspects(
     how = f"Each label was scored by one of {count} trained models that did not see it."
     if fast or probs:
         scored = own or _named_corpus(request)
-        how = suspects.score(scored, folder, folds=count, probs=probs, columns=request.columns)
+        how = suspects.score(scored, folder, folds=count, embeddings=embeddings, probs=probs, columns=request.columns)
         for path in (folder / name for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz")):
             print(path)
     else:
@@ -214,7 +220,12 @@ def suspects(
     if made is not None:
         print(decisions.reorder(folder, made))
     again = ["nli-study", "suspects", str(corpus), *(["--columns", columns] if columns else [])]
-    again += (["--fast"] if fast else []) + (["--probs", str(probs)] if probs else []) + ["--decided", "decisions.csv"]
+    again += (
+        ["--fast"] * fast
+        + ["--embeddings"] * embeddings
+        + (["--probs", str(probs)] if probs else [])
+        + ["--decided", "decisions.csv"]
+    )
     command = f"The same for the whole list: {shlex.join(again)}"
     told = {"how": how, "command": command, "decided": made is not None}
     said = suspects.finish(folder, Path(corpus).name, own=names, **told)

@@ -32,30 +32,33 @@ def score(
     folder: Path,
     *,
     folds: int = FAST_FOLDS,
+    embeddings: bool = False,
     probs: Path | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> str:
     """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
 
-    probs  a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes ``columns``); None:
-           ``folds`` linear models on words (`pair_ngrams`), on folds that keep a premise together. The folds of the
-           user's own models are not known, and are -1 in cleanlab.npz
+    folds       as many linear models on words (`pair_ngrams`), on folds that keep a premise together
+    embeddings  or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
+    probs       or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes
+                ``columns``); the folds of their models are not known, and are -1 in cleanlab.npz
     What an earlier run has scored on the same examples in as many folds is found again.
     """
-    record = {"digest": corpus.digest, "folds": folds, "model": f"pair_ngrams, C {PENALTY}, {PASSES} passes"}
+    seen = "sentence embeddings" if embeddings else "words"
+    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
     if probs is not None:
         fold, record = np.full(len(corpus), -1), {}
         probabilities = read_probabilities(probs, corpus, columns)
         how = f"The probabilities are those of {probs.name}. Whether they are out of sample cannot be seen from them."
     else:
-        how = f"Each label was scored by one of {folds} linear models on words that was not trained on it (--fast)."
+        how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
         if record.items() <= _recorded(folder).items():
             print("Scored by an earlier run; nothing has changed since.")
             with np.load(folder / "cleanlab.npz") as found:
                 fold, probabilities = found["fold"], found["pred_probs"]
         else:
             fold = _folds(corpus, folds)
-            features = pair_ngrams(corpus.premise, corpus.hypothesis)
+            features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
             probabilities = out_of_fold(features, corpus.labels, fold, say=_say)
     logits = np.log(np.maximum(probabilities, FLOOR))
     table = review_list(corpus, logits, fold)
@@ -127,6 +130,12 @@ def _folds(corpus: Corpus, count: int) -> NDArray[np.int64]:
             f"{count} folds that keep the pairs of a premise together ({str(error).rstrip('.')}). Ask for fewer folds "
             "with --folds."
         ) from None
+
+
+def _vectors(corpus: Corpus) -> NDArray[np.float32]:
+    from nli_lib.learn.sentences import pair_vectors
+
+    return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
 
 
 def _recorded(folder: Path) -> dict:

@@ -18,6 +18,7 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import concat
 from nli_lib.measure import pair_ngrams as model
+from nli_lib.measure.pair_ngrams import pair_ngrams
 from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import read_page
 from nli_lib.study import book, cli, schedule, suspects
@@ -160,6 +161,19 @@ def test_a_list_of_trained_models_gets_its_page_too(mine, monkeypatch):
     assert set(pd.read_csv(folder("suspects.csv"))["when (own)"]) == {"theirs"}
     page = read_page(folder("suspects.html"))
     assert len(page["rows"]) == 30 and page["command"].endswith(f"--columns {COLUMNS} --decided decisions.csv")
+
+
+def test_embeddings_make_a_list_of_their_own(mine, monkeypatch):
+    monkeypatch.setattr(suspects, "_vectors", lambda corpus: pair_ngrams(corpus.premise, corpus.hypothesis).toarray())
+    path = mine()
+    for words in ((), ("--embeddings",)):
+        done = call(path, "--fast", *words, "--columns", COLUMNS)
+        assert done.exit_code == 0, (done.output, done.exception)
+    assert "of 5 linear models on sentence embeddings that" in done.output
+    one, other = (pd.read_csv(folder(part) / "suspects.csv") for part in ("fast", "embeddings"))
+    assert set(one["uid"]) == set(other["uid"])
+    assert "--fast --embeddings --decided" in read_page(folder("embeddings") / "suspects.html")["command"]
+    assert "--embeddings goes with --fast" in str(call(path, "--embeddings", "--columns", COLUMNS).exception)
 
 
 def test_a_corpus_by_name_is_the_split_that_the_study_trains_on(home):
