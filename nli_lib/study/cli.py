@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 import yaml
 
@@ -17,6 +16,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.study import carried, doctor, schedule, standing
 from nli_lib.study import manifest as records
+from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import ParameterError, is_own_file
 from nli_lib.study.schedule import Request
 from nli_lib.study.status import stamps
@@ -217,30 +217,69 @@ def suspects(
     scale: Scale = "small",
     data_dir: DataDir = None,
     columns: Columns = None,
-    folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring what it did not train on")] = 10,
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, max=100, help="models, each scoring what it did not train on; default: 10, fast: 5"),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, and no network")] = False,
+    embeddings: Annotated[
+        bool, typer.Option("--embeddings", help="with --fast: on frozen sentence embeddings; needs torch")
+    ] = False,
+    probs: Annotated[
+        Path | None, typer.Option(help="your own out-of-sample probabilities (npz, csv): trains nothing")
+    ] = None,
     decided: Annotated[
-        Path | None, typer.Option(help="the list with your decisions (column decision: fix, keep, ambiguous)")
+        Path | None, typer.Option(help="a csv with your decisions: the list, or what its page exports")
     ] = None,
 ) -> None:
-    """Which labels of a corpus are probably wrong: a ranked list to review, and the pages that explain it.
+    """Which labels of a corpus are probably wrong: a ranked list to review, and the page to work through it.
 
     Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
-    continues. Decisions in the list itself, or in a copy that --decided names, put the rest into an order learnt from
-    them.
+    continues. --fast and --probs train no network and leave a list of their own. Decisions in the list itself, or in a
+    csv that --decided names, put the rest into an order learnt from them.
     """
-    from nli_lib.study import decisions  # scikit-learn takes a second to be imported
+    from nli_lib.study import decisions, suspects  # scikit-learn takes a second to be imported
 
+    if (fast or probs) and (seeds > 1 or (fast and probs)):
+        raise ParameterError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+    if embeddings and not fast:
+        raise ParameterError("--embeddings goes with --fast.")
     request = _request(scale, corpus, data_dir, columns, seeds=seeds)
-    own = _look_at(request, max(AUDIT_ROWS, 2 * folds), f"{folds} folds")
-    folder, taken = paths.EXPORTS / request.study, own is not None and "decision" in own.table
+    count = folds or (suspects.FAST_FOLDS if fast else suspects.TRAINED_FOLDS)
+    needed = 2 if probs else max(AUDIT_ROWS, 2 * count)
+    own = _look_at(request, needed, "suspects" if probs else f"{count} folds")
+    part = "embeddings" if embeddings else "fast" if fast else "probs" if probs else ""
+    folder = paths.EXPORTS / request.study / part
+    taken = own is not None and "decision" in own.table
     if decided and taken:
         raise decisions.DecisionError(f"{corpus} has a column decision of its own: rename it there.")
     # read first, for the list may be written anew
-    made = decisions.read_decisions(decided) if decided else None if taken else decisions.kept(folder)
-    _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": folds, "WAYS_PAIRS": 0}})
+    classes = own.classes if own else None
+    made = decisions.read_decisions(decided, classes) if decided else None if taken else decisions.kept(folder, classes)
+    how = f"Each label was scored by one of {count} trained models that did not see it."
+    if fast or probs:
+        scored = own or _named_corpus(request)
+        how = suspects.score(scored, folder, folds=count, embeddings=embeddings, probs=probs, columns=request.columns)
+        for path in (folder / name for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz")):
+            print(path)
+    else:
+        _pages(SUSPECTS, request, {SUSPECTS[0]: {"FOLDS": count, "WAYS_PAIRS": 0}})
+    names = tuple(own.table) if own else ()
+    suspects.set_apart(folder, names)
     if made is not None:
         print(decisions.reorder(folder, made))
+    again = ["nli-study", "suspects", str(corpus), *(["--columns", columns] if columns else [])]
+    again += (
+        ["--fast"] * fast
+        + ["--embeddings"] * embeddings
+        + (["--probs", str(probs)] if probs else [])
+        + ["--decided", "decisions.csv"]
+    )
+    command = f"The same for the whole list: {shlex.join(again)}"
+    told = {"how": how, "command": command, "decided": made is not None}
+    said = suspects.finish(folder, Path(corpus).name, own=names, **told)
+    print(*said or [], sep="\n")
 
 
 @app.command()
@@ -320,20 +359,16 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
     for path in lists:
         old = path.stat().st_mtime_ns == before.get(path)
         print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
-    if (arrays := folder / "cleanlab.npz") in lists and chapters == SUSPECTS:
-        print(_skill(arrays))
     print(book.build(request))
     if any(outcome.state != records.FINISHED for outcome in ended):
         raise typer.Exit(1)
 
 
-def _skill(arrays: Path) -> str:
-    """What the models of a list of suspects have learnt, in words."""
-    from nli_lib.report.evaluate import skill
-
-    with np.load(arrays) as found:
-        labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
-    return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels)).words
+def _named_corpus(request: Request) -> Corpus:
+    """A corpus by name, the split that the study trains on."""
+    dial = read_scale(request.scale)
+    split = dial.train_split if request.corpus == dial.corpus else "train"
+    return load(request.corpus, split, data_dir=request.data_dir)
 
 
 def main() -> None:

@@ -2,30 +2,36 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from nli_lib.corpora.labels import canonical
 from nli_lib.errors import UserError
 from nli_lib.measure.review_order import next_suspects, suspect_features
 from nli_lib.report.exports import write_csv
+from nli_lib.report.worklist import GIVEN
 from nli_lib.store import atomic
 
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 WORDS = ", ".join(DECISIONS)
-SAFE = r"\A'(?=[-=+@\t\r])"  # what `exports.write_csv` puts before a uid that a spreadsheet would run
+SAFE = r"\A'(?=[-=+@\t\r])"  # what `exports.write_csv` puts before a text that a spreadsheet would run
 
 
 class DecisionError(UserError, ValueError):
     """A file of decisions cannot be used; the message names the file, the line and what to do."""
 
 
-def read_decisions(path: Path) -> pd.Series:
-    """The decisions in a csv with columns uid and decision: uid -> one of `DECISIONS`. Rows without one are left out.
+def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
+    """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
 
-    Raises `DecisionError` on a missing file or column, any other word, and a uid that is decided twice.
+    Columns `GIVEN`, all of them texts, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the label that
+    is right, by the library's name. Rows without a decision are left out.
+    Raises `DecisionError` on a missing file or column, any other word, a label that is none of ``classes`` or stands
+    beside another decision than fix, and a uid that is decided twice.
     """
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
@@ -37,22 +43,31 @@ def read_decisions(path: Path) -> pd.Series:
                 f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {WORDS} or "
                 "nothing into each row."
             )
-    made = table.assign(decision=table["decision"].str.strip().str.lower(), line=np.arange(2, len(table) + 2))
-    made = made[made["decision"] != ""]
-    made["uid"] = made["uid"].str.replace(SAFE, "", regex=True)
+    made = table.reindex(columns=["uid", *GIVEN], fill_value="").assign(line=np.arange(2, len(table) + 2))
+    made["decision"] = made["decision"].str.strip().str.lower()
+    made = made[made["decision"] != ""].replace(SAFE, "", regex=True)
+    fixed = made["fix_to"].str.strip()
+    made["fix_to"] = fixed.map(lambda name: canonical(name) or name)
+    known = made["fix_to"].isin(classes) if classes else made["fix_to"].map(canonical).notna()
     checks = {
         f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(list(DECISIONS)),
+        "fix_to {fix_to!r}: write a label of the corpus" + (f" ({', '.join(classes)})" if classes else ""): (
+            (fixed != "") & ~known
+        ),
+        "fix_to {fix_to!r} stands beside the decision {decision!r}: only a label that is fixed has one": (
+            (fixed != "") & (made["decision"] != "fix")
+        ),
         "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
     }
     for said, wrong in checks.items():
         for row in made[wrong].head(1).to_dict("records"):
             raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
-    return made.set_index("uid")["decision"]
+    return made.set_index("uid")[list(GIVEN)]
 
 
-def kept(folder: Path) -> pd.Series | None:
-    """The decisions in the list of ``folder`` itself, which a new run of its chapter would write over; None where there
-    are none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
+def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
+    """The decisions in the list of ``folder`` itself, which a new run would write over; None where there are none.
+    Raises as `read_decisions`, so that no slip of the pen costs a review."""
     path = folder / "suspects.csv"
     if not path.is_file():
         return None
@@ -60,31 +75,46 @@ def kept(folder: Path) -> pd.Series | None:
         names = [name.strip(' "') for name in re.split("[,;\t]", lines.readline().strip())]
     if "decision" not in names:
         return None
-    made = read_decisions(path)
+    made = read_decisions(path, classes)
     return made if len(made) else None
 
 
-def reorder(folder: Path, decision: pd.Series) -> str:
+def reorder(folder: Path, decided: pd.DataFrame) -> str:
     """Write suspects.csv and suspects.jsonl of ``folder`` anew; what was done, in a sentence.
 
-    decision  as `read_decisions` returns it. The labels without one come first, in the order that `next_suspects`
-              learns from the others, which come last. Decisions on labels that are no longer suspect are counted.
+    decided   as `read_decisions` returns it. The labels without a decision come first, in the order that
+              `next_suspects` learns from the others, which come last. Decisions on labels that are no longer suspect
+              are counted.
     """
-    with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
-        table = pd.DataFrame([json.loads(line) for line in lines])
-    made, gap = table["uid"].astype(str).map(decision), table["gap"].to_numpy(dtype=float)
+    table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
+    uid, gap = table["uid"].astype(str), table["gap"].to_numpy(dtype=float)
+    given = decided.reindex(uid)
+    made = given["decision"].set_axis(table.index)
+    counts = made.value_counts()
     order = next_suspects(gap, suspect_features(table["kind"], gap), made.map(DECISIONS).astype(float))
     still_open = order[made.isna().to_numpy()[order]]
-    table = table.assign(decision=made.fillna(""))
+    learnt = {"fix", "keep"} <= set(counts.index)
+    given["learnt"] = np.where(given["decision"].isin(["fix", "keep"]), "yes", "") if learnt else ""
+    columns = [name for name in GIVEN if name == "decision" or given[name].fillna("").ne("").any()]
+    table = table.assign(**{name: given[name].fillna("").to_numpy() for name in columns})
     table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
-    table = table.assign(rank=np.arange(1, len(table) + 1))
+    write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
+    told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
+    if gone := len(decided) - len(made.dropna()):
+        told += f"; {gone:,} more are of labels that are not suspect now"
+    waits = "in the order of the gap, until one label was fixed and one kept"
+    rest = "in the order learnt from them" if learnt else waits
+    return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are {rest}."
+
+
+def read_list(folder: Path) -> pd.DataFrame:
+    """The list of a folder, suspects.jsonl, as `exports.review_list` made it and `reorder` may have put it."""
+    with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
+        return pd.DataFrame([json.loads(line) for line in lines])
+
+
+def write_list(folder: Path, table: pd.DataFrame) -> None:
+    """Write a list as suspects.csv and suspects.jsonl."""
     write_csv(folder / "suspects.csv", table)
     with atomic(folder / "suspects.jsonl") as draft:
         table.to_json(draft, orient="records", lines=True, force_ascii=False)
-    counts = made.value_counts()
-    told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
-    if gone := len(decision) - len(made.dropna()):
-        told += f"; {gone:,} more are of labels that are not suspect now"
-    waits = "in the order of the gap, until one label was fixed and one kept"
-    rest = "in the order learnt from them" if {"fix", "keep"} <= set(counts.index) else waits
-    return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are {rest}."

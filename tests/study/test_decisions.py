@@ -43,6 +43,7 @@ def test_the_kind_that_was_right_goes_to_the_end(folder):
     lines = [json.loads(line) for line in (folder / "suspects.jsonl").read_text().splitlines()]
     assert lines[0] == {
         "rank": 1, "uid": "=f", "premise": "P", "hypothesis": "-H", "kind": "P1G0", "gap": 1.0, "decision": "",
+        "learnt": "",
     }  # fmt: skip
     assert reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n")) == said  # again, the same
 
@@ -75,7 +76,7 @@ def test_decisions_in_the_list_itself_are_kept(folder):
     assert kept(folder) is None  # there is no list yet
     reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n=f,keep\n"))
     assert "'=f" in (folder / "suspects.csv").read_text()  # as a spreadsheet shows it, and saves it
-    assert kept(folder).to_dict() == {"a": "keep", "b": "fix", "=f": "keep"}
+    assert kept(folder)["decision"].to_dict() == {"a": "keep", "b": "fix", "=f": "keep"}
     (folder / "suspects.csv").write_text("uid,decision\na,\nb,\n")
     assert kept(folder) is None
     (folder / "suspects.csv").write_text("uid,decision\na,fixx\n")

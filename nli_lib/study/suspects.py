@@ -1,0 +1,148 @@
+"""`nli-study suspects` without training, by linear models on words or a user's own probabilities; the page of a list.
+
+`score` makes a list, and `finish` gives every list, that of trained models too, a word on its models and its page.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.measure.pair_ngrams import PASSES, PENALTY, out_of_fold, pair_ngrams
+from nli_lib.report.evaluate import Skill, skill
+from nli_lib.report.exports import export_review, review_list
+from nli_lib.report.worklist import GIVEN, worklist, write_page
+from nli_lib.select.folds import folds as draw_folds
+from nli_lib.store import write_json
+from nli_lib.study.decisions import read_list, write_list
+from nli_lib.study.probabilities import read_probabilities
+
+FAST_FOLDS, TRAINED_FOLDS = 5, 10
+FLOOR = 1e-12  # the least probability whose logarithm is taken
+MODELS = "models"  # the column that says whether the models of a list are better than the majority
+BETTER = {True: "better than the majority", False: "not better than the majority"}
+PAGE, RECORD = "suspects.html", "suspects.json"
+
+
+def score(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    folds: int = FAST_FOLDS,
+    embeddings: bool = False,
+    probs: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
+
+    folds       as many linear models on words (`pair_ngrams`), on folds that keep a premise together
+    embeddings  or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
+    probs       or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes
+                ``columns``); the folds of their models are not known, and are -1 in cleanlab.npz
+    What an earlier run has scored on the same examples in as many folds is found again.
+    """
+    seen = "sentence embeddings" if embeddings else "words"
+    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
+    if probs is not None:
+        fold, record = np.full(len(corpus), -1), {}
+        probabilities = read_probabilities(probs, corpus, columns)
+        how = f"The probabilities are those of {probs.name}. Whether they are out of sample cannot be seen from them."
+    else:
+        how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
+        if record.items() <= _recorded(folder).items():
+            print("Scored by an earlier run; nothing has changed since.")
+            with np.load(folder / "cleanlab.npz") as found:
+                fold, probabilities = found["fold"], found["pred_probs"]
+        else:
+            fold = _folds(corpus, folds)
+            features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
+            probabilities = out_of_fold(features, corpus.labels, fold, say=_say)
+    logits = np.log(np.maximum(probabilities, FLOOR))
+    table = review_list(corpus, logits, fold)
+    if probs is not None:
+        table = table.drop(columns="fold")
+    export_review(folder, table, corpus, logits, fold)
+    write_json(folder / RECORD, {**record, "how": how})
+    return how
+
+
+def set_apart(folder: Path, own: Iterable[str]) -> None:
+    """Put " (own)" behind the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
+    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in set(own)}
+    if names and (folder / "suspects.jsonl").is_file():
+        table = read_list(folder)
+        if not set(names.values()) <= set(table):
+            write_list(folder, table.rename(columns=names))
+
+
+def finish(
+    folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
+) -> list[str] | None:
+    """Give a list its last column, its record and its page; what to print, or None where there is no list.
+
+    how      how the labels were scored, in words; command: what learns the order anew from a file of decisions
+    own      columns of the corpus, which `set_apart` has been told
+    decided  whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
+    """
+    if not (folder / "suspects.jsonl").is_file():
+        return None
+    table, task = read_list(folder), learnt(folder)
+    if not decided:  # those of a run before this one, which the reviewer has taken back
+        theirs = {"decision"} & set(own)
+        table = table.drop(columns=[name for name in GIVEN if name not in theirs], errors="ignore")
+        table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
+    table = table.assign(**{MODELS: BETTER[task.learnt]})
+    write_list(folder, table)
+    with np.load(folder / "cleanlab.npz") as arrays:
+        classes = arrays["classes"].tolist()
+    found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label is not a wrong one."
+    said, warning = [how, found], ""
+    if task.learnt:
+        said.insert(1, task.words)
+    else:
+        warning = f"{BETTER[False].capitalize()}. {task.words}"
+    told = {"said": said, "warning": warning, "command": command}
+    shown = table if decided else table.drop(columns=list(GIVEN), errors="ignore")
+    made = worklist(shown, classes=classes, title=f"Suspect labels of {title}", **told)
+    page = write_page(folder / PAGE, made)
+    kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
+    write_json(folder / RECORD, {**_recorded(folder), **kept, "suspects": len(table)})
+    widget = f"from nli_lib.report.worklist_widget import suspects_widget; suspects_widget({str(folder)!r})"
+    return [how, found, warning or task.words, f"The same list in JupyterLab: {widget}", str(page)]
+
+
+def learnt(folder: Path) -> Skill:
+    """What the models of a list have learnt, from its cleanlab.npz."""
+    with np.load(folder / "cleanlab.npz") as found:
+        labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
+    return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels))
+
+
+def _folds(corpus: Corpus, count: int) -> NDArray[np.int64]:
+    try:
+        return draw_folds(corpus.labels, groups=corpus.premise, count=count)
+    except ValueError as error:
+        raise CorpusError(
+            f"{corpus.name}: its {len(corpus):,} pairs of {len(set(corpus.premise)):,} premises cannot be divided into "
+            f"{count} folds that keep the pairs of a premise together ({str(error).rstrip('.')}). Ask for fewer folds "
+            "with --folds."
+        ) from None
+
+
+def _vectors(corpus: Corpus) -> NDArray[np.float32]:
+    from nli_lib.learn.sentences import pair_vectors
+
+    return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
+
+
+def _recorded(folder: Path) -> dict:
+    """The record of a list that is there, {} where there is none."""
+    files = [folder / name for name in (RECORD, "suspects.jsonl", "cleanlab.npz")]
+    return json.loads(files[0].read_text(encoding="utf-8")) if all(file.is_file() for file in files) else {}
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)
