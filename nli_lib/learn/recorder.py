@@ -10,7 +10,7 @@ same with and without the callback.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,16 +20,11 @@ from torch import distributed, nn
 from torch.utils.data import IterableDataset
 from transformers import TrainerCallback
 
-from nli_lib.errors import UserError
+from nli_lib.learn.numbered import POSITIONS, Collate, Numbered, RecorderError, column_of, distinct
 from nli_lib.store import atomic, reading
 
-POSITIONS = "nli_positions"  # key under which a batch carries the positions of its rows
 FILE = "nli_logits.npz"  # in each of the Trainer's checkpoints
 LABELS = ("label", "labels", "gold")
-
-
-class RecorderError(UserError, RuntimeError):
-    """Logits cannot be recorded; the message names the column, the row or the file, and what to do."""
 
 
 class RecordLogits(TrainerCallback):
@@ -69,16 +64,18 @@ class RecordLogits(TrainerCallback):
         if capture not in ("train", "eval"):
             raise RecorderError(f'capture="{capture}" is neither "train" nor "eval"')
         self.column, self.capture, self.checkpoints = column, capture, checkpoints
-        values, gold = _column(dataset, column), _column(dataset, *([label] if label else LABELS))
+        values, gold = column_of(dataset, column), column_of(dataset, *([label] if label else LABELS))
         if gold.dtype.kind not in "iu" or (gold < 0).any():
             raise RecorderError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
-        self.uid, self._row = _rows(values)  # (N,), and (positions,): which row stands at a position
+        self.uid, self._row = distinct(values)  # (N,), and (positions,): which row stands at a position
         self._gold = gold.astype(np.int64)
         self.labels = np.zeros(len(self.uid), np.int64)
         self.labels[self._row] = self._gold
         clash = np.flatnonzero(self.labels[self._row] != self._gold)
         if clash.size:
-            raise RecorderError(f"{column} {values[clash[0]]!r} names rows with different labels: use a unique column")
+            raise RecorderError(
+                f"{column} {values[clash[0]].item()!r} names rows with different labels: use a unique column"
+            )
         self._hooks: list[Any] = []
         self._local = threading.local()  # one forward pass a thread under nn.DataParallel
         self._clear()
@@ -135,7 +132,7 @@ class RecordLogits(TrainerCallback):
 
     def on_epoch_begin(self, args, state, control, model=None, **_):
         # A checkpoint of an epoch's last step is written before the epoch is told to have ended.
-        while len(self._epochs) < int(state.epoch or 0):
+        for _ in range(len(self._epochs), int(state.epoch or 0)):
             self._close(model)
 
     def on_epoch_end(self, args, state, control, model=None, **_):
@@ -173,7 +170,9 @@ class RecordLogits(TrainerCallback):
         logits = _logits(output, labels is not None)
         if logits.ndim != 2 or len(logits) != len(positions):
             shape = tuple(logits.shape)
-            raise RecorderError(f"the model's logits have shape {shape} for {len(positions)} rows: (rows, classes) is needed")
+            raise RecorderError(
+                f"the model's logits have shape {shape} for {len(positions)} rows: (rows, classes) is needed"
+            )
         given = torch.full_like(positions, -1) if labels is None or labels.shape != positions.shape else labels
         self._parts.append((positions, given.detach(), logits.detach().float().clone()))
 
@@ -196,30 +195,34 @@ class RecordLogits(TrainerCallback):
         device = next(model.parameters()).device
         model.eval()
         for start in range(0, len(share), self._batch_size):
-            batch = self._loader.collate_fn(self._loader.dataset.__getitems__(share[start : start + self._batch_size].tolist()))
+            rows = share[start : start + self._batch_size].tolist()
+            batch = self._loader.collate_fn(self._loader.dataset.__getitems__(rows))
             model(**{name: value.to(device) if torch.is_tensor(value) else value for name, value in batch.items()})
         model.train(training)
 
     def _gather(self) -> None:
         """Bring together what the processes saw since the last look; the first logits of a row in the epoch count."""
-        parts = [tuple(torch.cat([part[i] for part in self._parts]).cpu().numpy() for i in range(3))] if self._parts else []
-        steps = [np.repeat(np.arange(len(self._parts)), [len(part[0]) for part in self._parts])]
-        self._parts = []
-        told = [(parts[0], steps[0])] if parts else []
+        told: list[Any] = [None]
+        if self._parts:
+            steps = np.repeat(np.arange(len(self._parts)), [len(part[0]) for part in self._parts])
+            columns = zip(*self._parts, strict=True)
+            told = [[*(torch.cat([part.cpu() for part in each]).numpy() for each in columns), steps]]
+            self._parts = []
         if _world() > 1:
             everybody: list[Any] = [None] * _world()
-            distributed.all_gather_object(everybody, told)
-            told = [each for process in everybody for each in process]
+            distributed.all_gather_object(everybody, told[0])
+            told = everybody
+        told = [each for each in told if each is not None]
         if not told:
             return
-        positions, given, logits = (np.concatenate([each[0][i] for each in told]) for i in range(3))
-        order = np.argsort(np.concatenate([each[1] for each in told]), kind="stable")  # processes in turn within a step
+        positions, given, logits, steps = map(np.concatenate, zip(*told, strict=True))
+        order = np.argsort(steps, kind="stable")  # processes in turn within a step
         wrong = np.flatnonzero((given >= 0) & (given != self._gold[positions]))
         if wrong.size:
-            name = self.uid[self._row[positions[wrong[0]]]]
+            at, said = positions[wrong[0]], given[wrong[0]]
             raise RecorderError(
-                f"the row {self.column}={name!r} was trained on with label {given[wrong[0]]}, and the recorder's dataset "
-                f"says {self._gold[positions[wrong[0]]]}: give the recorder the Trainer's dataset, in the same order"
+                f"the row {self.column}={self.uid[self._row[at]].item()!r} was trained on with label {said}, and the "
+                f"recorder's dataset says {self._gold[at]}: give it the Trainer's dataset, in the same order"
             )
         rows, first = np.unique(self._row[positions[order]], return_index=True)
         if self._now is None:
@@ -233,7 +236,7 @@ class RecordLogits(TrainerCallback):
     def _check(self, loader: Any) -> None:
         dataset = loader.dataset
         if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
-            raise RecorderError("the Trainer's dataset can only be iterated, so its rows have no positions: load it whole")
+            raise RecorderError("the Trainer's dataset can only be iterated: its rows have no positions")
         if len(dataset) != len(self._row):
             raise RecorderError(
                 f"the Trainer trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}: "
@@ -261,68 +264,6 @@ class RecordLogits(TrainerCallback):
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-
-
-class Numbered:
-    """A dataset whose items come with their positions."""
-
-    def __init__(self, rows: Any):
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, position: int) -> tuple[int, Any]:
-        return position, self.rows[position]
-
-    def __getitems__(self, positions: list[int]) -> list[tuple[int, Any]]:
-        many = getattr(self.rows, "__getitems__", None)
-        return list(zip(positions, many(positions) if many else map(self.rows.__getitem__, positions), strict=True))
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "rows":  # asked for before it is set, while a worker unpickles this object
-            raise AttributeError(name)
-        return getattr(self.rows, name)
-
-
-class Collate:
-    """A collator that adds the positions to the batch."""
-
-    def __init__(self, collate: Any):
-        self.collate = collate
-
-    def __call__(self, items: list[tuple[int, Any]]) -> Any:
-        batch = self.collate([item for _, item in items])
-        if not isinstance(batch, Mapping):
-            raise RecorderError(f"the data collator makes a {type(batch).__name__}: it must make a dict of arguments")
-        batch[POSITIONS] = torch.tensor([position for position, _ in items])
-        return batch
-
-
-def _column(dataset: Any, *names: str) -> np.ndarray:
-    """The values of the first of these columns that the dataset has."""
-    if hasattr(dataset, "column_names"):
-        known = list(dataset.column_names)
-    elif hasattr(dataset, "columns") or isinstance(dataset, Mapping):
-        known = list(getattr(dataset, "columns", dataset))
-    else:
-        dataset = list(dataset) if isinstance(dataset, Sequence) else [dataset[at] for at in range(len(dataset))]
-        known = list(dataset[0]) if dataset and isinstance(dataset[0], Mapping) else []
-    found = next((name for name in names if name in known), None)
-    if found is None:
-        raise RecorderError(f"the dataset has no column {' or '.join(names)}; it has {', '.join(map(str, known)) or 'none'}")
-    return np.array([row[found] for row in dataset] if isinstance(dataset, list) else list(dataset[found][:]))
-
-
-def _rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values (N,) in the order of their first appearance, and for each position the row it stands for."""
-    if values.ndim != 1 or values.dtype.kind not in "iuUS":
-        raise RecorderError(f"the column that names a row holds {values.dtype} of shape {values.shape}: text or whole numbers")
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return values[first[order]], rank[inverse]
 
 
 def _logits(output: Any, labelled: bool) -> torch.Tensor:

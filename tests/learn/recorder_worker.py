@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.utils.data import Dataset
-from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments, default_data_collator
+from transformers import (
+    AutoModelForSequenceClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    default_data_collator,
+)
 
-from nli_lib.learn.recorder import POSITIONS, RecordLogits
+from nli_lib.learn.numbered import POSITIONS
+from nli_lib.learn.recorder import RecordLogits
 
 ROWS = 21
 folder, encoder, options = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])

@@ -23,7 +23,8 @@ from transformers import (
     set_seed,
 )
 
-from nli_lib.learn.recorder import FILE, RecorderError, RecordLogits
+from nli_lib.learn.numbered import RecorderError
+from nli_lib.learn.recorder import FILE, RecordLogits
 from nli_lib.measure import dynamics
 
 WORKER = Path(__file__).with_name("recorder_worker.py")
