@@ -8,6 +8,7 @@
 Nothing here imports argilla, which wants a server as soon as it is used.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from nli_lib.store import write_json
 
 FILES = ("argilla_settings.json", "argilla_records.json")
 GUIDELINES = "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus says."
+NAME = re.compile(r"[a-z0-9_-]+")  # what Argilla takes for a name
 KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
 
 
@@ -58,7 +60,7 @@ def write_argilla(
     model        what the suggestions are said to be made by
     """
     table, names = checked(suspects, classes)
-    extra = [name for name in table if name not in (*SIDES, "uid") and _plain(table[name])]
+    extra = [name for name in table if name not in (*SIDES, "uid") and NAME.fullmatch(name) and _plain(table[name])]
     settings = {
         "guidelines": GUIDELINES,
         "fields": [_property(side, {"type": "text", "use_markdown": False}, required=True) for side in SIDES],

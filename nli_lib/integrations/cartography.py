@@ -43,17 +43,19 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
     together = pd.concat(tables, ignore_index=True)
     row, names = pd.factorize(together["name"])
     widths = together["logits"].str.len()
+
+    def named(at: int) -> str:
+        return f"{files[together['epoch'].iloc[at]]}: {id_field} {together['name'].tolist()[at]!r}"
+
     if widths.nunique() > 1:
         raise IntegrationError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
     repeated = together.duplicated(["epoch", "name"])
     if repeated.any():
-        first = together[repeated].iloc[0]
-        raise IntegrationError(f"{files[first['epoch']]}: {id_field} {first['name']!r} stands in two rows")
+        raise IntegrationError(f"{named(int(np.argmax(repeated)))} stands in two rows")
     labels = together.groupby(row, sort=False)["gold"].first().sort_index().to_numpy(np.int64)
     changed = np.flatnonzero(together["gold"].to_numpy() != labels[row])
     if changed.size:
-        first = together.iloc[changed[0]]
-        raise IntegrationError(f"{files[first['epoch']]}: {id_field} {first['name']!r} changes its gold label")
+        raise IntegrationError(f"{named(changed[0])} changes its gold label")
     width = int(widths.iloc[0])
     if ((labels < 0) | (labels >= width)).any():
         raise IntegrationError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")

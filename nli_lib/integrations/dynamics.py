@@ -41,9 +41,8 @@ class Dynamics:
             raise IntegrationError(f"{told}: logits (epochs, rows, classes) with a label and a name for each row")
         names, counts = np.unique(self.uid, return_counts=True)
         if (counts > 1).any():
-            raise IntegrationError(
-                f"uid {names[counts > 1][0].item()!r} names {counts.max()} rows: each name stands once"
-            )
+            name = names[counts > 1][0].item()
+            raise IntegrationError(f"uid {name!r} names more than one row: each name stands once")
 
     def __len__(self) -> int:
         return len(self.labels)

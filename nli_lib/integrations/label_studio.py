@@ -30,8 +30,8 @@ def write_label_studio(
 ) -> list[Path]:
     """Write the project's configuration and its tasks into a folder; the two paths.
 
-    suspects     a list as `report.exports.review_list` makes it: uid, premise, hypothesis, gold and predicted (names);
-                 with p_gold, the probability of the predicted class is not known, and the score says 1 - p_gold
+    suspects     a list as `report.exports.review_list` makes it: uid, premise, hypothesis, gold and predicted (names).
+                 Where it has p_gold, a prediction's score is 1 - p_gold: what the model does not give to the gold label
     classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels  whether annotators see the gold label, and find the model's chosen: faster, and it sways them
     model        what the predictions are said to be made by
@@ -79,10 +79,11 @@ def configuration(classes: Sequence[str], *, gold: bool = False) -> str:
 def read_label_studio(
     path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """The decisions in an export as JSON: columns uid, gold, annotator, label (a name, None if discarded), discarded, note.
+    """The decisions in an export as JSON: columns uid, gold, annotator, label, discarded and note.
 
-    One row an annotation, in the export's order; a skipped task has none. Annotators bear the numbers that Label Studio
-    gave them. Raises `IntegrationError` naming the file, the task and the field.
+    label is a name, None for a discarded pair. One row an annotation, in the export's order; a skipped task has none.
+    Annotators bear the numbers that Label Studio gave them. Raises `IntegrationError` naming the file, the task and the
+    field.
     """
     table, names = checked(suspects, classes)
     try:
