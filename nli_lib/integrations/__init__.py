@@ -15,13 +15,13 @@ PLACES = {
     "from_pandas": "integrations.frames",
     "to_dataset": "integrations.frames",
     "to_pandas": "integrations.frames",
-    "datalab": "integrations.datalab",
-    "issues": "integrations.datalab",
+    "datalab": "integrations.label_issues",
+    "issues": "integrations.label_issues",
     "read_label_studio": "integrations.label_studio",
     "write_label_studio": "integrations.label_studio",
     "read_argilla": "integrations.argilla",
     "write_argilla": "integrations.argilla",
-    "explore": "integrations.explore",
+    "explore": "integrations.explorer",
     "RecordLogits": "learn.recorder",
 }
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.planted import make_split
-from nli_lib.integrations import datalab as datalabs
+from nli_lib.integrations import label_issues as datalabs
 from nli_lib.integrations.argilla import read_argilla, write_argilla
 from nli_lib.integrations.dynamics import IntegrationError
 from nli_lib.integrations.frames import from_pandas, to_dataset, to_pandas
