@@ -3,8 +3,8 @@
     python benchmarks/explorer.py [--points 100000] [--rounds 3]
 
 For each: seconds from running the cell to drawn points, milliseconds a frame while the pointer moves over points and
-while the wheel zooms, seconds from letting go of the lasso to the kernel's answer, megabytes sent to the page. They draw
-by WebGL, which Chromium computes on the processor where there is no graphics card: the ratio counts.
+while the wheel zooms, seconds from letting go of the lasso to the kernel's answer, megabytes sent to the page. Both
+draw by WebGL, which Chromium computes on the processor where there is no graphics card: the ratio counts.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def measure(name, points, folder, playwright):
                 page.mouse.move(middle[0] + at * box["width"], middle[1] + at * box["height"] / 2)
 
         def lasso():
-            angles = np.linspace(0, 2 * np.pi, 24)
+            angles = np.linspace(0, 1.9 * np.pi, 24)  # let go where it began, it would be a click
             ring = [(middle[0] + 120 * np.cos(a), middle[1] + 100 * np.sin(a)) for a in angles]
             page.mouse.move(*ring[0])
             page.mouse.down()

@@ -17,7 +17,7 @@ WEBGL = (*(flag for flag in FLAGS if flag != "--disable-gpu"), "--use-angle=swif
 
 
 def chromium(running, flags=FLAGS):
-    """Chromium with a fresh profile, headless, started by a playwright that runs; `WEBGL` draws without a graphics card."""
+    """Chromium with a fresh profile, headless, by a playwright that runs; `WEBGL` draws without a graphics card."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         pytest.skip("no browser on this machine: apt-get install chromium")
