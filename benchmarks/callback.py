@@ -2,8 +2,8 @@
 
     python benchmarks/callback.py [--rows 1500] [--rounds 5] [--model minilm]
 
-Rounds alternate which comes first; the ratio is that of the medians of processor time, so that other work on the machine
-does not count. `capture="eval"`, a pass after the epoch, is shown beside it.
+Rounds alternate which comes first. The ratio is that of the medians of processor time, so that other work on the
+machine does not count. `capture="eval"`, a pass after the epoch, is shown beside it.
 """
 
 import argparse
@@ -47,6 +47,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rows", type=int, default=1_500)
     arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--ways", nargs="*", choices=WAYS[1:], default=WAYS[1:])
     arguments.add_argument("--model", default="minilm")
     given = arguments.parse_args()
     model = resolve_model(given.model)
@@ -55,16 +56,16 @@ def main():
     dataset = Dataset.from_pandas(table, preserve_index=False)
     dataset = dataset.map(lambda rows: tokenizer(rows["premise"], rows["hypothesis"]), batched=True)
     seconds("without", model, tokenizer, dataset)  # caches are warm from here on
-    rows = []
+    rows, ways = [], ("without", *given.ways)
     for number in range(given.rounds):
-        for way in WAYS if number % 2 else reversed(WAYS):
+        for way in ways if number % 2 else reversed(ways):
             rows.append({"round": number, "way": way, "seconds": seconds(way, model, tokenizer, dataset)})
             print(rows[-1], flush=True)
-    table = pd.DataFrame(rows).pivot(index="round", columns="way", values="seconds")[list(WAYS)]
+    table = pd.DataFrame(rows).pivot(index="round", columns="way", values="seconds")[list(ways)]
     ratio = table.div(table["without"], axis=0)
     print(f"\n{given.rows:,} rows, {torch.get_num_threads()} thread(s), processor seconds an epoch\n{table.round(2)}")
     print(f"\nmedian: {table.median().round(2).to_dict()}")
-    for way in WAYS[1:]:
+    for way in given.ways:
         whole = table[way].median() / table["without"].median()
         print(
             f"{way}: {whole - 1:+.1%} by medians; by round {ratio[way].min() - 1:+.1%} to {ratio[way].max() - 1:+.1%}"

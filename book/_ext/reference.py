@@ -1,9 +1,8 @@
 """The reference: a page of each room of the library, made from the docstrings alone.
 
-A page says which package it is of, in a block
+A page says which package it is of, in a line
 
-    ```{api} nli_lib.measure
-    ```
+    .. api:: nli_lib.measure
 
 and every module of it that has a docstring follows, with what autodoc finds there. The packages that only some parts
 need (torch and others) are stood in for, so that the book is built where they are not installed.
@@ -12,8 +11,10 @@ need (torch and others) are stood in for, so that the book is built where they a
 import importlib.util
 import pkgutil
 import re
+from pathlib import Path
 
-BLOCK = re.compile(r"```\{api\} (\S+)\n```")
+LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
+MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
 ABSENT = [
@@ -35,19 +36,20 @@ def modules(package):
 
 
 def write_pages(app, docname, source):
-    """Put the modules' directives in place of the block."""
+    """Put the modules' directives in place of the line."""
 
     def listed(found):
         parts = []
         for name in modules(found[1]):
             app.env.note_dependency(importlib.util.find_spec(name).origin)
             title = name.removeprefix("nli_lib.")
-            directive = f".. automodule:: {name}\n   :members:\n   :member-order: bysource"
-            parts.append(f"## {title}\n\n```{{eval-rst}}\n{directive}\n```")
+            # what a package hands on is described where it is made
+            members = "" if Path(importlib.util.find_spec(name).origin).stem == "__init__" else MEMBERS
+            parts.append(f"{title}\n{'-' * len(title)}\n\n.. automodule:: {name}\n{members}")
         return "\n\n".join(parts)
 
     if docname.startswith("reference/"):
-        source[0] = BLOCK.sub(listed, source[0])
+        source[0] = LINE.sub(listed, source[0])
 
 
 def as_rst(text):
@@ -96,10 +98,8 @@ def _definitions(rows):
         elif row.startswith(" ") and made:
             made.append(f"    {as_rst(row.strip())}")
         else:
-            if made and made[-1].startswith("    "):
-                made.append("")
             text.append(row.strip())
-    return [*made, *([as_rst(" ".join(text))] if text else [])]
+    return [*made, *(["", as_rst(" ".join(text))] if text else [])]
 
 
 def setup(app):
