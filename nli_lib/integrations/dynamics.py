@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
@@ -66,8 +67,7 @@ class Dynamics:
         Raises `IntegrationError` where the corpus has rows that were not recorded, or other labels; rows that the
         corpus does not have are left out.
         """
-        place = {name: at for at, name in enumerate(self.uid.astype(str).tolist())}
-        at = np.array([place.get(str(name), -1) for name in corpus.uid], dtype=np.int64)
+        at = pd.Index(self.uid.astype(str)).get_indexer(corpus.uid.astype(str))  # -1: not there
         if (at < 0).any():
             first = corpus.uid[np.argmax(at < 0)]
             raise IntegrationError(
