@@ -90,7 +90,7 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
     With g, h, p and n the generation, the hypothesis and the two premises in lower case and without ASCII punctuation:
 
     1. g is h     2. h is a part of g     3. g is a part of h, as an empty g always is     4. g is a part of p
-    5. the Jaccard index of the words of g and h, each as often as it occurs, is above .6     6. that of g and p above .35
+    5. the Jaccard index of the words of g and h, each as often as it occurs, is above .6     6. of g and p, above .35
     7. the generation holds a forbidden phrase, upper and lower case distinct
     8. the intended label is contradiction, and g holds a negation as a part: "no" in "snow" is one, and "doesn't" none
     9. the generation holds an underscore
@@ -122,7 +122,7 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
 
 
 def multiset_jaccard(a: Sequence[str], b: Sequence[str]) -> NDArray[np.float64]:
-    """Jaccard index of the words of two texts, each word as often as it occurs: 0 to 1, high = alike; (N,), (N,) -> (N,).
+    """Jaccard index of the words of two texts, each as often as it occurs: 0 to 1, high = alike; (N,), (N,) -> (N,).
 
     Formula: sum over words of min(count in a, count in b) over sum of max. Two texts without words have 1. "a a b" and
     "a b" have 2/3. Words are those of `measure.tokens`. Source: textdistance, which the code calls with lists of words.

@@ -1,9 +1,9 @@
 """Perturbations: requests for a new span that gives a hypothesis another label, and the pairs that the answers make.
 
-    problems = all_problems(corpus, spans, positions)
-    asked = requests(corpus, problems, demonstrations, model="smollm2")
+    problems, _ = all_problems(corpus, spans, positions)
+    asked = prompts_of(corpus, problems, demonstrations)
     with serve(log), Journal(path) as journal:
-        pairs = perturbed(corpus, problems, ask(asked, journal))
+        pairs = perturbed(corpus, problems, ask(requests(asked, model="smollm2"), journal))
 
 The prompts stand in `perturbations.yaml`, one entry for the paper and one for each state of its code.
 """
@@ -27,14 +27,14 @@ from nli_lib.select.selection import Selection
 
 PAPER, CODE_2022, CODE_2023 = VERSIONS = ("disco, paper", "disco, 2022 code", "disco, 2023 code")
 MASKED, INSERTION = MODES = ("masked", "insertion")
-# Appendix A, and what both states of the code send. The engine of the paper wrote nothing after its answer; other models
-# go on with a problem of their own, which begins after an empty line.
+# Appendix A, and what both states of the code send. The engine of the paper stopped by itself after its answer; other
+# models go on with a problem of their own, which begins after an empty line.
 SAMPLING = {
     version: Sampling(temperature=0.8, max_tokens=256, frequency_penalty=0.8, presence_penalty=penalty, stop=("\n\n",))
     for version, penalty in zip(VERSIONS, (0.8, 0.5, 0.5), strict=True)
 }
 INSERTION_STOP = ("stop", "\n", ".")  # of both states of the code
-PROBLEM = ["position", "span", "start", "kind", "times", "target", "mode"]
+PROBLEM = ["position", "span", "start", "kind", "times", "target", "draw", "mode"]
 FAILED, ABSENT, NOT_INSERTED = (
     "the request failed",
     "the span is not in the premise",
@@ -67,6 +67,7 @@ class Insertion(BaseModel):
     mark: str
     words: Mapping[str, str]
     whole: str
+    full_stop: bool = False  # the premise ends with one, which `whole` brings
 
 
 class Template(BaseModel):
@@ -151,6 +152,7 @@ def insertion_prompt(
     form = version.insertion
     start = premise.find(span) if start is None else start
     gap = replaced(premise, span, start, form.mark, everywhere=version.everywhere)
+    gap = gap.rstrip().removesuffix(".") if form.full_stop else gap
     text = form.whole.format(premise=gap, word=form.words[label], hypothesis=hypothesis)
     before, after = text.split(form.mark)[:2]
     return before, after
@@ -159,7 +161,9 @@ def insertion_prompt(
 def all_problems(
     corpus: Corpus, spans: pd.DataFrame, positions: ArrayLike, *, insertion: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Selection]:
-    """One problem for each span and each label that the original has not: columns `PROBLEM`; and what became of the spans.
+    """One problem for each span and each label that the original has not, and what became of the spans.
+
+    Columns `PROBLEM`; draw tells apart the problems of a span that was chosen more than once.
 
     spans      as `generate.spans.find_spans` gives them, column text a place in ``positions``; positions: of the
                originals in the corpus, (S,)
@@ -176,6 +180,7 @@ def all_problems(
     rows = kept.loc[kept.index.repeat(len(corpus.classes))]
     rows = rows.assign(target=np.tile(np.arange(len(corpus.classes)), len(kept)))
     rows = rows[rows["target"].to_numpy() != corpus.labels[rows["position"].to_numpy()]].reset_index(drop=True)
+    rows["draw"] = rows.groupby(["position", "start", "span", "target"]).cumcount()
     asked = directions(corpus, rows)
     rows["mode"] = np.where(np.isin(asked, insertion), INSERTION, MASKED)
     return rows[PROBLEM], Selection.where(there, dropped=ABSENT)
@@ -187,37 +192,47 @@ def directions(corpus: Corpus, problems: pd.DataFrame) -> NDArray[np.object_]:
     return initials[corpus.labels[problems["position"]]] + "2" + initials[problems["target"]]
 
 
-def requests(
+def prompts_of(
     corpus: Corpus,
     problems: pd.DataFrame,
     demonstrations: Sequence[Sequence[Demonstration]] | None = None,
     *,
-    model: str,
     name: str = CODE_2022,
-    sampling: Sampling | None = None,
-) -> list[Request]:
-    """One request for each problem, (N,). Raises `PerturbationError` where the prompt has no word for a label.
+) -> pd.DataFrame:
+    """The problems (N,) with what a model is asked: further columns prompt and suffix, which is missing where masked.
 
-    demonstrations  of each problem, the most similar one last; insertion has none
-    sampling        by default that of the version in `SAMPLING`; insertion stops where the code does
+    demonstrations  of each problem, the most similar one last; insertion shows none
+    Raises `PerturbationError` where the prompt has no word for a label.
     """
-    version, sampling = template(name), sampling or SAMPLING.get(name, SAMPLING[PAPER])
-    if unknown := sorted(set(corpus.classes) - set(version.masked.words)):
+    if unknown := sorted(set(corpus.classes) - set(template(name).masked.words)):
         raise PerturbationError(f"{corpus.name}: the prompt {name!r} has no word for the label {unknown[0]!r}")
     given = demonstrations if demonstrations is not None else [()] * len(problems)
     if len(given) != len(problems):
         raise PerturbationError(f"{len(given)} groups of demonstrations for {len(problems)} problems: give each one")
-    made = []
+    texts = []
     for row, shown in zip(problems.itertuples(index=False), given, strict=True):
         pair = corpus.premise[row.position], corpus.hypothesis[row.position], row.span, corpus.classes[row.target]
         if row.mode == INSERTION:
-            prompt, suffix = insertion_prompt(*pair, start=row.start, name=name)
-            stop = sampling.model_copy(update={"stop": INSERTION_STOP})
-            made.append(Request(model=model, prompt=prompt, suffix=suffix, sampling=stop))
+            texts.append(insertion_prompt(*pair, start=row.start, name=name))
         else:
-            prompt = masked_prompt(*pair, shown, start=row.start, name=name)
-            made.append(Request(model=model, prompt=prompt, sampling=sampling))
-    return made
+            texts.append((masked_prompt(*pair, shown, start=row.start, name=name), None))
+    columns = pd.DataFrame(texts, columns=["prompt", "suffix"], index=problems.index, dtype=object)
+    return problems.assign(**columns)
+
+
+def requests(
+    asked: pd.DataFrame, *, model: str, name: str = CODE_2022, sampling: Sampling | None = None
+) -> list[Request]:
+    """One request for each row of `prompts_of`. ``sampling`` is by default that of the version in `SAMPLING`; insertion
+    stops where the code does."""
+    sampling = sampling or SAMPLING[name if name in SAMPLING else PAPER]
+    inserting = sampling.model_copy(update={"stop": INSERTION_STOP})
+    return [
+        Request(model=model, prompt=row.prompt, suffix=row.suffix, sampling=inserting, draw=row.draw)
+        if row.mode == INSERTION
+        else Request(model=model, prompt=row.prompt, sampling=sampling, draw=row.draw)
+        for row in asked.itertuples(index=False)
+    ]
 
 
 def parse(text: str) -> str:
@@ -230,7 +245,7 @@ def perturbed(
 ) -> pd.DataFrame:
     """One row a problem, in their order.
 
-    uid; position, span, start, kind, times, mode of the problem; direction; text, what the model wrote; finish;
+    uid; position, span, start, kind, times, draw, mode of the problem; direction; text, what the model wrote; finish;
     generation, the text as it is put in the place of the span; premise, the new one, and hypothesis; reason: "" or why
     there is no pair; label (a number) and intended_label (its name); origin_premise, origin_label (its name),
     origin_uid, origin_corpus; maker, as the server names the model.
@@ -258,14 +273,15 @@ def perturbed(
     ]
     names = np.array(corpus.classes, dtype=object)
     uid = [
-        f"{uid}>{names[target]}@{start}+{span}"
-        for uid, target, start, span in zip(
-            corpus.uid[position], problems["target"], problems["start"], problems["span"].str.len(), strict=True
-        )
+        f"{uid}>{names[row.target]}@{row.start}-{row.start + len(row.span)}" + (f"#{row.draw}" if row.draw else "")
+        for uid, row in zip(corpus.uid[position], problems.itertuples(index=False), strict=True)
     ]
     made = {
         "uid": uid,
-        **{column: problems[column].to_numpy() for column in ("position", "span", "start", "kind", "times", "mode")},
+        **{
+            column: problems[column].to_numpy()
+            for column in ("position", "span", "start", "kind", "times", "draw", "mode")
+        },
         "direction": directions(corpus, problems),
         "text": pd.Series(texts, dtype=object),
         "finish": [answer.finish for answer in answers],
@@ -285,7 +301,7 @@ def perturbed(
 
 
 def corpus_of(pairs: pd.DataFrame, name: str = "perturbed") -> Corpus:
-    """Rows of `perturbed` that have a premise as a corpus, whose label is the intended one until somebody has judged it."""
+    """Rows of `perturbed` that have a premise, as a corpus; the label is the intended one until judged."""
     kept = pairs.drop(columns=["text", "finish", "reason"], errors="ignore")
     made = ", ".join(sorted(set(pairs["maker"].astype(str)))) or "nobody"
     return Corpus(kept.assign(corpus=name, split="train"), name, "train", source=f"perturbations by {made}")

@@ -35,9 +35,9 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     """All spans of each text, by its position and then from left to right: one row a span, `COLUMNS`.
 
     text   position in ``texts``; start: of the span in it, in characters; span: its words
-    kind   `NOUN` ("the woman"), `VERB` ("is not running"), `PREPOSITION`, a preposition and the noun chunk after it ("in
-           a red coat"), or `PREDICATE`, a verb chunk with the one of these that follows it ("is not running down the
-           hill"); a run of words that is two kinds is named once, by the first
+    kind   `NOUN` ("the woman"), `VERB` ("is not running"), `PREPOSITION`, a preposition and the noun chunk after it
+           ("in a red coat"), or `PREDICATE`, a verb chunk with the one of these that follows it ("is not running down
+           the hill"); a run of words that is two kinds is named once, by the first
     times  how often its characters occur in the text; a replacement of the paper's code changes all of them
 
     A span does not hold the whole text; so a text of one word has none.
