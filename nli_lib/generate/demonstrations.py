@@ -67,11 +67,12 @@ def nearest(
     batch    None: each problem has its own. `BATCH` does what the code of 2022 did: it looks up the number of the batch
              in place of the number of the problem, so that all problems of a batch share those of one
 
-    Near is the Euclidean distance of the vectors of premise and hypothesis, joined without a blank. A demonstration with the premise of the problem itself is left out.
+    Near is the Euclidean distance of the vectors of premise and hypothesis, joined without a blank. A demonstration
+    with the premise of the problem itself is left out.
 
     Source: D3 (`demonstration_search`). *Departures*: another encoder can take the place of the paper's,
-    roberta-large-nli-mean-tokens. The code's option "cosine" takes the farthest, because it tests a built-in name; it is
-    not here. Insertion has no demonstrations. The code has none for n2e, which it asks by insertion alone; here `FEW`.
+    roberta-large-nli-mean-tokens. The code's option "cosine" takes the farthest, because it tests a built-in name; that
+    is not here. Insertion has no demonstrations. The code has none for n2e, which it asks by insertion alone; here `FEW`.
     Raises `DemonstrationError` where the pool has none of a direction.
     """
     found: list[list[Demonstration]] = [[] for _ in range(len(problems))]

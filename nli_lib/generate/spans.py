@@ -56,7 +56,7 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     return table.sort_values(["text", "start"], kind="stable", ignore_index=True)
 
 
-def choose_spans(spans: pd.DataFrame, rule: str = "all", *, seed: int = 0) -> pd.DataFrame:
+def choose_spans(spans: pd.DataFrame, rule: str = "all", *, most: int | None = None, seed: int = 0) -> pd.DataFrame:
     """Which spans of each text are perturbed, in a table like ``spans``, by one of `RULES`.
 
     all                    each different span once. The paper's text; the code of 2023 in an order that varies
@@ -64,17 +64,19 @@ def choose_spans(spans: pd.DataFrame, rule: str = "all", *, seed: int = 0) -> pd
                            and, by the lines that a later commit switched off, in its masked mode
     two                    two different ones, or the only one
 
+    most  of each text's different spans, take so many at random before the rule is applied; None takes all
+
     Source: DISCO, section 3.1, and `cad_generator/prompt.py` (D2). *Departures*: draws have a seed.
     """
     if rule not in RULES:
         raise SpanError(f"there is no rule {rule!r} for choosing spans: {', '.join(map(repr, RULES))}")
-    different = spans.drop_duplicates(["text", "span"])
-    if rule == "all" or different.empty:
+    different, rng = spans.drop_duplicates(["text", "span"]), np.random.default_rng(seed)
+    most = 2 if rule == "two" else most
+    if most is not None:
+        drawn = different.iloc[rng.permutation(len(different))].groupby("text", sort=False).head(most)
+        different = drawn.sort_values(["text", "start"], kind="stable")
+    if rule != RULES[1] or different.empty:
         return different.reset_index(drop=True)
-    rng = np.random.default_rng(seed)
-    if rule == "two":
-        drawn = different.iloc[rng.permutation(len(different))].groupby("text", sort=False).head(2)
-        return drawn.sort_values(["text", "start"], kind="stable", ignore_index=True)
     sizes = different.groupby("text", sort=True).size()
     first = np.repeat(sizes.cumsum().to_numpy() - sizes.to_numpy(), np.minimum(sizes, 2))
     draws = (rng.random(len(first)) * np.repeat(sizes.to_numpy(), np.minimum(sizes, 2))).astype(int)
