@@ -72,7 +72,7 @@ def nearest(
 
     Source: D3 (`demonstration_search`). *Departures*: another encoder can take the place of the paper's,
     roberta-large-nli-mean-tokens. The code's option "cosine" takes the farthest, because it tests a built-in name; that
-    is not here. Insertion has no demonstrations. The code has none for n2e, which it asks by insertion alone; here `FEW`.
+    is not here. Insertion has none, and the code none for n2e, which it asks by insertion alone; here `FEW`.
     Raises `DemonstrationError` where the pool has none of a direction.
     """
     found: list[list[Demonstration]] = [[] for _ in range(len(problems))]

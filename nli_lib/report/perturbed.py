@@ -14,7 +14,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import mean_over_premises
-from nli_lib.report.trainings import over_trainings
+from nli_lib.report.trainings import means_of, over_trainings
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.select.teacher import probability_shift
 
@@ -112,17 +112,10 @@ def missed_estimate(missed: pd.DataFrame, trainings: int) -> Estimate | None:
     """Mean of missed_t over the premises and directions of two spans or more that have a kept one, over trainings and
     originals; None where a training keeps nothing."""
     some = missed[missed["spans"] > 1]
-    values = some[[f"missed_{t}" for t in range(trainings)]].to_numpy(dtype=float)
-    if not len(values) or np.isnan(values).all(axis=0).any():
+    values = some[[f"missed_{t}" for t in range(trainings)]].to_numpy(dtype=float).T
+    if not values.size or np.isnan(values).all(axis=1).any():
         return None
-
-    def statistic(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        part = values[rows]
-        known = ~np.isnan(part)
-        counted = known.sum(axis=0)
-        return np.where(counted > 0, np.where(known, part, 0).sum(axis=0) / np.maximum(counted, 1), np.nan)
-
-    return over_trainings(statistic, len(values), groups=some["position"].to_numpy())
+    return over_trainings(means_of(values), values.shape[1], groups=some["position"].to_numpy())
 
 
 def cross_labelled(originals: Corpus, revised: Corpus) -> pd.DataFrame:
