@@ -106,6 +106,27 @@ def nearest(
     return found
 
 
+def at_random(
+    corpus: Corpus, problems: pd.DataFrame, pool: pd.DataFrame, *, number: int | None = None, seed: int = 0
+) -> list[list[Demonstration]]:
+    """The control of `nearest`: as many demonstrations of the same direction, drawn at random without replacement.
+
+    *Departures*: the code of 2023 draws four with replacement, once for a whole run.
+    """
+    rng = np.random.default_rng(seed)
+    shown = {
+        direction: [Demonstration(*row) for row in part[list(Demonstration._fields)].itertuples(index=False)]
+        for direction, part in pool.groupby("direction")
+    }
+    asked = directions(corpus, problems)
+    found = []
+    for direction, mode in zip(asked, problems["mode"], strict=True):
+        known = shown.get(direction, []) if mode == "masked" else []
+        wanted = min(number or NUMBER.get(direction, FEW), len(known))
+        found.append([known[at] for at in rng.permutation(len(known))[:wanted]])
+    return found
+
+
 def _most_alike(premises: pd.Series) -> int:
     """How many demonstrations have one premise, at most."""
     return int(premises.value_counts().iloc[0])

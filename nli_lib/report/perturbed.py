@@ -12,6 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
+from nli_lib.generate.perturbation_filter import perturbation_filter
+from nli_lib.generate.perturbations import CODE_2022, CODE_2023
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import mean_over_premises
 from nli_lib.report.trainings import means_of, over_trainings
@@ -177,3 +179,42 @@ def truth_table(true: ArrayLike, groups: ArrayLike, filters: Mapping[str, ArrayL
 
 def _nothing() -> Estimate:
     return Estimate(np.nan, np.nan, np.nan, 0)
+
+
+def released_table(released: Mapping[str, Corpus]) -> pd.DataFrame:
+    """What the released counterfactuals are: one row a file.
+
+    title, n; lowest, the smallest shift; above_half, the share whose shift is above one half; by_insertion, the share
+    that was asked by insertion; dropped and dropped_2023, how many the heuristics of each state of the code would drop.
+    """
+    rows = []
+    for title, corpus in released.items():
+        table = corpus.table.rename(columns={"gen_out": "generation"})
+        score = table["score"].astype(float)
+        dropped = [int((~perturbation_filter(table, name=name).keep).sum()) for name in (CODE_2022, CODE_2023)]
+        inserted = _inserted(table).mean()
+        rows.append((title, len(table), score.min(), (score > 0.5).mean(), inserted, *dropped))
+    columns = ["title", "n", "lowest", "above_half", "by_insertion", "dropped", "dropped_2023"]
+    return pd.DataFrame(rows, columns=columns).round(6)
+
+
+def suffix_gap(table: pd.DataFrame) -> Estimate:
+    """How many words more than the span the generation has with a masked prompt, minus that with insertion.
+
+    table  released counterfactuals with origin_premise, span_prev, gen_out and prefix. Pairs whose span ends the
+    premise are left out: there is no suffix to notice. Premises are drawn, of each way of asking on its own.
+    """
+    ends = [
+        premise.rstrip(" .!?").endswith(span.rstrip(" .!?"))
+        for premise, span in zip(table["origin_premise"], table["span_prev"], strict=True)
+    ]
+    middle = table[~np.array(ends, dtype=bool)]
+    more = middle["gen_out"].str.split().str.len() - middle["span_prev"].str.split().str.len()
+    masked = ~_inserted(middle)
+    premises = middle["origin_premise"]
+    return mean_over_premises(more[masked], premises[masked], other=(more[~masked], premises[~masked]))
+
+
+def _inserted(table: pd.DataFrame) -> NDArray[np.bool_]:
+    found = table["prefix"].notna() if "prefix" in table else pd.Series(False, index=table.index)
+    return found.to_numpy(dtype=bool)
