@@ -83,6 +83,11 @@ def choose_spans(spans: pd.DataFrame, rule: str = "all", *, most: int | None = N
     return different.sort_values("text", kind="stable").iloc[first + draws].reset_index(drop=True)
 
 
+def check_parser() -> None:
+    """Raise `SpanError`, with the command that installs it, where the parser is not there."""
+    _parser()
+
+
 @cache
 def _parser() -> "Language":
     try:
