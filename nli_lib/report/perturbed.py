@@ -84,7 +84,7 @@ def shifts_of(
     teachers  for each, logits of the originals (S, C) and of the new pairs (N, C); position (N,): the original of each
     new pair in the first; labels (N,): the new ones
     """
-    position, labels = np.asarray(position, dtype=np.int64), np.asarray(labels)
+    position, labels = np.asarray(position, dtype=np.int64), np.asarray(labels, dtype=np.int64)
     moved = [probability_shift(before[position], after, labels) for before, after in teachers]
     return np.array(moved).reshape(len(teachers), len(labels))
 
@@ -129,10 +129,10 @@ def cross_labelled(originals: Corpus, revised: Corpus) -> pd.DataFrame:
     """
     place = {uid: at for at, uid in enumerate(originals.uid)}
     at = revised.table["origin_uid"].map(place)
-    known = at.notna().to_numpy()
-    known[known] = originals.labels[at[known].astype(int)] != revised.labels[known]
-    row = np.flatnonzero(known)
-    position = at.to_numpy()[row].astype(np.int64)
+    row = np.flatnonzero(at.notna())
+    position = at.to_numpy(dtype=float)[row].astype(np.int64)
+    changed = originals.labels[position] != revised.labels[row]
+    row, position = row[changed], position[changed]
     right = revised.labels[row]
     wrong = len(LABELS) - originals.labels[position] - right
     parts = [(right, True), (wrong, False)]

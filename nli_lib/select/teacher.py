@@ -17,7 +17,7 @@ def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) ->
     before, after  logits (N, C) of the original and of the new pair; labels (N,) the new label -> (N,)
     Formula: p(l' | P', H) - p(l' | P, H). Source: DISCO, equation 1 (D7).
     """
-    before, after, labels = (np.asarray(each) for each in (before, after, labels))
+    before, after, labels = np.asarray(before), np.asarray(after), np.asarray(labels, dtype=np.int64)
     if before.shape != after.shape or before.ndim != 2 or labels.shape != before.shape[:1]:
         raise ValueError(f"logits {before.shape} and {after.shape} with labels {labels.shape}: give (N, C) twice, (N,)")
     moved = softmax(after.astype(np.float64), axis=1) - softmax(before.astype(np.float64), axis=1)
