@@ -202,8 +202,10 @@ def prompts_of(
     """The problems (N,) with what a model is asked: further columns prompt and suffix, which is missing where masked.
 
     demonstrations  of each problem, the most similar one last; insertion shows none
-    Raises `PerturbationError` where the prompt has no word for a label.
+    Raises `PerturbationError` where the prompt has no word for a label, or where there is no problem at all.
     """
+    if problems.empty:
+        raise PerturbationError(f"{corpus.name}: no premise has a span that can be replaced, such as those of one word")
     if unknown := sorted(set(corpus.classes) - set(template(name).masked.words)):
         raise PerturbationError(f"{corpus.name}: the prompt {name!r} has no word for the label {unknown[0]!r}")
     given = demonstrations if demonstrations is not None else [()] * len(problems)

@@ -205,7 +205,9 @@ def test_no_problem_at_all():
     problems, placed = all_problems(MINE, spans(), [0, 1])
     assert len(problems) == len(placed) == 0
     found = perturbed(MINE, problems, [])
-    assert found.empty and requests(prompts_of(MINE, problems), model="tiny") == []
+    assert found.empty
+    with pytest.raises(PerturbationError, match="mine: no premise has a span that can be replaced"):
+        prompts_of(MINE, problems)
     table = survival_table(found, {"asked for": np.empty(0, dtype=bool)})
     assert table["direction"].tolist() == ["all directions", *DIRECTIONS] and table["share"].isna().all()
 
