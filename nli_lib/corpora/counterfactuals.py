@@ -68,9 +68,7 @@ class Counterfactuals:
 
     def one_each(self, seed: int = 0) -> Counterfactuals:
         """One random revision of each original: no two of them share the words that were left as they were."""
-        order = np.random.default_rng(seed).permutation(len(self))
-        first = np.unique(self.origin[order], return_index=True)[1]
-        return self[np.sort(order[first])]
+        return self[one_of_each(self.origin, seed)]
 
 
 _SIDES = ("premise", "hypothesis")
@@ -130,6 +128,12 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     uid = [f"{name}-origin-{revised.split}-{at}" for at in range(len(kept))]
     kept = kept.assign(uid=uid, corpus=name, split=revised.split)
     return Corpus(kept[list(COLUMNS)], name, revised.split, revised.classes, source=revised.source), origin
+
+
+def one_of_each(origin: NDArray[np.int64], seed: int = 0) -> NDArray[np.int64]:
+    """Ascending positions of one random row for each value of ``origin`` (K,)."""
+    order = np.random.default_rng(seed).permutation(len(origin))
+    return np.sort(order[np.unique(origin[order], return_index=True)[1]])
 
 
 def directions(classes: tuple[str, ...] = LABELS) -> list[str]:
