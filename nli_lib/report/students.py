@@ -64,9 +64,11 @@ def average_table(
     """
     found = []
     for suite, titles in suites.items():
+        if not titles:
+            continue
         for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
             for condition, answers in right.items():
-                if condition != baseline and titles:
+                if condition != baseline:
                     other = right[baseline] if baseline else None
                     value = average(answers, premises, titles, weights, other=other)
                     found.append({"suite": suite, "average": name, "condition": condition, **value._asdict()})
@@ -80,11 +82,11 @@ def score_table(
     found = []
     for suite, titles in suites.items():
         for condition, answers in right.items():
-            single = (
-                np.stack([answers[title].mean(axis=1) for title in titles]) if titles else np.empty((0, len(seeds)))
-            )
-            for name, weights in ((PLAIN, np.ones(len(titles))), (WEIGHTED, weights_of(titles, rows))):
-                values = np.average(single, axis=0, weights=weights) if titles else []
+            if not titles:
+                continue
+            single = np.stack([answers[title].mean(axis=1) for title in titles])  # (D, S)
+            for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
+                values = np.average(single, axis=0, weights=weights)
                 there = {"suite": suite, "average": name, "condition": condition}
                 found += [{**there, "seed": seed, "value": value} for seed, value in zip(seeds, values, strict=True)]
     return pd.DataFrame(found, columns=["suite", "average", "condition", "seed", "value"])
