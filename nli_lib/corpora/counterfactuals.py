@@ -136,6 +136,13 @@ def one_of_each(origin: NDArray[np.int64], seed: int = 0) -> NDArray[np.int64]:
     return np.sort(order[np.unique(origin[order], return_index=True)[1]])
 
 
+def from_table(table: pd.DataFrame, name: str) -> Counterfactuals:
+    """Pairs of a table of one's own: premise, hypothesis, label (a number), origin_premise and origin_label (a name),
+    as chapter 41 exports what a language model wrote."""
+    uid = [f"{name}-{at}" for at in range(len(table))]
+    return pair_up(Corpus(table.assign(uid=uid, corpus=name, split="written"), name, "written"))
+
+
 def directions(classes: tuple[str, ...] = LABELS) -> list[str]:
     """The six directions of three labels, "e2n" and so on, in the order of the labels."""
     return [f"{one[0]}2{other[0]}" for one in classes for other in classes if one != other]

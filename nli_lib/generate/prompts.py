@@ -36,8 +36,11 @@ def prompts() -> dict[str, Prompt]:
 
 
 def digest_prompt(name: str) -> str:
-    """Sixteen hex digits that tell one template from another, for a record."""
-    return hashlib.sha256(prompts()[name].model_dump_json().encode()).hexdigest()[:16]
+    """Sixteen hex digits that tell one template from another, for a record; of DISCO's too."""
+    from nli_lib.generate.perturbations import template  # which rests on more than prompts
+
+    entry = prompts()[name] if name in prompts() else template(name)
+    return hashlib.sha256(entry.model_dump_json().encode()).hexdigest()[:16]
 
 
 def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:

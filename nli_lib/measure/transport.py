@@ -33,6 +33,12 @@ def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
     return np.maximum(cost, 0, out=cost)
 
 
+def unit(vectors: NDArray) -> NDArray[np.float64]:
+    """The vectors (N, D) at length 1; a zero vector stays."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors, dtype=np.float64) / np.where(length > 0, length, 1)
+
+
 def exact_cost(cost: NDArray) -> float:
     """The least cost of moving N equally heavy points to M equally heavy ones, cost (N, M). POT's network simplex."""
     import ot

@@ -222,6 +222,34 @@ def generate(
 
 
 @app.command()
+def counterfactuals(
+    corpus: YourFile,
+    n: Annotated[int, typer.Option("--n", min=1, help="pairs that are wanted, at most")] = 300,
+    model: Annotated[
+        str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+    ] = None,
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="data maps and teachers, one of each a seed")] = 2,
+) -> None:
+    """Change premises of a corpus so that their pairs get another label, filter them, and leave a file to be reviewed.
+
+    Trains a model for the data map and a teacher for each seed, and asks a language model. Stopped, it continues;
+    nothing is asked for twice. What was dropped stands in a second file, with the reasons.
+    """
+    from nli_lib.study import counterfactuals as pairs  # what asks and filters takes seconds to be imported
+    from nli_lib.study.dial import read_scale
+
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds)
+    if own := _look_at(request, AUDIT_ROWS, "counterfactuals"):
+        pairs.check_labels(own, read_scale(request.scale).disco.prompt)
+    kept, dropped = pairs.counterfactuals(request, n, model)
+    print(f"{kept}\n{dropped}")
+    print(f"People review these pairs with: nli-study review {shlex.quote(str(kept))} --annotator NAME")
+
+
+@app.command()
 def review(
     corpus: YourFile,
     annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",

@@ -124,6 +124,35 @@ class Yardstick(Part):
     ordinary_limit: int | None = Field(description="pairs of them; None takes all")
 
 
+class Disco(Part):
+    originals: int = Field(description="ambiguous pairs whose premises are perturbed")
+    ambiguous: float = Field(gt=0, le=1, description="share of the training pairs that counts as ambiguous")
+    spans: int | None = Field(description="spans of an original that are tried, drawn at random; None tries all")
+    prompt: str = Field("disco, 2022 code", description="version of the prompts and of the filter")
+    insertion: list[str] = Field(description="directions that are asked by insertion, of a server that can insert")
+    demonstrations: tuple[str, str, str] = Field(
+        description="corpus, split of its pairs, split of their revised premises"
+    )
+    demonstrations_limit: int | None = Field(description="revised premises that demonstrations are taken from")
+    demonstrations_each: int | None = Field(description="demonstrations in a prompt; None: as in the code of 2022")
+    max_tokens: int = Field(description="of an answer")
+    generator: str = Field(description="language model, as its server calls it")
+    at_once: int = Field(description="requests that the server has at a time")
+    price: tuple[float, float] = Field((0, 0), description="money for a million tokens of prompts, of answers")
+    teacher: tuple[str, str] | None = Field(description="corpus and split the teachers learn; None: the study's own")
+    teacher_limit: int | None = Field(description="pairs of it; None takes all")
+    trainings: int | None = Field(description="teachers that are trained; None takes one for each seed")
+    teachers: list[str] = Field(description="ready NLI models that are the teachers, in place of trained ones")
+    threshold: float = Field(0.3, description="of the shift; the cut is its half")
+    released: dict[str, tuple[str, str]] = Field(description="title -> corpus and split of released counterfactuals")
+    released_limit: int | None = Field(description="of each, where spans are looked for")
+    people: tuple[str, str, str] | None = Field(
+        description="corpus, split of its pairs, split of the premises that people revised: the teachers' test"
+    )
+    truth: int = Field(description="planted originals with two revisions each, whose labels are known")
+    truth_learnt: int = Field(description="planted pairs that the teachers of that test learn from")
+
+
 class Planted(Part):
     pairs: int = Field(description="pairs of each planted corpus whose truth the scores are asked for")
     folds: int
@@ -149,6 +178,7 @@ class Scale(Part):
     counterfactual: Counterfactual
     difficulty: Difficulty
     yardstick: Yardstick
+    disco: Disco
     planted: Planted
 
 

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from nli_lib.generate import spans
 from nli_lib.learn import encoders
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import is_own_file
@@ -60,6 +61,12 @@ def _language_model(name: str) -> Finding:
     return Finding(what, not missing, said, fix + encoders.install_model("smollm2-6"), needed=False)
 
 
+def _parser() -> Finding:
+    there = installed(spans.MODEL)
+    said = "spaCy's small English model is installed" if there else f"package {spans.MODEL} is missing"
+    return Finding("parser for spans", there, said, spans.INSTALL, needed=False)
+
+
 def _corpus(request: Request, name: str) -> Finding:
     if name == "planted" or is_own_file(name):
         return Finding(f"corpus {name}", True, "made by the library" if name == "planted" else "your own file")
@@ -79,6 +86,7 @@ def examine(request: Request) -> list[Finding]:
         _packages(),
         *(_model(name) for name in dict.fromkeys((dial.model, *dial.difficulty.encoders))),
         _language_model(dial.wanli.generator),
+        _parser(),
         _corpus(request, request.corpus or dial.corpus),
         Finding("GPU", gpu or request.scale != "full", said, fix),
     ]

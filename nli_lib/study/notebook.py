@@ -168,6 +168,12 @@ class Study:
         return self.corpus_name, self.train_split
 
     @property
+    def disco_teacher(self) -> tuple[str, str]:
+        """Corpus and split that DISCO's teachers learn: the dial's, or the corpus that was asked for."""
+        known = self.dial.disco.teacher if self.corpus_name == self.dial.corpus else None
+        return known or (self.corpus_name, self.train_split)
+
+    @property
     def mixing_base(self) -> tuple[str, str, str]:
         """Title, corpus and split that others are mixed into: the dial's, or the corpus that was asked for."""
         if self.corpus_name == self.dial.corpus:

@@ -5,7 +5,6 @@
 Both premises are of one pattern and filled with the same words, so that the grammar knows the label of each.
 """
 
-import re
 from collections import Counter, defaultdict
 from functools import cache
 from itertools import permutations
@@ -16,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
+from nli_lib.corpora.edits import edit, shared_ends
 from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.planted import (
     ATTEMPTS,
@@ -116,30 +116,6 @@ def counterfactuals(
     return originals, Corpus(revised, "planted_counterfactuals", split, source=source)
 
 
-def edit(before: str, after: str) -> tuple[str, str]:
-    """The shortest run of whole words of ``before`` and what stands in its place in ``after``; neither is empty.
-
-    Raises `ValueError` where the texts are equal or have no word in common.
-    """
-    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text) for text in (before, after))  # a mark is a word of its own
-    start, end = _shared(a, b)
-    if before == after or not start + end:
-        raise ValueError(f"no single edit makes {after!r} of {before!r}")
-    if start + end == min(len(a), len(b)):  # only put in, or only taken out: a word beside it joins the run
-        start, end = (start - 1, end) if start else (start, end - 1)
-    while start and not (a[start][0] == b[start][0] == " "):  # a run does not begin with a mark
-        start -= 1
-    return "".join(a[start : len(a) - end]).strip(), "".join(b[start : len(b) - end]).strip()
-
-
-def _shared(a: list[str], b: list[str]) -> tuple[int, int]:
-    """How many words two lists share at their beginning, and then at their end."""
-    shorter = min(len(a), len(b))
-    start = next((at for at in range(shorter) if a[at] != b[at]), shorter)
-    end = next((at for at in range(shorter - start) if a[-1 - at] != b[-1 - at]), shorter - start)
-    return start, end
-
-
 @cache
 def edits() -> Edits:
     """All premise forms of the grammar that have counterfactuals for both other labels."""
@@ -149,7 +125,7 @@ def edits() -> Edits:
         becomes = defaultdict(list)
         for (_, form), (label, other) in permutations(sides, 2):
             a, b = form.split(), other.split()
-            start, end = _shared(a, b)
+            start, end = shared_ends(a, b)
             if form != other and start + end >= SHARED and max(len(a), len(b)) - start - end <= LONGEST:
                 becomes[form, label].append(other)
         for label, form in sides:

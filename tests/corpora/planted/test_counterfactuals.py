@@ -5,7 +5,7 @@ import pytest
 
 from nli_lib.corpora.corpus import CorpusError, duplicates
 from nli_lib.corpora.labels import C, E, N
-from nli_lib.corpora.planted.counterfactuals import counterfactuals, edit, edits
+from nli_lib.corpora.planted.counterfactuals import counterfactuals, edits
 from nli_lib.corpora.planted.grammar import PATTERNS
 
 
@@ -61,27 +61,6 @@ def test_the_grammar_gives_both_premises_the_labels_that_are_said():
     ):
         assert (hypothesis, premise, label) in places
         assert all((hypothesis, other, to) in places for to in (E, N, C) for other in becomes[to] if other)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
-    [
-        ("The nurse failed to sing.", "The nurse managed to sing.", ("failed", "managed")),
-        ("The nurse sang.", "The nurse sang loudly.", ("sang", "sang loudly")),
-        ("The nurse sang loudly.", "The nurse sang.", ("sang loudly", "sang")),
-        ("The nurse sang, but not here.", "The nurse sang there, not here.", ("sang, but", "sang there,")),
-        ("Nobody sang.", "Everybody sang.", ("Nobody", "Everybody")),
-        ("a a", "a", ("a a", "a")),
-    ],
-)
-def test_the_edit_between_two_texts(before, after, found):
-    assert edit(before, after) == found
-
-
-@pytest.mark.parametrize(("before", "after"), [("A nurse sang.", "A nurse sang."), ("Yes", "No")])
-def test_texts_that_no_edit_leads_between(before, after):
-    with pytest.raises(ValueError, match="no single edit"):
-        edit(before, after)
 
 
 @pytest.mark.parametrize(
