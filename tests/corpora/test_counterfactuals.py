@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.counterfactuals import directions, join, load_pairs, pair_up
+from nli_lib.corpora.counterfactuals import directions, from_table, join, load_pairs, pair_up
 
 
 def corpus(rows, name="mine", **columns):
@@ -72,6 +72,14 @@ def test_what_is_missing_is_named():
         pair_up(ORIGINAL, ORIGINAL)
     with pytest.raises(CorpusError, match="origin_premise"):
         pair_up(ORIGINAL)
+
+
+def test_pairs_of_a_table_of_ones_own():
+    rows = [("p1", "h", 1, "p", "entailment"), ("p2", "h", 2, "p", "entailment")]
+    table = pd.DataFrame(rows, columns=["premise", "hypothesis", "label", "origin_premise", "origin_label"])
+    pairs = from_table(table, "generated")
+    assert len(pairs.original) == 1 and pairs.direction.tolist() == ["e2n", "e2c"]
+    assert pairs.revised.uid.tolist() == ["generated-0", "generated-1"]
 
 
 @pytest.mark.realdata
