@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from nli_lib.report.counterfactuals import ALL, BOTH
 from nli_lib.report.style import SMALL, drawing, headline, palette
@@ -32,7 +33,11 @@ def diversity_by_size(table: pd.DataFrame, *, paper: Mapping[str, float] | None 
             axes.axhline(value, ls=":", color=colours[name])
             axes.annotate(f"the paper, {name}", (0.01, value), xycoords=("axes fraction", "data"), va="bottom",
                           fontsize=SMALL, color=colours[name])  # fmt: skip
-        axes.set(xscale="log", xlabel="revisions compared, by direction", ylabel="Self-BLEU", ylim=(0, None))
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xticks(sorted(lines.index.unique("size")))
+        axes.set(xlabel="revisions compared, by direction", ylabel="Self-BLEU", ylim=(0, None))
         figure.legend(loc="outside lower center", ncols=2)
         headline(figure, title)
     return figure
