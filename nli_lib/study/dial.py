@@ -77,6 +77,34 @@ class Consensus(Part):
     learning_rate: float | None = Field(None, description="learning rate, where it is not the scale's")
 
 
+Named = dict[str, list[tuple[str, str]]]  # title -> corpora and splits
+
+
+class Counterfactual(Part):
+    sets: Named = Field(description="two sets of revisions, the one that a language model wrote first")
+    originals: int = Field(description="originals of a planted set; published sets are taken whole")
+    sizes: list[int] = Field(description="revisions of each set and direction whose diversity is measured")
+    draws: int = Field(description="random parts at each size")
+    transport: int = Field(description="revisions of each set and direction, at most, in a dataset distance")
+    regularisations: list[float] = Field(description="of the transport; 0 is exact")
+    halves: int = Field(description="random halves of the originals behind an interval")
+    students: Named = Field(description="the same two sets, as students are trained on them")
+    base: tuple[str, str, str] = Field(description="title, corpus and split that the sets are added to")
+    base_limit: int | None = Field(description="pairs of that split, the base and its random twin; None takes all")
+    pairs: int = Field(description="pairs of the base")
+    added: int = Field(description="pairs of each set, originals among them, at most")
+    validation: tuple[str, str] = Field(description="corpus and split that the best epoch and training are chosen on")
+    validation_limit: int | None
+    trainings: int = Field(description="trainings on each set; the paper reports the best of five")
+    epochs: int
+    robustness: dict[str, tuple[str, str]] = Field(description="title -> corpus and split")
+    out_of_domain: dict[str, tuple[str, str]] = Field(description="title -> corpus and split")
+    weights: dict[str, str] = Field(description="title -> row of the paper's Table 2 whose size is its weight")
+    tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    stress: tuple[str, str, int] = Field(description="corpus and split the stress test is made from, and pairs of it")
+    paired: Named = Field(description="sets of revisions on which sensitivity is measured")
+
+
 class Difficulty(Part):
     corpora: dict[str, tuple[str, str]] = Field(description="corpus -> the split that is sorted, the one to train on")
     limit: int | None = Field(description="pairs of each of those splits; None takes all")
@@ -147,6 +175,7 @@ class Scale(Part):
     mixing: Mixing
     zfilter: Zfilter
     consensus: Consensus
+    counterfactual: Counterfactual
     difficulty: Difficulty
     yardstick: Yardstick
     disco: Disco

@@ -211,6 +211,11 @@ class Study:
         place = corpus.name, corpus.split, self.dial.consensus.limit
         return self._spec("consensus", *place, {"seed": seed, **changes})
 
+    def disco_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
+        """The `RunSpec` of a student of DISCO's on `corpus`, a training set that a cell put together."""
+        place = {"limit": None, "subset": corpus.digest[:12]}
+        return self._spec("disco", corpus.name, corpus.split, None, {**place, "seed": seed, **changes})
+
     def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
         self._measures("a run is named")
         self._record.rests_on("nli_lib.study.recipes")

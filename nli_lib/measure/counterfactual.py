@@ -1,0 +1,193 @@
+"""Pairs of an original and its counterfactual: does the prediction follow the edit, is it right, what was edited.
+
+The original is x, with the label l; its revision is x', made for the label l'. Everything is one value a pair of the
+two, (K,), in the order of the revisions: an original with four revisions stands in four places.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from nli_lib.measure.check import check_labels, check_logits, check_pairs
+from nli_lib.measure.tokens import Words, tokenize
+
+TIE = -1  # the majority of votes that have none
+KINDS = ("nothing", "insertion", "deletion", "substitution", "rewriting")
+NEGATIONS = frozenset(
+    {"no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"}
+    | {f"{verb}nt" for verb in ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had")}
+    | {f"{verb}nt" for verb in ("ca", "wo", "would", "could", "should", "must", "need", "ai")}
+)
+
+
+def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
+    """How much probability moves from the old to the new *predicted* label, 0 to 1; 0 where the prediction stays.
+
+    Shapes: logits of the originals (K, C) and of their revisions (K, C) -> (K,).
+    Formula: [p(l2|x') - p(l2|x) + p(l1|x) - p(l1|x')] / 2, l1 the most probable label of x and l2 that of x'; of
+    equally probable labels the first.
+    Gold labels play no part: a model that is always wrong can have 1. `outcomes` tells that apart.
+    Source: DISCO, section 5.2 (D14). *Departures*: none. The mean over the pairs is what Table 5 prints, times 100.
+    """
+    before, after = (softmax(check_logits(each, epochs=False), axis=1) for each in (original, revised))
+    if before.shape != after.shape:
+        raise ValueError(f"logits of shape {before.shape} and {after.shape}: give both texts of each pair a row")
+    at, old, new = np.arange(len(before)), before.argmax(axis=1), after.argmax(axis=1)
+    moved = (after[at, new] - before[at, new] + before[at, old] - after[at, old]) / 2
+    return np.where(old == new, 0.0, moved)  # exactly, whatever the rounding
+
+
+def both_right(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.bool_]:
+    """Whether x and x' are both classified as their gold labels say, (K,); the mean is the pair accuracy, which is
+    never above the accuracy on either.
+
+    logits (K, C) twice, gold labels (K,) twice. Source: DISCO, section 5.2 (D15), whose K counts pairs: an original
+    with four revisions counts four times.
+    """
+    return _right(original, revised, labels, new_labels).all(axis=0)
+
+
+def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.object_]:
+    """What happened to each pair, in words (K,): "changed" or "unchanged" prediction, and how many of its two texts are
+    classified right, as in "changed, 1 right". Arguments as for `both_right`.
+
+    Where the gold labels differ an unchanged prediction has at most one right, and "changed, 2 right" is the pair
+    accuracy; the other two of "changed" are sensitive and wrong.
+    """
+    right = _right(original, revised, labels, new_labels).sum(axis=0)
+    moved = np.argmax(original, axis=1) != np.argmax(revised, axis=1)
+    names = [[f"{word}, {count} right" for count in range(3)] for word in ("unchanged", "changed")]
+    return np.array(names, dtype=object)[moved.astype(int), right]
+
+
+def _right(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.bool_]:
+    sides = [check_logits(each, epochs=False) for each in (original, revised)]
+    if sides[0].shape != sides[1].shape:
+        raise ValueError(f"logits of shape {sides[0].shape} and {sides[1].shape}: give both texts of each pair a row")
+    gold = [check_labels(each, *sides[0].shape) for each in (labels, new_labels)]
+    return np.stack([side.argmax(axis=1) == each for side, each in zip(sides, gold, strict=True)])  # (2, K)
+
+
+# ---------------------------------------------------------------- flips
+
+
+def majority(votes: ArrayLike, n_classes: int = 3) -> NDArray[np.int64]:
+    """The label that most of A annotators gave, (K, A) -> (K,); `TIE` where two labels share the lead, as in a vote of
+    three for three labels. A vote of -1 was not given.
+
+    Source: DISCO, section 4.2, majority of three (D16). *Departures*: the paper does not say what a three-way tie is.
+    """
+    votes = np.asarray(votes)
+    counts = (votes[..., None] == np.arange(n_classes)).sum(axis=-2)  # (K, C)
+    ranked = np.sort(counts, axis=-1)
+    return np.where(ranked[..., -1] > ranked[..., -2], counts.argmax(axis=-1), TIE)
+
+
+def flipped(judged: ArrayLike, target: ArrayLike) -> NDArray[np.bool_]:
+    """Whether x' was judged to have the label it was made for, (K,); the mean is the label flip rate. A tie has not.
+
+    judged, target (K,) label indices; judged by a majority of people or by a model's prediction.
+    Source: DISCO, section 4.2 (D8).
+    """
+    return np.asarray(judged) == np.asarray(target)
+
+
+def softly_flipped(judged: ArrayLike, original: ArrayLike) -> NDArray[np.bool_]:
+    """Whether x' was judged to have another label than x, (K,); the mean is the soft label flip rate, which is never
+    below the label flip rate where every target differs from its original. A tie is no judgement, so it is no flip.
+
+    Source: DISCO, section 4.2 (D8).
+    """
+    judged = np.asarray(judged)
+    return (judged != np.asarray(original)) & (judged != TIE)
+
+
+# ---------------------------------------------------------------- edits
+
+
+class Edits(NamedTuple):
+    """What turned K texts into K others. Words are those of `measure.tokens`: lower case, no punctuation.
+
+    distance  (K,) words to insert, delete or replace at the least (Levenshtein)
+    removed   (K,) words from the first to the last that differ, in the text before; inserted: in the text after
+    start     (K,) words before the first difference, as a share of the text before; 0 where nothing differs
+    words     (K,) words of the text before
+    """
+
+    distance: NDArray[np.int64]
+    removed: NDArray[np.int64]
+    inserted: NDArray[np.int64]
+    start: NDArray[np.float64]
+    words: NDArray[np.int64]
+
+    @property
+    def kind(self) -> NDArray[np.object_]:
+        """One of `KINDS` (K,): a substitution puts as many words in as it takes out, a rewriting another number."""
+        conditions = [
+            (self.removed == 0) & (self.inserted == 0),
+            self.removed == 0,
+            self.inserted == 0,
+            self.removed == self.inserted,
+        ]
+        return np.array(KINDS, dtype=object)[np.select(conditions, range(4), 4)]
+
+
+def edits(before: Sequence[str], after: Sequence[str]) -> Edits:
+    """How each text was changed into the one at the same place; `Edits`, (K,) each. Two empty texts: nothing."""
+    count = check_pairs(before, after)
+    old, new = tokenize([*before, *after]).split(count)
+    width = max(old.lengths.max(initial=0), new.lengths.max(initial=0)) + 1
+    first, second = _padded(old, width, -1), _padded(new, width, -2)
+    shorter = np.minimum(old.lengths, new.lengths)
+    start = _leading(first == second, shorter)
+    # the same from the end, no further than what the beginning has left
+    ending = _leading(_padded(old, width, -1, True) == _padded(new, width, -2, True), shorter - start)
+    removed, inserted = old.lengths - start - ending, new.lengths - start - ending
+    distance = _levenshtein(first, second, start, removed, inserted)
+    differs = (removed > 0) | (inserted > 0)
+    share = np.where(differs, start / np.maximum(old.lengths, 1), 0.0)
+    return Edits(distance, removed, inserted, share, old.lengths)
+
+
+def negations(texts: Sequence[str]) -> NDArray[np.int64]:
+    """How many words of each text are a negation, (N,): `NEGATIONS`, contractions such as "isn't" among them."""
+    table = tokenize(texts)
+    known = np.array([word in NEGATIONS for word in table.vocabulary.to_pylist()], dtype=bool)
+    found = known[table.ids] if len(table.ids) else np.zeros(0, dtype=bool)
+    return np.bincount(table.rows, found, minlength=len(texts)).astype(np.int64)
+
+
+def _padded(words: Words, width: int, fill: int, backwards: bool = False) -> NDArray[np.int64]:
+    """The words of each text as a row (K, width), from the first on or from the last on backwards, then ``fill``."""
+    lengths, at = words.lengths[:, None], np.arange(width)
+    place = words.offsets[1:, None] - 1 - at if backwards else words.offsets[:-1, None] + at
+    if not len(words.ids):
+        return np.full(place.shape, fill)
+    return np.where(at < lengths, words.ids[place.clip(0, len(words.ids) - 1)], fill)
+
+
+def _leading(same: NDArray, most: NDArray) -> NDArray[np.int64]:
+    """How many True each row of (K, L) begins with, at most ``most`` (K,)."""
+    return np.minimum(np.logical_and.accumulate(same, axis=1).sum(axis=1), most)
+
+
+def _levenshtein(a: NDArray, b: NDArray, start: NDArray, rows: NDArray, columns: NDArray) -> NDArray[np.int64]:
+    """Levenshtein distance of the words a[start:start + rows] and b[start:start + columns] of each row, (K,).
+
+    One loop over the words of a; insertions, each of which follows from the one before, are a running minimum.
+    """
+    height, width = rows.max(initial=0), columns.max(initial=0)
+    at = np.arange(width + 1)
+    last = np.broadcast_to(at, (len(a), width + 1)).copy()  # (K, width + 1) distances to the empty text
+    result, each = columns.copy(), np.arange(len(a))
+    other = np.take_along_axis(b, (start[:, None] + at[:width]).clip(max=b.shape[1] - 1), axis=1)
+    for row in range(height):
+        word = a[each, np.minimum(start + row, a.shape[1] - 1)]
+        step = last + 1  # a deletion
+        step[:, 1:] = np.minimum(step[:, 1:], last[:, :-1] + (word[:, None] != other))
+        last = np.minimum.accumulate(step - at, axis=1) + at
+        result = np.where(rows == row + 1, last[each, columns], result)
+    return result
