@@ -345,7 +345,7 @@ def test_killed_in_the_middle_of_an_epoch_and_resumed_bit_equal(make, corpus, ru
     objective = Generate(0.5)
     logits = np.array(train(make(objective), corpus, objective).logits)
     spec = make(objective, subset="killed")
-    code = KILLED.format(tests=os.path.dirname(__file__), runs=str(runs), spec=spec.model_dump())
+    code = KILLED.format(tests=os.path.dirname(os.path.dirname(__file__)), runs=str(runs), spec=spec.model_dump())
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert RunFolder(spec.folder).done.tolist() == [True, False, False]
