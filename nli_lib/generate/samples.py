@@ -12,12 +12,17 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import SIDES, Corpus
+from nli_lib.errors import UserError
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import load
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.sampling import sample
 from nli_lib.learn.serialise import frame, one_line, parse
 from nli_lib.store import StoreError, atomic, reading
+
+
+class SampleError(UserError, ValueError):
+    """What a generator wrote cannot be used; the message says what became of it."""
 
 
 def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: slice = slice(None)) -> pd.DataFrame:
@@ -75,6 +80,21 @@ def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str,
         duplicate=pair & table.duplicated([*SIDES, "label"]),
         copy=pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known),
     )
+
+
+def parsed(samples: pd.DataFrame, by: list[str], *, least: int = 1) -> pd.DataFrame:
+    """The samples that are pairs, without the columns text and reason. Raises `SampleError` where a generator, told
+    apart by the columns `by`, has fewer than `least`, with what became of its samples."""
+    pairs = samples[samples["reason"] == ""]
+    for name, part in samples.groupby(by):
+        if (part["reason"] == "").sum() < least:
+            who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
+            what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
+            raise SampleError(
+                f"the generator with {who} wrote fewer than {least} pairs ({what}): train it for more epochs, or at "
+                "another learning rate"
+            )
+    return pairs.drop(columns=["text", "reason"]).reset_index(drop=True)
 
 
 def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...], *, name: str = "generated") -> Corpus:

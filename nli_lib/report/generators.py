@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.planted import ARTIFACT_WORDS, GIVEAWAYS
-from nli_lib.measure.artifacts import Features, z_statistics
+from nli_lib.measure.artifacts import Features, join, prediction, z_statistics
 from nli_lib.measure.biased_words import Flagged
+from nli_lib.measure.partial_input import cross_fitted, partial_input_predictions
+from nli_lib.measure.shards import features_in_shards
 from nli_lib.measure.tokens import tokenize
 from nli_lib.report.inference import share
 from nli_lib.select.zfilter import z_filter
@@ -54,7 +56,7 @@ def label_margins(logits: np.ndarray, labels: ArrayLike) -> pd.DataFrame:
 
 
 def biased_in(
-    table: Features, labels: ArrayLike, sets: Mapping[str, np.ndarray], tops: pd.DataFrame
+    table: Features, labels: ArrayLike, sets: Mapping[str, np.ndarray], tops: pd.DataFrame, *, n_classes: int
 ) -> pd.DataFrame:
     """z of given features in several sets of pairs of the same size: columns set, label, name, z, n, share.
 
@@ -68,7 +70,7 @@ def biased_in(
     column, label = tops["name"].map(place).to_numpy(), tops["label"].to_numpy()
     found = []
     for name, rows in sets.items():
-        stats = z_statistics(table.matrix[rows], labels[rows], int(label.max()) + 1)
+        stats = z_statistics(table.matrix[rows], labels[rows], n_classes)
         n, count = stats.n[column], stats.counts[column, label]
         facts = {"z": np.nan_to_num(stats.z[column, label]), "n": n, "share": count / np.maximum(n, 1)}
         found.append(tops[["label", "name"]].assign(set=name, **facts))
@@ -136,3 +138,31 @@ def planted_ties(pairs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         own = (part["of"] == part["label"]).mean()
         rows.append({**dict(zip(by, name, strict=True)), "n": len(part), "own": own, "chance": chance})
     return pd.DataFrame(rows, columns=[*by, "n", "own", "chance"])
+
+
+def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.ndarray]:
+    """Features (N + M, V) and labels of a corpus's N pairs and, after them, M sampled ones: those of
+    `measure.artifacts.features` and a hypothesis-only prediction.
+
+    The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model of
+    all of the corpus's pairs, which has seen none of them.
+    """
+    classes, gold, texts = len(corpus.classes), corpus.labels, corpus.hypothesis
+    own = cross_fitted(texts, gold, n_classes=classes, groups=corpus.premise)
+    others = np.empty((0, classes))
+    if len(pairs):
+        others = partial_input_predictions(texts, gold, {"samples": pairs["hypothesis"]}, n_classes=classes)["samples"]
+    guesses = np.concatenate([own, others]).argmax(1)
+    sides = [np.concatenate([getattr(corpus, side), pairs[side].to_numpy(object)]) for side in ("premise", "hypothesis")]
+    table = join(features_in_shards(*sides), prediction(guesses, n_classes=classes))
+    return table, np.concatenate([gold, pairs["label"].to_numpy(np.int64)])
+
+
+def equal_sets(corpus: Corpus, pairs: pd.DataFrame, by: str, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """Positions in `joint_features` of equally many pairs of each generator, the first ones drawn, and as many of the
+    corpus at random, under "corpus"."""
+    names = pairs[by].to_numpy()
+    parts = {name: len(corpus) + np.flatnonzero(names == name) for name in pd.unique(names)}
+    size = min(len(corpus), *map(len, parts.values()))
+    random = np.random.default_rng(seed).permutation(len(corpus))
+    return {"corpus": np.sort(random[:size])} | {name: at[:size] for name, at in parts.items()}
