@@ -22,8 +22,8 @@ def make_tokenizer(**special):
 
 
 def make_language_model(folder, kind="gpt2", *, seed=1):
-    """The path of a model of two layers, 32 wide: "gpt2" (dropout 0.1, END at both ends) or "llama" (a start of its own,
-    grouped attention heads)."""
+    """The path of a model of two layers, 32 wide: "gpt2" (dropout 0.1, END at both ends) or "llama" (a start
+    of its own, grouped attention heads)."""
     torch.manual_seed(seed)
     if kind == "gpt2":
         tokenizer = make_tokenizer()
@@ -35,7 +35,12 @@ def make_language_model(folder, kind="gpt2", *, seed=1):
         tokenizer = make_tokenizer(bos_token="<s>")
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
         config = LlamaConfig(
-            vocab_size=len(tokenizer), intermediate_size=64, tie_word_embeddings=True, eos_token_id=0, bos_token_id=1, **sizes
+            vocab_size=len(tokenizer),
+            intermediate_size=64,
+            tie_word_embeddings=True,
+            eos_token_id=0,
+            bos_token_id=1,
+            **sizes,
         )
         model = LlamaForCausalLM(config)
     model.save_pretrained(folder)

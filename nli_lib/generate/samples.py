@@ -4,8 +4,8 @@
     pairs = samples[samples["reason"] == ""]
     as_corpus(pairs)
 
-Draws have numbers. A part of them is a file in the run's folder, so a killed call goes on where it was, and machines that
-share the folder, or bring their files together, can take parts each.
+Draws have numbers. A part of them is a file in the run's folder, so a killed call goes on where it was, and machines
+that share the folder, or bring their files together, can take parts each.
 """
 
 import numpy as np
@@ -67,9 +67,9 @@ def _generator(run: Run, corpus: Corpus):
 
 
 def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
-    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `serialise.parse` has them,
-    and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label) and copy
-    (`corpus`, on which the generator was trained, has the two texts, with whatever label).
+    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `serialise.parse` has
+    them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
+    and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
     """
     table = drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special))
     pair = table["reason"] == ""

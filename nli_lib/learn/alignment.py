@@ -29,8 +29,8 @@ def flagged_pieces(
 
     Source: the paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the
     hypothesis for any other feature. *Departures*: it does not say what becomes of punctuation, which its n-grams leave
-    out; a piece that is punctuation alone is not flagged with its word. A piece over two words (in some vocabularies) is
-    flagged with either.
+    out; a piece that is punctuation alone is not flagged with its word. A piece over two words (in some vocabularies)
+    is flagged with either.
     """
     if not tokenizer.is_fast:
         raise SequenceError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")

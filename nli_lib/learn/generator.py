@@ -4,8 +4,8 @@
     run = train(spec, corpus, Generate(0.5))
     run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
 
-`Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run and
-learns what the z-filter kept, and to avoid what made it reject the others. Both read and write `learn.serialise`'s form.
+`Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
+and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.serialise`.
 """
 
 import hashlib
@@ -52,8 +52,9 @@ class Generate:
                     - lambda sum over the tokens of the hypothesis of log(1 - p(token | premise, wrong label, before)),
     and of a batch the mean over its pairs. In evaluation "one" is replaced by its mean over all wrong labels.
 
-    Recorded under each label: the log-probability of the hypothesis and its end, (C,) a pair. Its argmax classifies, and
-    that is what the log's "accuracy" counts; in a training pass labels that were not computed count as impossible there.
+    Recorded under each label: the log-probability of the hypothesis and its end, (C,) a pair. Its argmax classifies,
+    and that is what the log's "accuracy" counts; in a training pass labels that were not computed count as impossible.
+    Where the classes are two, "one" and "both" are the same.
 
     Source: the paper on debiased generation, sections 2.1 and 2.2.1; lambda is 0.5 (Table 7). *Departures*: it does not
     say whether one wrong label or both; the end of the text is not made unlikely, for the hypothesis ends under any
@@ -128,9 +129,9 @@ class Debias(Generate):
     - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t)). So the other tokens of a rejected pair are learnt
     like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
 
-    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over a batch of kept
-    and rejected pairs together stand for the two sums, to which they are proportional. Biased features are those for
-    which a pair was rejected, at that point of the filter's pass; the paper does not say of which Z they are.
+    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of kept
+    and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features are
+    those for which a pair was rejected, at that point of the filter's pass; the paper does not say of which Z they are.
     """
 
     def __init__(

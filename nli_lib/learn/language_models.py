@@ -71,7 +71,7 @@ def make(part: Part, target: Path) -> Path:
 
 
 def _source(part: Part) -> dict[str, str]:
-    """Where the weights are read from: the lower layers that an encoder uses, where they are enough, are read faster."""
+    """Where the weights are read from: the lower layers that an encoder uses are read faster, if they are enough."""
     if part.layers is not None and part.layers <= LOWER_LAYERS[PACKAGED]:
         return {"pretrained_model_name_or_path": find_model(PACKAGED)}
     weights = Path(resolve_model(PACKAGED))

@@ -16,9 +16,9 @@ def sample(
     """The ids between start and end of one sequence for each number in `draws`; None where no end came in time.
 
     Each token is drawn from the model's whole distribution (temperature 1, nothing cut off), by the place at which a
-    number of the draw's own, from `seed` and its number, falls in the cumulated probabilities. So a draw does not depend
-    on which others are drawn with it, but for the last digits of the model's arithmetic, which differ between batches of
-    different size; the same `draws` together give the same ids.
+    number of the draw's own, from `seed` and its number, falls in the cumulated probabilities. So a draw does not
+    depend on which others are drawn with it, but for the last digits of the model's arithmetic, which differ between
+    batches of different size; the same `draws` together give the same ids.
 
     Source: the paper on debiased generation, section 2.2.1: "randomly sample". *Departures*: it states no temperature.
     """

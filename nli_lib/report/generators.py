@@ -144,8 +144,8 @@ def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.nd
     """Features (N + M, V) and labels of a corpus's N pairs and, after them, M sampled ones: those of
     `measure.artifacts.features` and a hypothesis-only prediction.
 
-    The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model of
-    all of the corpus's pairs, which has seen none of them.
+    The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model
+    of all of the corpus's pairs, which has seen none of them.
     """
     classes, gold, texts = len(corpus.classes), corpus.labels, corpus.hypothesis
     own = cross_fitted(texts, gold, n_classes=classes, groups=corpus.premise)
@@ -153,7 +153,9 @@ def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.nd
     if len(pairs):
         others = partial_input_predictions(texts, gold, {"samples": pairs["hypothesis"]}, n_classes=classes)["samples"]
     guesses = np.concatenate([own, others]).argmax(1)
-    sides = [np.concatenate([getattr(corpus, side), pairs[side].to_numpy(object)]) for side in ("premise", "hypothesis")]
+    sides = [
+        np.concatenate([getattr(corpus, side), pairs[side].to_numpy(object)]) for side in ("premise", "hypothesis")
+    ]
     table = join(features_in_shards(*sides), prediction(guesses, n_classes=classes))
     return table, np.concatenate([gold, pairs["label"].to_numpy(np.int64)])
 

@@ -1,10 +1,8 @@
 """Samples as pairs. Alone: pytest tests/generate/test_samples.py"""
 
-
 import numpy as np
 import pandas as pd
 import pytest
-
 from tiny_generator import make_language_model
 from tiny_words import make_corpus
 
@@ -61,7 +59,9 @@ def test_drawn_in_parts_that_are_kept(run, corpus, monkeypatch):
     assert whole["draw"].tolist() == list(range(40)) and set(whole["seed"]) == {3}
     files = sorted(path.name for path in (run.folder / "samples").iterdir())
     assert [name.split("-")[1:] for name in files] == [
-        ["00000000", "00000016.parquet"], ["00000016", "00000032.parquet"], ["00000032", "00000040.parquet"]
+        ["00000000", "00000016.parquet"],
+        ["00000016", "00000032.parquet"],
+        ["00000032", "00000040.parquet"],
     ]
     (run.folder / "samples" / files[1]).unlink()  # as if killed before it was written
     made = []

@@ -29,7 +29,10 @@ def test_by_hand(tokenizer):
     texts = ["The dog, outside.", "there's  a -- cat"]
     # words: the dog outside | theres a cat ("--" is none)
     flags = [False, True, True, True, False, True]
-    assert flagged_text(texts, flags, tokenizer) == [" dog outside", "theres cat"]  # a piece that is punctuation alone is not flagged
+    assert flagged_text(texts, flags, tokenizer) == [
+        " dog outside",
+        "theres cat",
+    ]  # a piece that is punctuation alone is not flagged
 
 
 def test_a_piece_of_several_words_counts_for_each(tokenizer):
@@ -41,7 +44,7 @@ def test_a_piece_of_several_words_counts_for_each(tokenizer):
 def test_slow_twin(tokenizer):
     """Piece by piece: does it hold a sign of a flagged word that is no punctuation?"""
     random = np.random.default_rng(3)
-    signs = list("abcé .,'-\t") + ["dog", "outside"]
+    signs = [*"abcé .,'-\t", "dog", "outside"]
     texts = ["".join(random.choice(signs, 12)) for _ in range(40)] + ["", "...", "é"]
     flags = random.random(len(tokenize(texts).ids)) < 0.4
     ours, wanted, word = flagged_pieces(texts, flags, tokenizer), [], 0

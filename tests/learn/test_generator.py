@@ -1,11 +1,11 @@
 """The generator's objectives. Alone: pytest tests/learn/test_generator.py"""
 
 import math
-import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,7 +156,6 @@ def test_mask_and_sign_by_hand(make):
     hypothesis = np.array([False, True, False, True] * 2)  # words: both "dog" of either pair; the second pair is kept
     objective = Debias([True, False], np.zeros(2, bool), hypothesis, np.zeros(2, bool), alpha=0.5)
     spec = make(objective, "llama")
-    model, _ = objective.model(spec, corpus.classes)
     batch = batch_of(objective, spec, corpus, np.arange(2))
     flagged = batch["tokens"]["flagged"]
     assert flagged[1].sum() == 0 and flagged[0].sum() == 2
@@ -345,7 +344,7 @@ def test_killed_in_the_middle_of_an_epoch_and_resumed_bit_equal(make, corpus, ru
     objective = Generate(0.5)
     logits = np.array(train(make(objective), corpus, objective).logits)
     spec = make(objective, subset="killed")
-    code = KILLED.format(tests=os.path.dirname(os.path.dirname(__file__)), runs=str(runs), spec=spec.model_dump())
+    code = KILLED.format(tests=str(Path(__file__).parents[1]), runs=str(runs), spec=spec.model_dump())
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert RunFolder(spec.folder).done.tolist() == [True, False, False]

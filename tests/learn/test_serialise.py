@@ -32,7 +32,9 @@ def test_round_trip(tokenizer):
     corpus = make_corpus(40)
     premise = [f"Line one\nand\ttwo {at}" for at in range(40)]  # a line break in a text must not look like a separator
     corpus = replace(corpus, table=corpus.table.assign(premise=premise))
-    texts = [text.removeprefix("<s>").removesuffix(EOS) for text in texts_of(sequences(corpus, tokenizer, 128), tokenizer)]
+    texts = [
+        text.removeprefix("<s>").removesuffix(EOS) for text in texts_of(sequences(corpus, tokenizer, 128), tokenizer)
+    ]
     read = parse(texts, corpus.classes)
     assert (read["reason"] == "").all()
     assert read["premise"].tolist() == [" ".join(text.split()) for text in premise]
@@ -44,7 +46,10 @@ def test_slow_twin(tokenizer, corpus):
     """The layout, pair by pair, as the docstring says it."""
     tokens, around = sequences(corpus, tokenizer, 128), frame(corpus.classes, tokenizer)
     for at in range(len(corpus)):
-        p, h = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (corpus.premise[at], corpus.hypothesis[at]))
+        p, h = (
+            tokenizer(text, add_special_tokens=False)["input_ids"]
+            for text in (corpus.premise[at], corpus.hypothesis[at])
+        )
         name = around.labels[corpus.labels[at]]
         mine = tokens[np.array([at])].columns
         assert mine["input_ids"].tolist() == [around.start, *p, *name, *h, around.end]
@@ -88,7 +93,16 @@ def test_another_label_changes_the_label_alone(tokenizer, corpus, step):
 
 
 def test_reasons():
-    lines = ["a\nneutral\nb", None, "a neutral b", "a\nb\nneutral\nc", "a\nmaybe\nb", " \nneutral\nb", "a\nneutral\n", "a<s>\nneutral\nb"]
+    lines = [
+        "a\nneutral\nb",
+        None,
+        "a neutral b",
+        "a\nb\nneutral\nc",
+        "a\nmaybe\nb",
+        " \nneutral\nb",
+        "a\nneutral\n",
+        "a<s>\nneutral\nb",
+    ]
     found = parse(lines, ("entailment", "neutral"), special=["<s>"])
     wanted = ["", serialise.CUT_OFF, serialise.FEW, serialise.MANY, serialise.NO_LABEL]
     assert found["reason"].tolist() == [*wanted, serialise.NO_PREMISE, serialise.NO_HYPOTHESIS, serialise.SPECIAL]

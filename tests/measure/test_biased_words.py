@@ -1,5 +1,7 @@
 """Which words make a feature. Alone: pytest tests/measure/test_biased_words.py"""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -55,7 +57,7 @@ def test_slow_twin():
         for side, text in (("premise", premises[row]), ("hypothesis", hypotheses[row])):
             tokens = text.split()
             flags = [f"{token}@{side}" in names for token in tokens]
-            for at, pair in enumerate(zip(tokens, tokens[1:])):
+            for at, pair in enumerate(pairwise(tokens)):
                 if f"{' '.join(pair)}@{side}" in names:
                     flags[at] = flags[at + 1] = True
             slow[side] += flags
