@@ -130,8 +130,8 @@ class Debias(Generate):
     like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
 
     Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of
-    kept and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features are
-    those for which a pair was rejected, at that point of the filter's pass; the paper does not say which Z is meant.
+    kept and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features
+    are those for which a pair was rejected, at its turn in the filter's pass; the paper does not say which Z is meant.
     """
 
     def __init__(
