@@ -88,8 +88,8 @@ class Generate:
         tokens, labels = batch["tokens"], batch["labels"]
         own = log_probabilities(model, tokens, tokens["part"][:, 1:] > 0)
         each, recorded = self._under_wrong_labels(model, tokens, labels)
-        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens)[:, None])
-        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded.detach()
+        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens).detach()[:, None])
+        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded
 
     def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
         """The first term, (B,), from the log-probabilities (B, L - 1) of the tokens under the right labels."""
