@@ -67,6 +67,18 @@ class Zfilter(Part):
     given: dict[str, tuple[str, str]] = Field(description="title -> corpus and split, filtered given the study's")
 
 
+class Generator(Part):
+    model: str = Field(description="causal language model that is trained on the study's corpus")
+    limit: int | None = Field(description="pairs that it is trained on; None takes all")
+    epochs: int
+    further_epochs: int = Field(description="of debiasing it, and of training it longer as the control")
+    batch_size: int
+    learning_rate: float
+    trainings: int | None = Field(description="trainings of each kind; None takes one for each seed")
+    samples: int = Field(description="drawn from each trained generator")
+    at_once: int = Field(description="sequences that are sampled together")
+
+
 class Consensus(Part):
     limit: int | None = Field(description="training pairs that are searched for label errors; None takes all")
     folds: int
@@ -174,6 +186,7 @@ class Scale(Part):
     wanli: Wanli
     mixing: Mixing
     zfilter: Zfilter
+    generator: Generator
     consensus: Consensus
     counterfactual: Counterfactual
     difficulty: Difficulty

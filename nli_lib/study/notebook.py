@@ -216,6 +216,16 @@ class Study:
         place = {"limit": None, "subset": corpus.digest[:12]}
         return self._spec("disco", corpus.name, corpus.split, None, {**place, "seed": seed, **changes})
 
+    def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
+        """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation."""
+        place = self.corpus_name, self.train_split, self.dial.generator.limit
+        fields = {"seed": seed, "batch_size": self.dial.generator.batch_size, **changes}
+        return self._spec("generator", *place, fields)
+
+    def generator_seeds(self) -> tuple[int, ...]:
+        """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
+        return self.seeds[: self.params["SEEDS"] or self.dial.generator.trainings]
+
     def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
         self._measures("a run is named")
         self._record.rests_on("nli_lib.study.recipes")
