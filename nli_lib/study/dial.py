@@ -67,8 +67,18 @@ class Zfilter(Part):
     given: dict[str, tuple[str, str]] = Field(description="title -> corpus and split, filtered given the study's")
 
 
+class Generator(Part):
+    model: str = Field(description="causal language model that is trained on the study's corpus")
+    limit: int | None = Field(description="pairs that it is trained on; None takes all")
+    epochs: int
+    further_epochs: int = Field(description="of debiasing it, and of training it longer as the control")
+    learning_rate: float
+    trainings: int | None = Field(description="trainings of each kind; None takes one for each seed")
+    samples: int = Field(description="drawn from each trained generator")
+    at_once: int = Field(description="sequences that are sampled together")
+
+
 class Debiased(Part):
-    limit: int | None = Field(description="pairs of the study's corpus that the teacher and all others learn; None: all")
     tau: float = Field(ge=0, lt=1, description="probability of the intended label that the teacher must exceed")
     teacher: str | None = Field(description="encoder of the teacher, where it is not the section's")
     model: str | None = Field(None, description="encoder that is trained on each set, where it is not the scale's")
@@ -148,6 +158,7 @@ class Scale(Part):
     wanli: Wanli
     mixing: Mixing
     zfilter: Zfilter
+    generator: Generator
     debiased: Debiased
     experts: Experts
     consensus: Consensus

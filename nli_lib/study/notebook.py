@@ -205,6 +205,15 @@ class Study:
         place = corpus.name, corpus.split, self.dial.consensus.limit
         return self._spec("consensus", *place, {"seed": seed, **changes})
 
+    def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
+        """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation."""
+        place = self.corpus_name, self.train_split, self.dial.generator.limit
+        return self._spec("generator", *place, {"seed": seed, **changes})
+
+    def generator_seeds(self) -> tuple[int, ...]:
+        """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
+        return self.seeds[: self.params["SEEDS"] or self.dial.generator.trainings]
+
     def debiased_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus`, a whole training set, by Table 9 of debiased generation.
 

@@ -1,0 +1,117 @@
+"""Samples of a trained generator: drawn in parts that are kept as they come, then read as pairs and counted.
+
+    samples = draw(run, corpus, 20_000)          # one row a draw, with the reason where it is no pair
+    pairs = samples[samples["reason"] == ""]
+    as_corpus(pairs)
+
+Draws have numbers. A part of them is a file in the run's folder, so a killed call goes on where it was, and machines
+that share the folder, or bring their files together, can take parts each.
+"""
+
+import numpy as np
+import pandas as pd
+
+from nli_lib.corpora.corpus import SIDES, Corpus
+from nli_lib.errors import UserError
+from nli_lib.learn.fit import Run
+from nli_lib.learn.generator import load
+from nli_lib.learn.model import load_tokenizer
+from nli_lib.learn.sampling import sample
+from nli_lib.learn.serialise import frame, one_line, parse
+from nli_lib.store import StoreError, atomic, reading
+
+
+class SampleError(UserError, ValueError):
+    """What a generator wrote cannot be used; the message says what became of it."""
+
+
+def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: slice = slice(None)) -> pd.DataFrame:
+    """`draws` samples of a finished generator, which was trained on `corpus`; columns as `read`, and seed.
+
+    at_once  sequences that are sampled together; the last digits of their probabilities depend on it
+    parts    which parts of `at_once` draws are made and returned, by default all: `slice(1, None, 2)` takes every
+             second one, for a second machine
+
+    Raises `StoreError` for a run that is unfinished or damaged.
+    """
+    if not run.store.done.all():
+        raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
+    firsts, generator, tables = range(0, draws, at_once)[parts], None, []
+    for first in firsts:
+        numbers = range(first, min(first + at_once, draws))
+        path = run.folder / "samples" / f"{run.spec.max_length}-{numbers.start:08d}-{numbers.stop:08d}.parquet"
+        if not path.exists():
+            generator = generator or _generator(run, corpus)
+            with atomic(path) as file:
+                generator(numbers).to_parquet(file, index=False)
+        with reading(path, "delete this file to draw it again"):
+            tables.append(pd.read_parquet(path))
+    drawn = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"draw": [], "text": []})
+    special = load_tokenizer(str(run.model)).all_special_tokens
+    return read(drawn, corpus, special=special).assign(seed=run.spec.seed)
+
+
+def _generator(run: Run, corpus: Corpus):
+    """What samples the texts of given numbers: columns draw and text, missing where none ended in time."""
+    run.store.verify("model")
+    tokenizer, model = load_tokenizer(str(run.model)), load(str(run.model))
+    around = frame(corpus.classes, tokenizer)
+
+    def generate(numbers: range) -> pd.DataFrame:
+        limit = {"seed": run.spec.seed, "max_length": run.spec.max_length}
+        ids = sample(model, around.start, around.end, numbers, **limit)
+        texts = [None if each is None else tokenizer.decode(each, clean_up_tokenization_spaces=False) for each in ids]
+        return pd.DataFrame({"draw": list(numbers), "text": pd.Series(texts, dtype=object)})
+
+    return generate
+
+
+def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
+    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `serialise.parse` has
+    them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
+    and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
+    """
+    table = drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special))
+    pair = table["reason"] == ""
+    names = np.array([*corpus.classes, None], dtype=object)
+    known = pd.MultiIndex.from_arrays([one_line(corpus.premise), one_line(corpus.hypothesis)])
+    return table.assign(
+        intended_label=names[table["label"]],
+        duplicate=pair & table.duplicated([*SIDES, "label"]),
+        copy=pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known),
+    )
+
+
+def parsed(samples: pd.DataFrame, by: list[str], *, least: int = 1) -> pd.DataFrame:
+    """The samples that are pairs, without the columns text and reason. Raises `SampleError` where a generator, told
+    apart by the columns `by`, has fewer than `least`, with what became of its samples."""
+    pairs = samples[samples["reason"] == ""]
+    for name, part in samples.groupby(by):
+        if (part["reason"] == "").sum() < least:
+            who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
+            what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
+            raise SampleError(
+                f"the generator with {who} wrote fewer than {least} pairs ({what}): train it for more epochs, or at "
+                "another learning rate"
+            )
+    return pairs.drop(columns=["text", "reason"]).reset_index(drop=True)
+
+
+def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...], *, name: str = "generated") -> Corpus:
+    """Sampled pairs as a corpus; the label is the intended one until somebody has judged it. The rows keep their order.
+
+    pairs  rows of `draw` without a reason, of one or more generators
+    """
+    uid = [f"{name}-{at}" for at in range(len(pairs))]
+    kept = pairs[["premise", "hypothesis", "label", "intended_label", "draw", "seed"]].reset_index(drop=True)
+    table = kept.assign(uid=uid, corpus=name, split="train", maker="generator")
+    return Corpus(table, name, "train", classes, source="samples of a trained generator")
+
+
+def counts(samples: pd.DataFrame) -> pd.DataFrame:
+    """What became of the draws, each counted once: columns outcome, count, share. A pair is "a pair", "a copy of a
+    training pair", or "a repeated pair"; the other outcomes are the reasons."""
+    outcome = samples["reason"].replace("", "a pair")
+    outcome = outcome.mask(samples["duplicate"], "a repeated pair").mask(samples["copy"], "a copy of a training pair")
+    found = outcome.value_counts().rename_axis("outcome").reset_index(name="count")
+    return found.assign(share=found["count"] / max(len(samples), 1))

@@ -1,0 +1,218 @@
+"""Generator: a causal language model over premise, label and hypothesis, as objectives of the training loop.
+
+    spec = study.generator_spec(seed, objective=Generate(0.5).name)
+    run = train(spec, corpus, Generate(0.5))
+    run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
+
+`Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
+and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.serialise`.
+"""
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch.nn import functional
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.learn.alignment import flagged_pieces
+from nli_lib.learn.encode import Tokens
+from nli_lib.learn.fit import Run, fit
+from nli_lib.learn.language_models import language_model
+from nli_lib.learn.model import find_model, load_tokenizer
+from nli_lib.learn.objectives import Arrays
+from nli_lib.learn.serialise import END, HYPOTHESIS, frame, label_pieces, relabelled, sequences
+from nli_lib.spec import RunSpec
+
+SUREST = 1 - 2**-20  # the probability from where on unlikelihood is counted as at this one: 13.9
+
+
+class GeneratorError(UserError, ValueError):
+    """A model, a corpus or a mask that no generator can be trained with; the message says why and what to do."""
+
+
+def train(spec: RunSpec, corpus: Corpus, objective: "Generate") -> Run:
+    """`fit` for a generator, whose model may be one that `language_models.PARTS` names and is made at its first use."""
+    language_model(spec.model)
+    return fit(spec, corpus, objective=objective)
+
+
+class Generate:
+    """The pairs of a corpus: likelihood of every token, and of the hypothesis under a wrong label unlikelihood.
+
+    unlikelihood  lambda, the weight of the second term; 0 leaves it and its pass out
+    wrong         "one" wrong label of each pair, drawn uniformly in every step, or "both" (all of them, where there are
+                  more): their sum
+
+    Loss of a pair: - sum over all tokens after the start of log p(token | before)
+                    - lambda sum over the tokens of the hypothesis of log(1 - p(token | premise, wrong label, before)),
+    and of a batch the mean over its pairs. In evaluation "one" is replaced by its mean over all wrong labels.
+
+    Recorded under each label: the log-probability of the hypothesis and its end, (C,) a pair. Its argmax classifies,
+    and that is what the log's "accuracy" counts; in a training pass labels that were not computed count as impossible.
+    Where the classes are two, "one" and "both" are the same.
+
+    Source: the paper on debiased generation, sections 2.1 and 2.2.1; lambda is 0.5 (Table 7). *Departures*: it does not
+    say whether one wrong label or both; the end of the text is not made unlikely, for the hypothesis ends under any
+    label; 1 - p is taken at p = `SUREST` beyond that, where the gradient goes on.
+    """
+
+    def __init__(self, unlikelihood: float = 0.5, wrong: Literal["one", "both"] = "one"):
+        if unlikelihood < 0 or wrong not in ("one", "both"):
+            raise GeneratorError(f"unlikelihood={unlikelihood} must not be negative, wrong={wrong!r} one or both")
+        self.unlikelihood, self.wrong = unlikelihood, wrong
+        how = f", unlikelihood {unlikelihood:g} of {wrong}" if unlikelihood else ""
+        self.name = f"generate{how}"
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        if self.unlikelihood and len(corpus.classes) < 2:
+            raise GeneratorError(f"{corpus.name} has one class: no label is wrong, so unlikelihood must be 0")
+        tokens = sequences(corpus, tokenizer, spec.max_length)
+        return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
+
+    def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
+        """The language model `spec.model`. Raises `GeneratorError` for a checkpoint that is none."""
+        torch.manual_seed(spec.seed)
+        model = load(find_model(spec.model))
+        pieces = label_pieces(frame(classes, load_tokenizer(spec.model)))
+        model.register_buffer("label_pieces", pieces, persistent=False)
+        return model, []
+
+    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        tokens, labels = batch["tokens"], batch["labels"]
+        own = log_probabilities(model, tokens, tokens["part"][:, 1:] > 0)
+        each, recorded = self._under_wrong_labels(model, tokens, labels)
+        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens)[:, None])
+        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded.detach()
+
+    def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
+        """The first term, (B,), from the log-probabilities (B, L - 1) of the tokens under the right labels."""
+        return -own.sum(1)
+
+    def _under_wrong_labels(self, model, tokens: dict, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The second term, (B,), and the log-probabilities of the hypothesis, (B, C), -inf where there is none."""
+        classes = len(model.label_pieces)
+        recorded = torch.full((len(labels), classes), -torch.inf, device=labels.device)
+        if not model.training or (self.unlikelihood and self.wrong == "both"):
+            steps = [torch.full_like(labels, step) for step in range(1, classes)]
+        elif self.unlikelihood:
+            # on the CPU, whose stream the loop seeds in every epoch, so that a resumed run draws the same
+            steps = [torch.randint(1, classes, labels.shape).to(labels.device)]
+        else:
+            steps = []
+        total = torch.zeros(len(labels), device=labels.device)
+        for step in steps:
+            wrong = (labels + step) % classes
+            other = relabelled(tokens, wrong, model.label_pieces)
+            found = log_probabilities(model, other, other["part"][:, 1:] >= HYPOTHESIS)
+            recorded.scatter_(1, wrong[:, None], _of_hypothesis(found, other).detach()[:, None])
+            hypothesis = other["part"][:, 1:] == HYPOTHESIS
+            total = total + (unlikelihood(found) * hypothesis).sum(1)
+        return total / (len(steps) if steps and self.wrong == "one" else 1), recorded
+
+
+class Debias(Generate):
+    """What the z-filter kept of a corpus, and to avoid what made it reject the others; starts from a generator.
+
+    rejected   (N,) bool, the pairs that the filter rejected
+    premise, hypothesis, whole  what contributed to the features for which they were, as `measure.biased_words.Flagged`
+    alpha      weight of the rejected pairs
+
+    Loss of a kept pair: - sum over all tokens of log p_t. Of a rejected pair, with m_t = 0 for a token that contributes
+    to a biased feature of the pair's label and m_t = 1 for any other:
+    - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t)). So the other tokens of a rejected pair are learnt
+    like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
+
+    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of kept
+    and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features are
+    those for which a pair was rejected, at that point of the filter's pass; the paper does not say of which Z they are.
+    """
+
+    def __init__(
+        self, rejected: ArrayLike, premise: ArrayLike, hypothesis: ArrayLike, whole: ArrayLike, alpha: float = 1.0
+    ):
+        super().__init__(0.0)
+        self.rejected, self.alpha = np.asarray(rejected, bool), alpha
+        self.premise, self.hypothesis, self.whole = (np.asarray(each, bool) for each in (premise, hypothesis, whole))
+        if self.rejected.all():
+            raise GeneratorError("the filter kept no pair: there is nothing to learn, only something to avoid")
+        every = (self.rejected, self.premise, self.hypothesis, self.whole)
+        digest = hashlib.sha256(b"".join(np.packbits(each).tobytes() for each in every)).hexdigest()
+        self.name = f"debias, alpha {alpha:g}, mask {digest[:8]}"
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        """`flagged` is 1 where m = 0: at the tokens of rejected pairs that are to become unlikely."""
+        if len(self.rejected) != len(corpus):
+            raise GeneratorError(f"the mask is made for {len(self.rejected)} pairs, the corpus has {len(corpus)}")
+        premise = flagged_pieces(corpus.premise, self.premise, tokenizer)
+        hypothesis = flagged_pieces(corpus.hypothesis, self.hypothesis, tokenizer, whole=self.whole)
+        tokens = sequences(corpus, tokenizer, spec.max_length, (premise, hypothesis))
+        kept = np.repeat(~self.rejected, tokens.lengths)
+        tokens.columns["flagged"][torch.from_numpy(kept)] = 0
+        labels = torch.tensor(corpus.labels)
+        return {"tokens": tokens, "labels": labels, "rejected": torch.from_numpy(self.rejected)}
+
+    def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
+        flagged = batch["tokens"]["flagged"][:, 1:] > 0
+        each = torch.where(flagged, unlikelihood(own), -own).sum(1)
+        return torch.where(batch["rejected"], self.alpha * each, each)
+
+
+def unlikelihood(log_p: torch.Tensor) -> torch.Tensor:
+    """-log(1 - p), at least 0, of the same shape; as at `SUREST` for a p above it, and never infinite.
+
+    Its gradient for a logit, at most 1, lives on there: the p of the derivative is the true one.
+    """
+    p = log_p.exp()
+    return -torch.log1p(-(p - (p - p.clamp(max=SUREST)).detach()))
+
+
+def log_probabilities(model: PreTrainedModel, batch: dict, wanted: torch.Tensor) -> torch.Tensor:
+    """log p of each token after the first, given those before it, (B, L - 1) in fp32; 0 where it is not `wanted`.
+
+    The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
+    needed: what fills a row stands behind everything that counts.
+    """
+    ids = batch["input_ids"]
+    if model.plain_head:
+        hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+        logits = model.get_output_embeddings()(hidden[wanted])
+    else:
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1][wanted]
+    each = -functional.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none")
+    return each.new_zeros(wanted.shape).masked_scatter(wanted, each)
+
+
+def _of_hypothesis(log_p: torch.Tensor, tokens: dict) -> torch.Tensor:
+    """log p (B,) of the hypothesis and its end, from that of each token (B, L - 1)."""
+    part = tokens["part"][:, 1:]
+    return torch.where((part == HYPOTHESIS) | (part == END), log_p, 0).sum(1)
+
+
+def load(path: str) -> PreTrainedModel:
+    """The causal language model in a folder or under a hub id, in fp32, with `plain_head`: whether its logits are the
+    output layer of its last hidden state and nothing else.
+
+    Raises `GeneratorError` for a checkpoint that lacks an output layer, and for a model that looks ahead.
+    """
+    model, loading = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, output_loading_info=True)
+    if loading["missing_keys"]:
+        some = ", ".join(sorted(loading["missing_keys"])[:3])
+        raise GeneratorError(f"{path} is no language model: it has no weights for {some}. Name a causal language model")
+    model.eval()
+    ids = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 0]])
+    with torch.inference_mode():
+        logits = model(input_ids=ids, use_cache=False).logits
+        plain = model.get_output_embeddings()(model.base_model(input_ids=ids, use_cache=False).last_hidden_state)
+    if not torch.allclose(logits[0, :3], logits[1, :3], atol=1e-4):
+        raise GeneratorError(f"{path} sees the words that follow: name a causal language model, not an encoder")
+    model.plain_head = plain.shape == logits.shape and torch.allclose(plain, logits, atol=1e-5)
+    return model

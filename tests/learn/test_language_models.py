@@ -1,0 +1,67 @@
+"""Language models by name. Alone: pytest tests/learn/test_language_models.py"""
+
+import numpy as np
+import pytest
+import torch
+from tiny_generator import make_language_model
+from transformers import AutoTokenizer
+
+from nli_lib import paths
+from nli_lib.learn import language_models
+from nli_lib.learn.generator import load
+from nli_lib.learn.language_models import Part, first_pieces, language_model, make
+from nli_lib.learn.model import find_model, load_tokenizer
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return make_language_model(tmp_path_factory.mktemp("whole"), "llama")
+
+
+@pytest.fixture
+def packaged(whole, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "MODELS", tmp_path)
+    monkeypatch.setattr(language_models, "find_model", lambda name: whole)
+    monkeypatch.setattr(language_models, "LOWER_LAYERS", {language_models.PACKAGED: 2})
+    return whole
+
+
+def test_one_layer_and_the_first_pieces(packaged, tmp_path):
+    folder = make(Part(layers=1, pieces=300), tmp_path / "part")
+    model, original = load(str(folder)), load(packaged)
+    assert model.config.num_hidden_layers == 1 and model.config.vocab_size == 300
+    assert torch.equal(model.get_input_embeddings().weight, original.get_input_embeddings().weight[:300])
+    assert torch.equal(model.model.layers[0].mlp.up_proj.weight, original.model.layers[0].mlp.up_proj.weight)
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    stamp = (folder / "model.safetensors").stat().st_mtime_ns
+    assert make(Part(layers=1, pieces=300), folder).joinpath("model.safetensors").stat().st_mtime_ns == stamp
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["part", "part.lock"]
+
+
+def test_the_first_pieces_write_any_text(whole):
+    """Ids below the cut stay what they were, every text comes back, and a cut at nothing cuts nothing."""
+    tokenizer = AutoTokenizer.from_pretrained(whole)
+    cut = first_pieces(tokenizer, 290)
+    texts = ["the old man sleeps outside", "zyx é 漢 quickly!", ""]
+    for text in texts:
+        ids = cut(text, add_special_tokens=False)["input_ids"]
+        assert max(ids, default=0) < 290 and cut.decode(ids) == text
+        assert [cut.convert_ids_to_tokens(each) for each in ids] == tokenizer.convert_ids_to_tokens(ids)
+    assert len(cut("outside")["input_ids"]) > len(tokenizer("outside")["input_ids"])
+    same = first_pieces(tokenizer, len(tokenizer))
+    assert [same(text)["input_ids"] for text in texts] == [tokenizer(text)["input_ids"] for text in texts]
+    assert (cut.bos_token_id, cut.eos_token_id) == (tokenizer.bos_token_id, tokenizer.eos_token_id)
+
+
+def test_a_name_is_found_by_the_loop_once_it_was_asked_for(packaged, monkeypatch, tmp_path):
+    monkeypatch.setitem(language_models.PARTS, "tiny-part", Part(layers=1, pieces=300))
+    assert language_model("tiny-part") == "tiny-part"
+    assert find_model("tiny-part") == str(tmp_path / "tiny-part")
+    assert len(load_tokenizer("tiny-part")) == 300
+    monkeypatch.delitem(language_models.HUB_MODELS, "tiny-part")
+
+
+def test_any_other_name_is_left_to_the_hub_or_a_folder(whole):
+    assert language_model(whole) == whole and np.isfinite(float(load(whole).get_input_embeddings().weight.sum()))
+    assert language_model("openai-community/gpt2-large") == "openai-community/gpt2-large"
+    assert find_model("gpt2-large") == "openai-community/gpt2-large"

@@ -1,0 +1,48 @@
+"""Tiny causal language models with random weights, in the hub's own file format, and a tokenizer that knows `WORDS`."""
+
+import torch
+from tiny_words import WORDS
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers.decoders import ByteLevel
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+END = "<|endoftext|>"
+NAMES = ["entailment", "neutral", "contradiction"]
+
+
+def make_tokenizer(**special):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=360, special_tokens=[END, "<s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator([" ".join(WORDS), *NAMES, *WORDS] * 3, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, **special)
+
+
+def make_language_model(folder, kind="gpt2", *, seed=1):
+    """The path of a model of two layers, 32 wide: "gpt2" (dropout 0.1, END at both ends) or "llama" (a start
+    of its own, grouped attention heads)."""
+    torch.manual_seed(seed)
+    if kind == "gpt2":
+        tokenizer = make_tokenizer()
+        config = GPT2Config(
+            vocab_size=len(tokenizer), n_positions=96, n_embd=32, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
+        )
+        model = GPT2LMHeadModel(config)
+    else:
+        tokenizer = make_tokenizer(bos_token="<s>")
+        sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            intermediate_size=64,
+            tie_word_embeddings=True,
+            eos_token_id=0,
+            bos_token_id=1,
+            **sizes,
+        )
+        model = LlamaForCausalLM(config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
