@@ -89,6 +89,8 @@ class Debiased(Part):
     sets: list[str] | None = Field(description="training sets, by title; None takes all")
     tested: list[str] = Field(description="titles of the test sets of `suites.yaml`")
     tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    adversarial: bool = Field(description="whether the adversarial benchmark is tested on too")
+    hard_of: dict[str, tuple[str, str]] = Field(description="title of them -> training set that makes its hard part")
 
 
 class Experts(Part):
