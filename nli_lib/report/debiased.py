@@ -1,6 +1,7 @@
 """What a teacher's filter does to generated pairs, and which features stand out in a set of pairs (Figure 2)."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from scipy import stats
 from nli_lib.measure.artifacts import Features, z_statistics
 from nli_lib.measure.tokens import tokenize
 from nli_lib.report.inference import t_interval, with_wilson
+from nli_lib.store import atomic
 
 SHARE, BELOW = 0.1, 10.0  # Figure 2 draws this share of the points under the curve of this z
 ADVERSARIAL = ("PI-CD", "PI-SP", "IS-SD", "IS-CS", "LI-LI", "LI-TS", "ST")  # the seven of the adversarial benchmark
@@ -125,3 +127,20 @@ def _p(test, a: np.ndarray, b: np.ndarray, **options: object) -> float:
     if test is stats.ttest_rel and np.ptp(a - b) == 0:
         return float(a[0] == b[0])
     return float(test(a, b, **options).pvalue)
+
+
+def write_sets(
+    folder: Path, pool: pd.DataFrame, sets: Mapping[str, ArrayLike], classes: Sequence[str]
+) -> dict[str, Path]:
+    """Write training sets as JSON lines into ``folder``, a file for each: "Z-Aug" becomes z-aug.jsonl.
+
+    pool  uid, premise, hypothesis, label (an index into ``classes``), source; sets: title -> (N,) bool. A line has the
+    label by name. An empty set gives an empty file.
+    """
+    named = pool.assign(label=np.asarray(classes, dtype=object)[pool["label"]])
+    table, paths = named[["uid", "premise", "hypothesis", "label", "source"]], {}
+    for title, keep in sets.items():
+        paths[title] = Path(folder) / f"{title.lower()}.jsonl"
+        with atomic(paths[title]) as draft:
+            table[np.asarray(keep, dtype=bool)].to_json(draft, orient="records", lines=True, force_ascii=False)
+    return paths

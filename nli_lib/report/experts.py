@@ -1,8 +1,12 @@
 """A grid of knobs and what choosing among them is worth: the best by development pairs beside the best by the test."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.report.evaluate import accuracy_row, suite_table
 
 KNOBS = ("beta", "gamma")
 
@@ -39,3 +43,21 @@ def choices(grid: pd.DataFrame, development: str, knobs: Sequence[str] = KNOBS) 
         })  # fmt: skip
     columns = ["title", *(f"{knob} by test" for knob in knobs), "chosen", "by test", "optimism", "mean"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def accuracy_on(
+    predictions: Mapping[str, np.ndarray], tests: Mapping[str, Corpus], classes: Sequence[str], *, seed: int
+) -> pd.DataFrame:
+    """Accuracy on each test set, as `evaluate.suite_table`, of a model that predicts ``classes``, whichever they are.
+
+    A set with the model's own classes has one row, by the rule argmax; of others only a model of the three classes can
+    say anything, by both rules. predictions: title -> logits (N, C), ordered as ``classes``.
+    """
+    tables = []
+    for title, test in tests.items():
+        if test.classes == tuple(classes):
+            row = accuracy_row(np.asarray(predictions[title]).argmax(axis=1) == test.labels)
+            tables.append(pd.DataFrame([{"title": title, **row, "rule": "argmax", "seed": seed}]))
+        else:
+            tables.append(suite_table({title: predictions[title]}, {title: test}, seed=seed))
+    return pd.concat(tables, ignore_index=True)

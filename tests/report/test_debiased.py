@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse, stats
 
 from nli_lib.measure.artifacts import Features, z_statistics
-from nli_lib.report.debiased import benchmark_mean, figure_two, filter_effect, highest, t_tests
+from nli_lib.report.debiased import benchmark_mean, figure_two, filter_effect, highest, t_tests, write_sets
 from nli_lib.report.papers import paper_table
 
 CLASSES = ["entailment", "neutral", "contradiction"]
@@ -97,3 +97,13 @@ def test_t_tests_without_any_spread(a, b, paired, welch):
     rows = [("t", name, seed, each) for name, few in {"a": a, "b": b}.items() for seed, each in enumerate(few)]
     found = t_tests(pd.DataFrame(rows, columns=["title", "condition", "seed", "accuracy"]), [("a", "b")]).iloc[0]
     assert [found["paired"], found["welch"]] == pytest.approx([paired, welch], nan_ok=True)
+
+
+def test_sets_are_written_with_labels_by_name(tmp_path):
+    columns = {"uid": ["a", "b"], "premise": ["x", 'says "é"'], "hypothesis": ["y", "z\u2028w"], "label": [2, 0]}
+    pool = pd.DataFrame({**columns, "source": ["D0", "G*"], "seed": 0})
+    paths = write_sets(tmp_path, pool, {"Z-Aug": [True, True], "Seq-Z": [False, True], "Par-Z": [False, False]}, CLASSES)
+    read = pd.read_json(paths["Z-Aug"], lines=True)
+    assert read["label"].tolist() == ["contradiction", "entailment"] and read["premise"].tolist() == ["x", 'says "é"']
+    assert pd.read_json(paths["Seq-Z"], lines=True)["uid"].tolist() == ["b"]
+    assert paths["Par-Z"].name == "par-z.jsonl" and paths["Par-Z"].read_text().strip() == ""
