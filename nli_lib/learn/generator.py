@@ -88,8 +88,8 @@ class Generate:
         tokens, labels = batch["tokens"], batch["labels"]
         own = log_probabilities(model, tokens, tokens["part"][:, 1:] > 0)
         each, recorded = self._under_wrong_labels(model, tokens, labels)
-        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens)[:, None])
-        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded.detach()
+        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens).detach()[:, None])
+        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded
 
     def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
         """The first term, (B,), from the log-probabilities (B, L - 1) of the tokens under the right labels."""
@@ -129,9 +129,9 @@ class Debias(Generate):
     - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t)). So the other tokens of a rejected pair are learnt
     like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
 
-    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of kept
-    and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features are
-    those for which a pair was rejected, at that point of the filter's pass; the paper does not say of which Z they are.
+    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of
+    kept and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features
+    are those for which a pair was rejected, at its turn in the filter's pass; the paper does not say which Z is meant.
     """
 
     def __init__(
@@ -179,7 +179,8 @@ def log_probabilities(model: PreTrainedModel, batch: dict, wanted: torch.Tensor)
     """log p of each token after the first, given those before it, (B, L - 1) in fp32; 0 where it is not `wanted`.
 
     The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
-    needed: what fills a row stands behind everything that counts.
+    needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16, as
+    in transformers' own training, and everything that is made of them is fp32.
     """
     ids = batch["input_ids"]
     if model.plain_head:

@@ -72,6 +72,7 @@ class Generator(Part):
     limit: int | None = Field(description="pairs that it is trained on; None takes all")
     epochs: int
     further_epochs: int = Field(description="of debiasing it, and of training it longer as the control")
+    batch_size: int
     learning_rate: float
     trainings: int | None = Field(description="trainings of each kind; None takes one for each seed")
     samples: int = Field(description="drawn from each trained generator")

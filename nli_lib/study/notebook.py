@@ -208,7 +208,8 @@ class Study:
     def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation."""
         place = self.corpus_name, self.train_split, self.dial.generator.limit
-        return self._spec("generator", *place, {"seed": seed, **changes})
+        fields = {"seed": seed, "batch_size": self.dial.generator.batch_size, **changes}
+        return self._spec("generator", *place, fields)
 
     def generator_seeds(self) -> tuple[int, ...]:
         """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""

@@ -385,3 +385,21 @@ def test_an_encoder_is_refused(make, encoder):
 def test_knobs_out_of_range(bad):
     with pytest.raises(GeneratorError, match="must not be negative"):
         Generate(**bad)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_in_bf16_the_loss_is_about_the_same_and_falls(make, corpus, kind, monkeypatch):
+    """As on a GPU; on a processor without bf16 units the products are emulated, which is enough for a tiny model."""
+    losses = {}
+    for bf16 in (False, True):
+        monkeypatch.setattr("nli_lib.learn.loop.takes_bf16", lambda precision, device, bf16=bf16: bf16)
+        objective = Generate(0.5)
+        loop = Loop(make(objective, kind, precision="bf16", learning_rate=3e-3), corpus, objective=objective)
+        before = loop.evaluate()[0]
+        for epoch in range(2):
+            for rows in loop.start_epoch(epoch):
+                loop.step(rows)
+        losses[bf16] = before, loop.evaluate()[0]
+        assert all(weight.dtype == torch.float32 for weight in loop.finish().state_dict().values())
+    assert losses[True][1] < losses[True][0]
+    np.testing.assert_allclose(losses[True], losses[False], rtol=0.03)

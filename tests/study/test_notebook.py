@@ -337,6 +337,21 @@ def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     assert own.difficulty_spec(own.corpus("test")).corpus == str(mine)
 
 
+def test_a_generator_takes_the_papers_recipe_and_the_scales_model(home):
+    study = started()
+    spec, wanted = study.generator_spec(1, objective="generate"), study.dial.generator
+    assert (spec.corpus, spec.split, spec.limit, spec.seed) == ("planted", "train", wanted.limit, 1)
+    assert (spec.schedule, spec.warmup, spec.weight_decay, spec.epsilon, spec.clip) == ("constant", 0, 0, 1e-6, None)
+    chosen = (spec.model, spec.epochs, spec.batch_size, spec.learning_rate)
+    assert chosen == (wanted.model, wanted.epochs, wanted.batch_size, wanted.learning_rate)
+    assert study.generator_spec(model="run:x", epochs=7).epochs == 7
+    assert study.generator_seeds() == (0,)
+    assert begin("10_try", {"SEEDS": 3}).generator_seeds() == (0, 1, 2)
+    full = begin("10_try", {"SCALE": "full"}).generator_spec()  # Table 7 of the paper
+    assert (full.model, full.batch_size, full.epochs, full.learning_rate) == ("gpt2-large", 24, 5, 1e-5)
+    assert full.max_length == 128 and begin("10_try", {"SCALE": "full"}).generator_seeds() == (0, 1, 2, 3, 4)
+
+
 # ---------------------------------------------------------------- what a ledger rests on
 
 
