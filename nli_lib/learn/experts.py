@@ -10,6 +10,7 @@ recorded of an example, and what a trained model predicts with, is the main head
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -177,7 +178,7 @@ def add_head(model: PreTrainedModel, seed: int) -> list[str]:
     width = config.hidden_size
     sizes = [width, width, width // 2, width // 4, config.num_labels]
     layers: list[nn.Module] = [nn.Dropout(getattr(config, "hidden_dropout_prob", 0.0))]
-    for entering, leaving in zip(sizes, sizes[1:], strict=False):
+    for entering, leaving in pairwise(sizes):
         layer = nn.Linear(entering, leaving)
         nn.init.normal_(layer.weight, std=getattr(config, "initializer_range", 0.02), generator=generator)
         nn.init.zeros_(layer.bias)

@@ -18,7 +18,11 @@ def without_each_word(texts: Sequence[str]) -> pd.DataFrame:
     leaves an empty one.
     """
     words = [str(text).split() for text in texts]
-    left = [(row, each[at], " ".join(each[:at] + each[at + 1 :])) for row, each in enumerate(words) for at in range(len(each))]
+    left = [
+        (row, each[at], " ".join(each[:at] + each[at + 1 :]))
+        for row, each in enumerate(words)
+        for at in range(len(each))
+    ]
     table = pd.DataFrame(left, columns=["row", "word", "text"])
     table["word"] = table["word"].astype(str).str.lower().str.strip("\"'.,;:!?()")
     return table
@@ -35,7 +39,9 @@ def word_evidence(whole: ArrayLike, without: ArrayLike, table: pd.DataFrame, *, 
     """
     whole, without = (log_softmax(np.asarray(each, dtype=float), axis=1) for each in (whole, without))
     if len(without) != len(table) or whole.shape[1] != without.shape[1]:
-        raise ValueError(f"{without.shape} logits for {len(table)} texts without a word, and {whole.shape} for the whole")
+        raise ValueError(
+            f"{without.shape} logits for {len(table)} texts without a word, and {whole.shape} for the whole"
+        )
     gain = whole[table["row"].to_numpy()] - without
     classes = list(range(whole.shape[1]))
     by_word = pd.DataFrame(gain, columns=classes).assign(row=table["row"].to_numpy()).groupby(table["word"].to_numpy())

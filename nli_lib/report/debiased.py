@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import sparse, stats
 
 from nli_lib.measure.artifacts import Features, z_statistics
 from nli_lib.measure.tokens import tokenize
 from nli_lib.report.inference import t_interval, with_wilson
+from nli_lib.select.debiased import D0, DEBIASED, PLAIN, Part
 from nli_lib.store import atomic
 
 SHARE, BELOW = 0.1, 10.0  # Figure 2 draws this share of the points under the curve of this z
@@ -18,7 +19,9 @@ ADVERSARIAL = ("PI-CD", "PI-SP", "IS-SD", "IS-CS", "LI-LI", "LI-TS", "ST")  # th
 STRESS = ("ST-LM", "ST-NE", "ST-SE", "ST-WO")  # of which ST is the plain mean
 
 
-def filter_effect(pairs: pd.DataFrame, classes: Sequence[str], by: Sequence[str] = ("generator", "seed")) -> pd.DataFrame:
+def filter_effect(
+    pairs: pd.DataFrame, classes: Sequence[str], by: Sequence[str] = ("generator", "seed")
+) -> pd.DataFrame:
     """What the confidence filter keeps, one row for each group of pairs and label, and for all labels together.
 
     pairs    columns ``by``, label (an index into ``classes``), hypothesis, agrees (the teacher's most probable label is
@@ -47,6 +50,31 @@ def highest(matrix, labels: ArrayLike, rows: ArrayLike, *, n_classes: int, min_c
     found = z_statistics(matrix[rows], labels[rows], n_classes)
     z = np.where((found.n >= min_count)[:, None], found.z, -np.inf).max(axis=0, initial=-np.inf)
     return np.where(np.isfinite(z), z, np.nan)
+
+
+def sizes_of(
+    sets: Mapping[str, Part],
+    twins: Mapping[str, ArrayLike],
+    matrix: sparse.sparray,
+    labels: ArrayLike,
+    source: ArrayLike,
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """How large each training set of a pool is, of what it is made, and what stands out in it; one row a set.
+
+    sets, twins  title -> `select.debiased.Part` and its random twin (N,); matrix (N, V), labels and source (N,)
+    Columns: set, pairs, pool (what its filter chose from), "of D0", "of G", "of G*", "share of <label>", and highest z
+    and twin's highest z: `highest`, mean of the labels.
+    """
+    labels, source, rows = np.asarray(labels), np.asarray(source), []
+    for title, part in sets.items():
+        of = {f"of {name}": int((part.keep & (source == name)).sum()) for name in (D0, PLAIN, DEBIASED)}
+        counts = np.bincount(labels[part.keep], minlength=len(classes)) / max(part.size, 1)
+        shares = {f"share of {name}": share for name, share in zip(classes, counts, strict=True)}
+        z = [highest(matrix, labels, each, n_classes=len(classes)).mean() for each in (part.keep, twins[title])]
+        sizes = {"set": title, "pairs": part.size, "pool": int(part.pool.sum())}
+        rows.append({**sizes, **of, **shares, "highest z": z[0], "twin's highest z": z[1]})
+    return pd.DataFrame(rows)
 
 
 def figure_two(
@@ -115,7 +143,10 @@ def t_tests(table: pd.DataFrame, pairs: Sequence[tuple[str, str]], *, value: str
             found, p = t_interval(a - b), (np.nan, np.nan)
             if len(a) > 1:
                 same = np.ptp(a) == np.ptp(b) == 0
-                p = (_p(stats.ttest_rel, a, b), float(a[0] == b[0]) if same else _p(stats.ttest_ind, a, b, equal_var=False))
+                p = (
+                    _p(stats.ttest_rel, a, b),
+                    float(a[0] == b[0]) if same else _p(stats.ttest_ind, a, b, equal_var=False),
+                )
             facts = {"difference": found.value, "low": found.low, "high": found.high, "seeds": len(a)}
             rows.append({"title": title, "condition": one, "other": other, **facts, "paired": p[0], "welch": p[1]})
     columns = ["title", "condition", "other", "difference", "low", "high", "seeds", "paired", "welch"]

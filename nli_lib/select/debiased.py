@@ -98,7 +98,11 @@ def debiased_sets(
     Source: the paper on debiased generation, section 4.2 and Table 13.
     """
     matrix, source = sparse.csr_array(features), np.asarray(source, dtype=object)
-    options = {**options, "seed": seed, "n_classes": class_count(np.asarray(labels), n_classes=options.get("n_classes"))}
+    options = {
+        **options,
+        "seed": seed,
+        "n_classes": class_count(np.asarray(labels), n_classes=options.get("n_classes")),
+    }
     labels = check_labels(labels, matrix.shape[0], options["n_classes"])
     if unknown := sorted(set(source.tolist()) - {D0, PLAIN, DEBIASED}):
         raise ValueError(f"source holds {unknown[0]!r}: it must be one of {D0}, {PLAIN}, {DEBIASED}")
@@ -133,7 +137,9 @@ def debiased_sets(
 def random_twin(part: Part, labels: ArrayLike, source: ArrayLike, *, seed: int = 0) -> NDArray[np.bool_]:
     """(N,) bool: the control of a set, as many pairs of each label and source as it has, drawn from what its filter
     chose from. It is the set itself where nothing was filtered."""
-    strata = np.unique(np.stack([np.asarray(labels).astype(str), np.asarray(source).astype(str)]), axis=1, return_inverse=True)
+    strata = np.unique(
+        np.stack([np.asarray(labels).astype(str), np.asarray(source).astype(str)]), axis=1, return_inverse=True
+    )
     at = np.flatnonzero(part.pool)
     codes = strata[1].reshape(-1)[at]
     chosen = Selection.where(part.keep[at], dropped="filtered").random_twin(codes, seed)

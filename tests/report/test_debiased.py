@@ -1,4 +1,4 @@
-"""The confidence filter's effect, Figure 2, the benchmark's mean, t-tests. Alone: pytest tests/report/test_debiased.py"""
+"""What the filters do, Figure 2, the benchmark's mean, t-tests. Alone: pytest tests/report/test_debiased.py"""
 
 import numpy as np
 import pandas as pd
@@ -6,8 +6,9 @@ import pytest
 from scipy import sparse, stats
 
 from nli_lib.measure.artifacts import Features, z_statistics
-from nli_lib.report.debiased import benchmark_mean, figure_two, filter_effect, highest, t_tests, write_sets
+from nli_lib.report.debiased import benchmark_mean, figure_two, filter_effect, highest, sizes_of, t_tests, write_sets
 from nli_lib.report.papers import paper_table
+from nli_lib.select.debiased import debiased_sets, random_twin
 
 CLASSES = ["entailment", "neutral", "contradiction"]
 
@@ -102,8 +103,22 @@ def test_t_tests_without_any_spread(a, b, paired, welch):
 def test_sets_are_written_with_labels_by_name(tmp_path):
     columns = {"uid": ["a", "b"], "premise": ["x", 'says "é"'], "hypothesis": ["y", "z\u2028w"], "label": [2, 0]}
     pool = pd.DataFrame({**columns, "source": ["D0", "G*"], "seed": 0})
-    paths = write_sets(tmp_path, pool, {"Z-Aug": [True, True], "Seq-Z": [False, True], "Par-Z": [False, False]}, CLASSES)
+    paths = write_sets(
+        tmp_path, pool, {"Z-Aug": [True, True], "Seq-Z": [False, True], "Par-Z": [False, False]}, CLASSES
+    )
     read = pd.read_json(paths["Z-Aug"], lines=True)
     assert read["label"].tolist() == ["contradiction", "entailment"] and read["premise"].tolist() == ["x", 'says "é"']
     assert pd.read_json(paths["Seq-Z"], lines=True)["uid"].tolist() == ["b"]
     assert paths["Par-Z"].name == "par-z.jsonl" and paths["Par-Z"].read_text().strip() == ""
+
+
+def test_sizes_add_up():
+    table, labels = planted_table()
+    source = np.array(["D0", "G", "G*"] * 200, dtype=object)
+    sets = debiased_sets(table.matrix, labels, source, np.ones(600, bool), n_classes=3, k=2, batch_size=10)
+    twins = {title: random_twin(part, labels, source) for title, part in sets.items()}
+    found = sizes_of(sets, twins, table.matrix, labels, source, CLASSES).set_index("set")
+    assert (found[["of D0", "of G", "of G*"]].sum(axis=1) == found["pairs"]).all()
+    assert found.filter(like="share of").sum(axis=1).to_numpy() == pytest.approx(np.ones(len(found)))
+    assert found.loc["D0", "highest z"] == found.loc["D0", "twin's highest z"]  # unfiltered: its own twin
+    assert found.loc["Z(D0)", "highest z"] < found.loc["Z(D0)", "twin's highest z"]

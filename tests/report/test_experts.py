@@ -15,7 +15,11 @@ ROWS = [  # beta, gamma, development, hard
     (2.0, 1.0, 0.70, 0.71),
 ]
 GRID = pd.DataFrame(
-    [(beta, gamma, title, value) for beta, gamma, *both in ROWS for title, value in zip(("development", "hard"), both)],
+    [
+        (beta, gamma, title, value)
+        for beta, gamma, *both in ROWS
+        for title, value in zip(("development", "hard"), both, strict=True)
+    ],
     columns=["beta", "gamma", "title", "accuracy"],
 )
 

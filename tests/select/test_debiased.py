@@ -84,9 +84,10 @@ def test_a_twin_has_as_many_of_each_label_and_source_from_the_same_pool():
         assert (twin <= part.pool).all()
         for name in ("D0", "G", "G*"):
             here = source == name
-            assert np.bincount(labels[twin & here], minlength=3).tolist() == np.bincount(
-                labels[part.keep & here], minlength=3
-            ).tolist(), title
+            assert (
+                np.bincount(labels[twin & here], minlength=3).tolist()
+                == np.bincount(labels[part.keep & here], minlength=3).tolist()
+            ), title
     parts = debiased_sets(matrix, labels, source, sure, **OPTIONS)
     assert (random_twin(parts["D0 + G"], labels, source) == parts["D0 + G"].keep).all()  # nothing was filtered
     z_aug = parts["Z-Aug"]
