@@ -90,9 +90,10 @@ def figure_two(
 ) -> pd.DataFrame:
     """Points of the paper's Figure 2: p(label | feature) against n(feature), a panel for each set of pairs (N,) bool.
 
-    Columns: panel, feature, label (a name), n, p, z. Every point with z of ``below`` or more is there, and a random
-    ``share`` of the others, with the seed. Source: the paper on debiased generation, Figure 2 and appendix D (Z14).
-    *Departures*: ``min_count`` leaves rarer features out; the paper has none (1).
+    Columns: panel, feature, label (a name), n, p, z, tests (points of the panel before any is left out). Every point
+    with z of ``below`` or more is there, and a random ``share`` of the others, with the seed.
+    Source: the paper on debiased generation, Figure 2 and appendix D (Z14). *Departures*: ``min_count`` leaves rarer
+    features out; the paper has none (1).
     """
     labels, random, parts = np.asarray(labels), np.random.default_rng(seed), []
     for panel, rows in sets.items():
@@ -104,7 +105,7 @@ def figure_two(
         column, label, z, n = column[drawn], label[drawn], z[drawn], n[drawn]
         names, p = np.asarray(table.names, object)[column], found.counts[column, label] / n
         points = {"panel": panel, "feature": names, "label": np.asarray(classes, object)[label], "n": n, "p": p, "z": z}
-        parts.append(pd.DataFrame(points))
+        parts.append(pd.DataFrame(points).assign(tests=len(drawn)))
     return pd.concat(parts, ignore_index=True)
 
 

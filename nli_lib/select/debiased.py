@@ -8,10 +8,11 @@ sets["Seq-Z"].keep                               # (N,) bool, its pairs
 random_twin(sets["Seq-Z"], labels, source)       # as many of each label and source, without the z-filter
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -35,7 +36,7 @@ ROWS = {
     "Seq-Z": "seq-z",
     "Seq-Z of G": "",
 }
-CUT = ", cut to "
+CUT, TWIN = ", cut to ", ", twin"
 CUTS = {
     "Seq-Z": {"D0": "seq-z-matched"},
     "Seq-Z of G": {"D0": "seq-z-plain-matched"},
@@ -89,7 +90,7 @@ def debiased_sets(
     features (N, V) and labels (N,) of the pool; source (N,) of `D0`, `PLAIN`, `DEBIASED`; confident (N,) bool, which is
     not asked for pairs of D0. ``options`` go to `z_filter`, which draws its order with ``seed``.
 
-    "Z(D0)", "Z(G*)"           filtered by themselves; "G*" is unfiltered, all others hold confident generated pairs only
+    "Z(D0)", "Z(G*)"           filtered by themselves; "G*" is unfiltered, all others hold confident pairs of G and G*
     "D0 + G*", "D0 + G"        both whole, no z-filter
     "Z-Aug", "Par-Z", "Seq-Z"  as `z_mix` makes them of D0 and G*; "Seq-Z of G": of the plain generator's pairs
 
@@ -156,6 +157,29 @@ def cuts(sets: Mapping[str, Part], *, seed: int = 0) -> dict[str, Part]:
                 keep[np.random.default_rng(seed).permutation(at)[: sets[other].size]] = True
                 found[f"{title}{CUT}{other}"] = Part(keep, sets[title].keep)
     return found
+
+
+def to_train_on(
+    pool: pd.DataFrame, titles: Sequence[str], *, seed: int = 0
+) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
+    """The sets of a pool that a model can learn from, each with its controls, and those it cannot, title -> pairs.
+
+    pool    one row a pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
+    titles  of the sets that are wanted
+
+    First the sets, then the twins of those from which a filter took something, then the `cuts` of both. A set that is
+    empty, or lacks a label that D0 has, is left out: a model cannot predict a label that it never saw.
+    """
+    sets = {title: pool[title].to_numpy(dtype=bool) for title in titles}
+    twins = {f"{title}{TWIN}": pool[f"{title}{TWIN}"].to_numpy(dtype=bool) for title in titles}
+    sets |= {title: keep for title, keep in twins.items() if (keep != sets[title.removesuffix(TWIN)]).any()}
+    sets |= {
+        title: each.keep for title, each in cuts({name: Part(k, k) for name, k in sets.items()}, seed=seed).items()
+    }
+    label, base = pool["label"].to_numpy(), (pool["source"] == D0).to_numpy()
+    wanted = set(label[base].tolist())
+    lacking = {title: int(keep.sum()) for title, keep in sets.items() if wanted - set(label[keep].tolist())}
+    return {title: keep for title, keep in sets.items() if title not in lacking}, lacking
 
 
 def _within(at: NDArray, keep: NDArray, like: NDArray) -> NDArray[np.bool_]:

@@ -50,6 +50,7 @@ def test_figure_two_has_all_that_stands_out_and_a_tenth_of_the_rest():
     z = z_statistics(table.matrix, labels, 3).z
     whole = points[points["panel"] == "all"]
     assert sorted(whole["z"]) == pytest.approx(sorted(z.ravel()))
+    assert (points["tests"] == 120).all()
     row = whole[(whole["feature"] == "w0@hypothesis") & (whole["label"] == "entailment")].iloc[0]
     assert row["p"] == 1 and row["z"] > 10
     drawn = [figure_two(table, labels, {"all": everything}, CLASSES, seed=seed) for seed in range(30)]

@@ -1,10 +1,11 @@
 """The training sets of debiased generation. Alone: pytest tests/select/test_debiased.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from nli_lib.select.debiased import CUTS, ROWS, confident, cuts, debiased_sets, random_twin
+from nli_lib.select.debiased import CUTS, ROWS, confident, cuts, debiased_sets, random_twin, to_train_on
 from nli_lib.select.zfilter import z_filter
 
 SOURCES = ["D0"] * 60 + ["G"] * 60 + ["G*"] * 60
@@ -130,3 +131,28 @@ def test_an_unknown_source_is_named():
     source[0] = "GPT"
     with pytest.raises(ValueError, match="'GPT'"):
         debiased_sets(matrix, labels, source, sure, **OPTIONS)
+
+
+def exported(matrix, labels, source, sure):
+    sets = debiased_sets(matrix, labels, source, sure, **OPTIONS)
+    twins = {f"{title}, twin": random_twin(part, labels, source) for title, part in sets.items()}
+    return pd.DataFrame({"label": labels, "source": source, **{t: p.keep for t, p in sets.items()}, **twins})
+
+
+def test_sets_come_with_twins_where_something_was_filtered_and_with_cuts():
+    pool_ = exported(*pool())
+    found, lacking = to_train_on(pool_, list(ROWS), seed=1)
+    assert not lacking and list(found)[: len(ROWS)] == list(ROWS)
+    assert "Seq-Z, twin" in found and "D0, twin" not in found and "D0 + G, twin" not in found
+    assert found["Seq-Z, twin"].sum() == found["Seq-Z"].sum() and "D0 + G*, cut to Z-Aug" in found
+    few, _ = to_train_on(pool_, ["D0", "Seq-Z"])
+    assert {title.split(",")[0] for title in few} == {"D0", "Seq-Z"}
+
+
+def test_empty_sets_and_those_without_a_label_are_left_out_and_counted():
+    matrix, labels, source, sure = pool()
+    labels = np.where((source != "D0") & (labels == 2), 1, labels)  # the generators never wrote a contradiction
+    found, lacking = to_train_on(exported(matrix, labels, source, sure), list(ROWS))
+    assert {"G*", "G* confident", "Z(G*)"} <= set(lacking) and lacking["G*"] == 60 and "Seq-Z" in found
+    found, lacking = to_train_on(exported(matrix, labels, source, np.zeros(180, bool)), list(ROWS))
+    assert lacking["G* confident"] == 0 and "Z-Aug" in found and "Z-Aug, twin" not in found
