@@ -161,7 +161,7 @@ class Ensemble(Classify):
                 f"expert has shape {self.expert.shape} for {len(corpus)} examples of {len(corpus.classes)} classes; "
                 "early stopping on other examples is not possible here"
             )
-        return {**super().arrays(spec, corpus, tokenizer, tokens), "expert": torch.from_numpy(self.expert)}
+        return {**super().arrays(spec, corpus, tokenizer, tokens), "expert": torch.tensor(self.expert)}
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         logits = model(**batch["tokens"]).logits.float()
