@@ -24,6 +24,7 @@ from nli_lib.study.status import stamps
 # chapters that answer one question about one corpus, and the rows of each class that they need
 AUDIT_ROWS = 20
 SUSPECTS = ("31_cross_scoring", "32_which_labels_are_wrong")
+DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
 
 # commands that need neither notebooks nor book
 WITHOUT_NOTEBOOKS = ("audit", "card")
@@ -280,6 +281,24 @@ def suspects(
     told = {"how": how, "command": command, "decided": made is not None}
     said = suspects.finish(folder, Path(corpus).name, own=names, **told)
     print(*said or [], sep="\n")
+
+
+@app.command()
+def debias(
+    corpus: YourFile,
+    scale: Scale = "small",
+    seeds: Seeds = None,
+    data_dir: DataDir = None,
+    columns: Columns = None,
+) -> None:
+    """Make debiased training sets of a corpus and try a debiased loss on it, as a small book of its own.
+
+    Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl; then trains with a
+    product of experts on a grid. That takes hours on a processor at scale small. Stopped, it continues.
+    """
+    request = _request(scale, corpus, data_dir, columns, seeds=seeds)
+    _look_at(request, AUDIT_ROWS, "debiasing")
+    _pages(DEBIASED, request, {})
 
 
 @app.command()

@@ -79,6 +79,38 @@ class Generator(Part):
     at_once: int = Field(description="sequences that are sampled together")
 
 
+class Debiased(Part):
+    tau: float = Field(ge=0, lt=1, description="probability of the intended label that the teacher must exceed")
+    teacher: str | None = Field(description="encoder of the teacher, where it is not the section's")
+    model: str | None = Field(None, description="encoder that is trained on each set, where it is not the scale's")
+    epochs: int
+    learning_rate: float | None = Field(None, description="learning rate, where it is not the scale's")
+    warmup_steps: int
+    trainings: int | None = Field(description="trainings on each set; None takes one for each seed")
+    sets: list[str] | None = Field(description="training sets, by title; None takes all")
+    tested: list[str] = Field(description="titles of the test sets of `suites.yaml`")
+    tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    adversarial: bool = Field(description="whether the adversarial benchmark is tested on too")
+    hard_of: dict[str, tuple[str, str]] = Field(description="title of them -> training set that makes its hard part")
+
+
+class Experts(Part):
+    limit: int | None = Field(description="pairs that are trained on or held out; None takes all")
+    development: str | None = Field(description="split to choose beta and gamma on; None: a part that is held out")
+    parts: int = Field(ge=3, description="the corpus is cut into so many; one, or two, are held out")
+    betas: list[float] = Field(min_length=2, description="weights of the bias head in the product, rising")
+    gammas: list[float] = Field(min_length=1, description="weights of the bias head's own loss")
+    model: str | None = Field(None, description="encoder, where it is not the scale's")
+    epochs: int
+    learning_rate: float | None = Field(None, description="learning rate, where it is not the scale's")
+    warmup_steps: int
+    trainings: int | None = Field(description="trainings of each method; None takes one for each seed")
+    tested: list[str] = Field(description="titles of the test sets of `suites.yaml`")
+    tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    truth: int = Field(description="planted pairs on which the bias head is to find what was planted")
+    truth_epochs: int
+
+
 class Consensus(Part):
     limit: int | None = Field(description="training pairs that are searched for label errors; None takes all")
     folds: int
@@ -187,6 +219,8 @@ class Scale(Part):
     mixing: Mixing
     zfilter: Zfilter
     generator: Generator
+    debiased: Debiased
+    experts: Experts
     consensus: Consensus
     counterfactual: Counterfactual
     difficulty: Difficulty

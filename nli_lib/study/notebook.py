@@ -226,6 +226,23 @@ class Study:
         """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
         return self.seeds[: self.params["SEEDS"] or self.dial.generator.trainings]
 
+    def debiased_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
+        """The `RunSpec` that trains on `corpus`, a whole training set, by Table 9 of debiased generation.
+
+        Patience is left out unless `changes` bring it: the released script has none, and it needs development pairs.
+        """
+        part = self.dial.debiased
+        fields = {"epochs": part.epochs, "warmup_steps": part.warmup_steps, "patience": None, "seed": seed}
+        fields |= {"subset": corpus.digest[:12]}
+        fields |= {name: getattr(part, name) for name in ("model", "learning_rate") if getattr(part, name) is not None}
+        return self._spec("zfilter", corpus.name, corpus.split, None, {**fields, **changes})
+
+    def experts_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
+        """The `RunSpec` that trains on `corpus`, a whole training set, as product of experts was trained."""
+        part = self.dial.experts
+        fields = {"warmup_steps": part.warmup_steps, "subset": corpus.digest[:12], "seed": seed}
+        return self._spec("experts", corpus.name, corpus.split, None, {**fields, **changes})
+
     def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
         self._measures("a run is named")
         self._record.rests_on("nli_lib.study.recipes")

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 from test_loop import slow_twin
 from tiny_words import WORDS
 
+from nli_lib.learn.experts import HEAD, ProductOfExperts, expert_logits
 from nli_lib.learn.fit import fit
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.predict import predict
@@ -74,3 +76,19 @@ def test_a_run_and_its_predictions(family, folder_of, make_spec, corpus, runs):
     assert np.isfinite(run.logits).all()
     again = predict(run, corpus)
     assert np.abs(again - run.logits[-1]).max() < 0.05  # the last epoch's weights, batches of another size
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_product_of_experts_and_its_bias_head(family, folder_of, make_spec, corpus, runs):
+    """The bias head is trained, comes back from the stored model, and reads a text alike alone and in a padded batch."""
+    objective = ProductOfExperts(1.0, 1.0)
+    spec = make_spec(model=folder_of(family), epochs=2, objective=objective.name)
+    run = fit(spec, corpus, objective=objective)
+    np.testing.assert_allclose(predict(run, corpus), run.logits[-1], atol=1e-4)
+    together = expert_logits(run, corpus.hypothesis)
+    alone = np.concatenate([expert_logits(run, [text]) for text in corpus.hypothesis[:4]])
+    np.testing.assert_allclose(together[:4], alone, atol=1e-5)
+    start, _ = objective.model(spec, corpus.classes)
+    stored = load_file(run.model / "model.safetensors")
+    moved = [not torch.equal(each, stored[f"{HEAD}.{name}"]) for name, each in start.expert.named_parameters()]
+    assert len(moved) == 8 and all(moved)

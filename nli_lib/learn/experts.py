@@ -1,0 +1,229 @@
+"""Debiasing while training: a second prediction, of the hypothesis alone, takes part in the loss and not in the test.
+
+    ProductOfExperts   the two predictions are multiplied, as in the paper on debiased generation
+    DebiasedFocal      an example counts less, the surer its hypothesis alone gives the label away
+    Ensemble           the product with a hypothesis-only model that was trained before and stays as it is
+
+The first two have a bias head on the encoder that the main head reads as well; `expert_logits` asks it. What is
+recorded of an example, and what a trained model predicts with, is the main head alone. All is computed in log space.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.learn.encode import Tokens, encode, sorted_batches
+from nli_lib.learn.fast import speed_up
+from nli_lib.learn.fit import Run
+from nli_lib.learn.model import exact_output, load_classifier, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.objectives import Arrays, Classify
+from nli_lib.spec import RunSpec
+
+HEAD = "expert"  # the bias head's name among the model's parameters
+MAX_LENGTH = 64  # word pieces of a hypothesis; longer ones are cut
+
+
+def product(logits: torch.Tensor, expert: torch.Tensor, beta: float) -> torch.Tensor:
+    """log p' (B, C), where p' = softmax(log p + beta log b), of the main logits and the bias head's, both (B, C).
+
+    p = (.4, .4, .2) and b = (.7, .2, .1) give (.916, .075, .009) at beta 2. A class that b all but excludes stays a
+    large negative number and never becomes log 0.
+    """
+    log_p, log_b = functional.log_softmax(logits, -1), functional.log_softmax(expert, -1)
+    return functional.log_softmax(log_p + beta * log_b, -1)
+
+
+def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> torch.Tensor:
+    """(1 - b_gold) ** focus (B,), 0 to 1, of the bias head's logits (B, C): 1 where it gives the label no chance.
+
+    1 - b_gold is the sum of the other classes, so that it does not vanish by rounding where b_gold is nearly 1.
+    """
+    gold = functional.one_hot(labels, expert.shape[1]).bool()
+    others = functional.log_softmax(expert, -1).masked_fill(gold, -torch.inf).logsumexp(-1)
+    return torch.exp(focus * others)
+
+
+class _BiasHead(Classify):
+    """Arrays, heads and recording that the two objectives with a bias head share; they differ in `combine`.
+
+    reads    "own": the bias head reads an example's hypothesis. "another": that of another example, drawn with the
+             run's seed; the control, which can know no more than how frequent the labels are
+    """
+
+    def __init__(self, gamma: float, detached: bool, reads: str, knobs: str):
+        if gamma < 0 or reads not in ("own", "another"):
+            raise ValueError(f"gamma is {gamma}, reads {reads!r}: gamma must be 0 or more, reads own or another")
+        self.gamma, self.detached, self.reads = float(gamma), detached, reads
+        self.name = f"{knobs}, gamma {self.gamma:g}"
+        self.name += ", head detached" * detached + ", another hypothesis" * (reads == "another")
+
+    def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss () that both heads have in common."""
+        raise NotImplementedError
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        alone = encode(*corpus.texts("hypothesis"), tokenizer, min(MAX_LENGTH, spec.max_length))
+        if self.reads == "another":
+            alone = alone[np.random.default_rng([spec.seed, 0xB1A5]).permutation(len(alone))]
+        return {**super().arrays(spec, corpus, tokenizer, tokens), "hypothesis": alone}
+
+    def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
+        model, new = super().model(spec, classes)
+        return model, new + add_head(model, spec.seed)
+
+    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        """The common loss plus gamma times the bias head's own cross-entropy; recorded are the main head's logits.
+
+        The encoder reads the hypothesis without building a gradient, which is to multiply it by 0. It does so after the
+        pair: autocast keeps the bf16 copies that it made first, and those must know their gradient.
+        """
+        logits = model(**batch["tokens"]).logits.float()
+        with torch.no_grad():
+            read = pooled(model, batch["hypothesis"])
+        expert = model.get_submodule(HEAD)(read).float()
+        common = self.combine(logits, expert.detach() if self.detached else expert, batch["labels"])
+        return common + self.gamma * functional.cross_entropy(expert, batch["labels"]), logits
+
+
+class ProductOfExperts(_BiasHead):
+    """CE(label, p') + gamma CE(label, b), where p' = softmax(log p + beta log b): `product`.
+
+    b is the prediction of the bias head, which reads what the encoder makes of the hypothesis alone. The encoder learns
+    nothing from it; the bias head learns from both terms. With ``detached`` it learns from its own term alone. That is
+    another method, as in Clark et al. (2019) and He et al. (2019), where the bias model is trained on its own.
+
+    Source: the paper on debiased generation, section 5.1 and Table 10 (beta .05 to 2, gamma .05 to 1); Karimi Mahabadi
+    et al. (2020) and their code, where beta is `poe_alpha` and gamma `lambda_h`. *Departures*: none in the loss. Their
+    code takes the logarithm of a softmax, which can be log 0; section 5.1 prints beta = 1, where the best of Table 10
+    is 2.
+    """
+
+    def __init__(self, beta: float = 2.0, gamma: float = 0.4, *, detached: bool = False, reads: str = "own"):
+        if beta < 0:
+            raise ValueError(f"beta is {beta}, it must be 0 or more")
+        self.beta = float(beta)
+        super().__init__(gamma, detached, reads, f"product of experts, beta {self.beta:g}")
+
+    def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return functional.nll_loss(product(logits, expert, self.beta), labels)
+
+
+class DebiasedFocal(_BiasHead):
+    """-(1 - b_gold)^focus log p_gold, mean, + gamma CE(label, b), with the heads of `ProductOfExperts`.
+
+    Source: Karimi Mahabadi et al. (2020), focus 2; the weight's gradient reaches the bias head in their code and here,
+    unless it is ``detached``.
+    """
+
+    def __init__(self, focus: float = 2.0, gamma: float = 1.0, *, detached: bool = False, reads: str = "own"):
+        if focus < 0:
+            raise ValueError(f"focus is {focus}, it must be 0 or more")
+        self.focus = float(focus)
+        super().__init__(gamma, detached, reads, f"debiased focal loss, focus {self.focus:g}")
+
+    def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        each = functional.cross_entropy(logits, labels, reduction="none")
+        return (focal_weight(expert, labels, self.focus) * each).mean()
+
+
+class Ensemble(Classify):
+    """CE(label, softmax(log p + beta log b)) where b is what another model predicts from the hypothesis and stays so.
+
+    expert  (N, C) logits or log-probabilities of that model for the N examples trained on, in their order
+
+    Source: the bias product of Clark et al. (2019); He et al. (2019). There b is that of a model for the pairs that it
+    was trained on.
+    """
+
+    def __init__(self, expert: ArrayLike, beta: float = 1.0):
+        self.expert, self.beta = np.asarray(expert, dtype=np.float32), float(beta)
+        if self.expert.ndim != 2 or not np.isfinite(self.expert).all():
+            raise ValueError(f"expert must be finite logits (N, C), not {self.expert.shape}")
+        digest = hashlib.sha256(self.expert.tobytes()).hexdigest()[:8]
+        self.name = f"ensemble with {digest}, beta {self.beta:g}"
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        if self.expert.shape != (len(corpus), len(corpus.classes)):
+            raise ValueError(
+                f"expert has shape {self.expert.shape} for {len(corpus)} examples of {len(corpus.classes)} classes; "
+                "early stopping on other examples is not possible here"
+            )
+        return {**super().arrays(spec, corpus, tokenizer, tokens), "expert": torch.tensor(self.expert)}
+
+    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = model(**batch["tokens"]).logits.float()
+        return functional.nll_loss(product(logits, batch["expert"], self.beta), batch["labels"]), logits
+
+
+def add_head(model: PreTrainedModel, seed: int) -> list[str]:
+    """Give `model` a bias head, initialised from `seed`; the names of its parameters.
+
+    Dropout, then layers from the encoder's width d to d, d/2, d/4 and the classes with tanh between them, the weights
+    drawn as BERT's are. Source: the released code of Karimi Mahabadi et al. (2020), its "deep" classifier.
+    """
+    config, generator = model.config, torch.Generator().manual_seed(seed)
+    width = config.hidden_size
+    sizes = [width, width, width // 2, width // 4, config.num_labels]
+    layers: list[nn.Module] = [nn.Dropout(getattr(config, "hidden_dropout_prob", 0.0))]
+    for entering, leaving in pairwise(sizes):
+        layer = nn.Linear(entering, leaving)
+        nn.init.normal_(layer.weight, std=getattr(config, "initializer_range", 0.02), generator=generator)
+        nn.init.zeros_(layer.bias)
+        layers += [layer, nn.Tanh()]
+    model.add_module(HEAD, nn.Sequential(*layers[:-1]))
+    return [f"{HEAD}.{name}" for name, _ in model.get_submodule(HEAD).named_parameters()]
+
+
+def pooled(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """What the encoder makes of each text (B, W): BERT's pooled output, for encoders without one the first token's last
+    hidden state, and for decoders, which read from left to right, the last token's."""
+    output = model.base_model(**inputs)
+    if getattr(output, "pooler_output", None) is not None:
+        return output.pooler_output
+    hidden = output.last_hidden_state
+    if not hasattr(model, "score"):  # as transformers calls the head of a decoder, and of no encoder
+        return hidden[:, 0]
+    mask = inputs.get("attention_mask")
+    last = mask.sum(1) - 1 if mask is not None else hidden.new_full((len(hidden),), hidden.shape[1] - 1).long()
+    return hidden[torch.arange(len(hidden), device=hidden.device), last]
+
+
+@torch.inference_mode()
+def expert_logits(run: Run, hypotheses: Sequence[str], *, batch_size: int = 64) -> np.ndarray:
+    """Logits (N, C) float32 of a run's bias head for N hypotheses, dropout off.
+
+    The columns are the classes that the run was trained on. Raises `ValueError` for a run without a bias head.
+    """
+    run.store.verify("model")
+    weights = load_file(run.model / "model.safetensors")
+    own = {name.removeprefix(f"{HEAD}."): each for name, each in weights.items() if name.startswith(f"{HEAD}.")}
+    if not own:
+        raise ValueError(f"{run.spec.id} has no bias head: its objective is {run.spec.objective!r}")
+    classes = tuple(run.store.read_json("about.json")["classes"])
+    model, _ = load_classifier(str(run.model), classes, run.spec.seed)
+    add_head(model, run.spec.seed)
+    model.get_submodule(HEAD).load_state_dict(own)
+    device = pick_device()
+    model.to(device).eval()
+    exact_output(model)
+    speed_up(model)
+    tokenizer = load_tokenizer(str(run.model))
+    tokens = encode(list(hypotheses), None, tokenizer, min(MAX_LENGTH, run.spec.max_length)).to(device)
+    result = np.empty((len(tokens), len(classes)), np.float32)
+    for rows in sorted_batches(tokens.lengths, batch_size):
+        with torch.autocast(device.type, torch.bfloat16, enabled=takes_bf16(run.spec.precision, device)):
+            result[rows] = model.get_submodule(HEAD)(pooled(model, tokens.batch(rows))).float().cpu().numpy()
+    return result
