@@ -64,7 +64,7 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         if names
     ]
     if parts:
-        at = int(beside["at"].iloc[0])
+        at = int(beside["at"].max())
         said += f"; at {at:,} pairs that is {', '.join(parts)}"
     return said + "."
 
