@@ -35,9 +35,16 @@ def _rows(figures: Mapping[str, Figure], test: str) -> str:
         parts.append(f"drop the {_count(again)} rows that repeat an earlier pair")
     if parts:
         return f"Clean first: {'; then '.join(parts[:2])}."
-    checked = f", and no pair of {test} stands here" if test else "; name a test set with --test to check for leakage"
-    said = f"no pair stands here with two labels, and {percent(again.value)} of the {n:,} pairs repeat an earlier one"
-    return f"Nothing has to be cleaned first: {said}{checked}."
+    again = f"{percent(again.value)} of the {n:,} pairs repeat an earlier one"
+    if test:
+        return (
+            f"Nothing has to be cleaned first: no pair stands here with two labels, {again}, and no pair of {test} stands "
+            "here."
+        )
+    return (
+        f"Nothing has to be cleaned first: no pair stands here with two labels, and {again}; name a test set with --test "
+        "to check for leakage."
+    )
 
 
 def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
