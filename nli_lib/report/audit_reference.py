@@ -41,9 +41,9 @@ def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
     at   the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
          leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
 
-    Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not recorded,
-    nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and does not
-    depend on them.
+    Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not
+    recorded, nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and
+    does not depend on them.
     """
     known = curves()
     name = "/".join(classes)

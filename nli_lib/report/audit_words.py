@@ -12,6 +12,7 @@ from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
 
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
+CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
 RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
 
 
@@ -37,14 +38,8 @@ def _rows(figures: Mapping[str, Figure], test: str) -> str:
         return f"Clean first: {'; then '.join(parts[:2])}."
     again = f"{percent(again.value)} of the {n:,} pairs repeat an earlier one"
     if test:
-        return (
-            f"Nothing has to be cleaned first: no pair stands here with two labels, {again}, and no pair of {test} stands "
-            "here."
-        )
-    return (
-        f"Nothing has to be cleaned first: no pair stands here with two labels, and {again}; name a test set with --test "
-        "to check for leakage."
-    )
+        return f"{CLEAN}, {again}, and no pair of {test} stands here."
+    return f"{CLEAN}, and {again}; name a test set with --test to check for leakage."
 
 
 def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
