@@ -48,7 +48,7 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
     own: the figures of the corpus at the size of the reference curves; beside: `audit_reference.reference`; facts: what
     else is known, such as file, digest, test, next (sentences) and version.
     """
-    at = int(beside["at"].iloc[0]) if len(beside) else None
+    at = int(beside["at"].max()) if len(beside) else None
     units = {name: figure.unit for name, figure in found.figures.items()}
     references: dict[str, dict] = {}
     for row in beside.itertuples():

@@ -38,10 +38,12 @@ COLUMNS = ("corpus", "classes", "figure", "n", "value", "low", "high", "draws")
 def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
     """Rows corpus, figure, value, low, high (smallest and largest of the draws), at: the figures of the three corpora.
 
-    at   the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more
+    at   the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
+         leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
 
-    Between two recorded sizes a figure is interpolated over log n. No rows for classes that were not recorded. Leakage
-    was recorded for three classes and does not depend on them.
+    Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not
+    recorded, nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and
+    does not depend on them.
     """
     known = curves()
     name = "/".join(classes)
@@ -52,8 +54,10 @@ def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
     at, rows = int(min(n, reach)), []
     for (corpus, figure), curve in own.dropna(subset=["value"]).groupby(["corpus", "figure"], sort=False):
         curve = curve.sort_values("n")
+        if at < curve["n"].min():
+            continue
         found = [np.interp(np.log(at), np.log(curve["n"]), curve[end]) for end in ("value", "low", "high")]
-        rows.append((corpus, figure, *map(float, found), at))
+        rows.append((corpus, figure, *map(float, found), min(at, int(curve["n"].max()))))
     return pd.DataFrame(rows, columns=["corpus", "figure", "value", "low", "high", "at"])
 
 

@@ -12,6 +12,7 @@ from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
 
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
+CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
 RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
 
 
@@ -35,9 +36,10 @@ def _rows(figures: Mapping[str, Figure], test: str) -> str:
         parts.append(f"drop the {_count(again)} rows that repeat an earlier pair")
     if parts:
         return f"Clean first: {'; then '.join(parts[:2])}."
-    checked = f", and no pair of {test} stands here" if test else "; name a test set with --test to check for leakage"
-    said = f"no pair stands here with two labels, and {percent(again.value)} of the {n:,} pairs repeat an earlier one"
-    return f"Nothing has to be cleaned first: {said}{checked}."
+    again = f"{percent(again.value)} of the {n:,} pairs repeat an earlier one"
+    if test:
+        return f"{CLEAN}, {again}, and no pair of {test} stands here."
+    return f"{CLEAN}, and {again}; name a test set with --test to check for leakage."
 
 
 def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
@@ -64,7 +66,7 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         if names
     ]
     if parts:
-        at = int(beside["at"].iloc[0])
+        at = int(beside["at"].max())
         said += f"; at {at:,} pairs that is {', '.join(parts)}"
     return said + "."
 

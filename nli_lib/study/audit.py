@@ -185,7 +185,7 @@ def _at(corpus: Corpus, test: Corpus | None, found: numbers.Audit, beside: pd.Da
     The interval of such a mean is as wide as that of the whole corpus, times the root of the ratio of the sizes (not of
     a z, whose standard error does not depend on the size, nor of a share of the test file), and holds all the parts.
     """
-    at = int(beside["at"].iloc[0]) if len(beside) else len(corpus)
+    at = int(beside["at"].max()) if len(beside) else len(corpus)
     if at >= len(corpus):
         return dict(found.figures)
     parts = [corpus[sample_premises(corpus, at, seed)] for seed in range(DRAWS)]
