@@ -12,8 +12,9 @@ compared on those sentences. ``--whole`` asks it for all of them.
 each set with itself, in every regularisation anew. At these regularisations the kernel of vectors of length 1 does not
 underflow, so that POT's fastest solver is used (`method="sinkhorn"`, double precision), with its own threshold, 1e-9,
 and as many steps as that takes; --threshold stops it earlier, and the difference of the values says what that costs.
-Each regularisation is timed alone, and all of them as the chapter sweeps them, which ours does in one call. POT needs a
-few steps at a large regularisation and thousands at a small one, and so do the ratios follow. One thread for both, in turns, medians of --rounds.
+Each regularisation is timed alone, and all of them as the chapter sweeps them, which ours does in one call. POT needs
+a few steps at a large regularisation and thousands at a small one, and the ratios follow. One thread for both, in
+turns, medians of --rounds.
 
 Vectors are in clusters, as sentence vectors are; sentences are drawn from a vocabulary by Zipf's law.
 """
