@@ -8,17 +8,21 @@ Draws have numbers. A part of them is a file in the run's folder, so a killed ca
 that share the folder, or bring their files together, can take parts each.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.errors import UserError
-from nli_lib.learn.fit import Run
-from nli_lib.learn.generator import load
-from nli_lib.learn.model import load_tokenizer
-from nli_lib.learn.sampling import sample
-from nli_lib.learn.serialise import frame, one_line, parse
+from nli_lib.learn.pair_text import one_line, parse
 from nli_lib.store import StoreError, atomic, reading
+
+if TYPE_CHECKING:
+    from nli_lib.learn.fit import Run
 
 
 class SampleError(UserError, ValueError):
@@ -34,6 +38,8 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: sli
 
     Raises `StoreError` for a run that is unfinished or damaged.
     """
+    from nli_lib.learn.model import load_tokenizer  # reading what was written needs no torch
+
     if not run.store.done.all():
         raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
     firsts, generator, tables = range(0, draws, at_once)[parts], None, []
@@ -51,8 +57,13 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: sli
     return read(drawn, corpus, special=special).assign(seed=run.spec.seed)
 
 
-def _generator(run: Run, corpus: Corpus):
+def _generator(run: Run, corpus: Corpus) -> Callable[[range], pd.DataFrame]:
     """What samples the texts of given numbers: columns draw and text, missing where none ended in time."""
+    from nli_lib.learn.generator import load
+    from nli_lib.learn.model import load_tokenizer
+    from nli_lib.learn.sampling import sample
+    from nli_lib.learn.serialise import frame
+
     run.store.verify("model")
     tokenizer, model = load_tokenizer(str(run.model)), load(str(run.model))
     around = frame(corpus.classes, tokenizer)

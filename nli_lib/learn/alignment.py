@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from transformers import PreTrainedTokenizerBase
 
 from nli_lib.learn.encode import CHUNK
-from nli_lib.learn.serialise import SequenceError, one_line
+from nli_lib.learn.pair_text import one_line
+from nli_lib.learn.serialise import SequenceError
 
 PUNCTUATION = np.array([ord(sign) for sign in string.punctuation])
 

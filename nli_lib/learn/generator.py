@@ -179,8 +179,8 @@ def log_probabilities(model: PreTrainedModel, batch: dict, wanted: torch.Tensor)
     """log p of each token after the first, given those before it, (B, L - 1) in fp32; 0 where it is not `wanted`.
 
     The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
-    needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16, as
-    in transformers' own training, and everything that is made of them is fp32.
+    needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16,
+    as in transformers' own training, and everything that is made of them is fp32.
     """
     ids = batch["input_ids"]
     if model.plain_head:

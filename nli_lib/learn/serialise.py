@@ -13,20 +13,16 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.learn.encode import CHUNK, Tokens
+from nli_lib.learn.pair_text import SEPARATOR, one_line
 
-SEPARATOR = "\n"
 # The column "part" of the tokens says what a word piece belongs to; 0 fills a row of a batch that is shorter.
 PREMISE, LABEL, HYPOTHESIS, END = 1, 2, 3, 4  # with the start and the separators: premise, label
-CUT_OFF, SPECIAL = "no end within the largest length", "a special token inside"
-FEW, MANY = "no separator: fewer than three parts", "more than three parts"
-NO_PREMISE, NO_HYPOTHESIS, NO_LABEL = "no premise", "no hypothesis", "unknown label"
 
 
 class SequenceError(UserError, ValueError):
@@ -60,11 +56,6 @@ def pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np
         lengths += map(len, ids)
         parts.append(np.fromiter(chain.from_iterable(ids), np.int64))
     return np.concatenate(parts), np.array(lengths, np.int64)
-
-
-def one_line(texts: Sequence[str]) -> list[str]:
-    """The texts with every run of white space as one blank, so that none holds a separator."""
-    return [" ".join(text.split()) for text in texts]
 
 
 def sequences(
@@ -143,32 +134,6 @@ def label_pieces(around: Frame) -> torch.Tensor:
     """(C, W) the ids of each class with its separators, filled up with -1."""
     width = max(map(len, around.labels))
     return torch.tensor([[*ids, *[-1] * (width - len(ids))] for ids in around.labels])
-
-
-def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str] = ()) -> pd.DataFrame:
-    """What generated texts say: columns premise, hypothesis, label (index into `classes`, -1 for none), reason.
-
-    texts    as sampled, without start and end; None for one that did not end
-    special  tokens that a text must not hold, such as the start
-
-    The reason is "" for a pair, whose texts have every run of blanks as one; otherwise the others are missing.
-    """
-    column = pd.Series(list(texts), dtype=object)
-    ended = column.notna()
-    lines = column.fillna("").str.split(SEPARATOR)
-    count = lines.str.len()
-    parts = [line if len(line) == 3 else ["", "", ""] for line in lines]
-    three = pd.DataFrame(parts, columns=["premise", "name", "hypothesis"], dtype=object)
-    three = three.apply(lambda part: part.map(lambda text: " ".join(text.split())))
-    label = three["name"].map({name: at for at, name in enumerate(classes)}).fillna(-1).astype(int)
-    foreign = column.fillna("").map(lambda text: any(token in text for token in special)).astype(bool)
-    # the first that applies
-    reasons = [(~ended, CUT_OFF), (foreign, SPECIAL), (count < 3, FEW), (count > 3, MANY), (label < 0, NO_LABEL)]
-    reasons += [(three["premise"] == "", NO_PREMISE), (three["hypothesis"] == "", NO_HYPOTHESIS)]
-    reason = np.select([where for where, _ in reasons], [name for _, name in reasons], default="")
-    pairs = three[["premise", "hypothesis"]].astype(object)
-    pairs[reason != ""] = None
-    return pairs.assign(label=label.where(reason == "", -1), reason=pd.Series(reason, dtype=object))
 
 
 def _ids(texts: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:

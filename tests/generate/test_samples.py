@@ -9,6 +9,7 @@ from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.generate import samples
 from nli_lib.generate.samples import as_corpus, counts, draw, read
+from nli_lib.learn import sampling
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import Generate, train
 from nli_lib.spec import RunSpec
@@ -65,8 +66,8 @@ def test_drawn_in_parts_that_are_kept(run, corpus, monkeypatch):
     ]
     (run.folder / "samples" / files[1]).unlink()  # as if killed before it was written
     made = []
-    real = samples.sample
-    monkeypatch.setattr(samples, "sample", lambda *given, **more: made.append(list(given[3])) or real(*given, **more))
+    real = sampling.sample
+    monkeypatch.setattr(sampling, "sample", lambda *given, **more: made.append(list(given[3])) or real(*given, **more))
     pd.testing.assert_frame_equal(draw(run, corpus, 40, at_once=16), whole)
     assert made == [list(range(16, 32))]  # only what was missing
     other = pd.concat([draw(run, corpus, 40, at_once=16, parts=slice(at, None, 2)) for at in (0, 1)])

@@ -9,8 +9,9 @@ from tiny_generator import END as EOS
 from tiny_generator import make_tokenizer
 from tiny_words import make_corpus
 
-from nli_lib.learn import serialise
-from nli_lib.learn.serialise import SequenceError, frame, label_pieces, parse, pieces, relabelled, sequences
+from nli_lib.learn import pair_text
+from nli_lib.learn.pair_text import parse
+from nli_lib.learn.serialise import SequenceError, frame, label_pieces, pieces, relabelled, sequences
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +105,8 @@ def test_reasons():
         "a<s>\nneutral\nb",
     ]
     found = parse(lines, ("entailment", "neutral"), special=["<s>"])
-    wanted = ["", serialise.CUT_OFF, serialise.FEW, serialise.MANY, serialise.NO_LABEL]
-    assert found["reason"].tolist() == [*wanted, serialise.NO_PREMISE, serialise.NO_HYPOTHESIS, serialise.SPECIAL]
+    wanted = ["", pair_text.CUT_OFF, pair_text.FEW, pair_text.MANY, pair_text.NO_LABEL]
+    assert found["reason"].tolist() == [*wanted, pair_text.NO_PREMISE, pair_text.NO_HYPOTHESIS, pair_text.SPECIAL]
     assert found["label"].tolist() == [1] + [-1] * 7
     assert found["premise"].isna().tolist() == [False] + [True] * 7
     assert len(parse([], ("a",))) == 0
