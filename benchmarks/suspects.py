@@ -54,7 +54,7 @@ def gap_of(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def embedded(corpus: Corpus, folder: Path) -> np.ndarray:
     """(N, 4 D) float32: both sentences of each pair as a frozen encoder has them, and how they differ."""
-    from nli_lib.learn.pair_vectors import pair_vectors
+    from nli_lib.learn.sentences import pair_vectors
 
     texts = chr(0).join(np.concatenate([corpus.premise, corpus.hypothesis]))
     path = folder / f"{hashlib.sha256(texts.encode()).hexdigest()[:16]}.npy"

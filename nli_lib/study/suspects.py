@@ -133,7 +133,7 @@ def _folds(corpus: Corpus, count: int) -> NDArray[np.int64]:
 
 
 def _vectors(corpus: Corpus) -> NDArray[np.float32]:
-    from nli_lib.learn.pair_vectors import pair_vectors
+    from nli_lib.learn.sentences import pair_vectors
 
     return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
 
