@@ -11,7 +11,7 @@ LIBRARY = Path(__file__).resolve().parents[1] / "nli_lib"
 MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
 
 # Higher may import lower (a larger number), never the other way round.
-ROOMS = ["study", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
+ROOMS = ["study", "integrations", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
 GROUND = {"errors", "paths", "spec", "store"}
 HEAVY = {"torch", "transformers", "accelerate"}
 

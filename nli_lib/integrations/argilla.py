@@ -1,0 +1,148 @@
+"""Suspects for Argilla 2: a dataset's settings and records as files, and decisions back.
+
+    settings = argilla.Settings.from_json("argilla_settings.json")
+    dataset = argilla.Dataset("suspects", settings=settings).create()
+    dataset.records.from_json("argilla_records.json")               # and, when the review is done:
+    dataset.records.to_json("reviewed.json")
+
+Nothing here imports argilla, which wants a server as soon as it is used.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from nli_lib.corpora.corpus import SIDES
+from nli_lib.integrations.dynamics import IntegrationError
+from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions
+from nli_lib.store import write_json
+
+FILES = ("argilla_settings.json", "argilla_records.json")
+GUIDELINES = "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus says."
+NAME = re.compile(r"[a-z0-9_-]+")  # what Argilla takes for a name
+KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
+
+
+class Response(BaseModel):
+    """One person's answer to a question."""
+
+    value: Any
+    user_id: str
+
+
+class Record(BaseModel):
+    """A pair with its answers, as `to_json` writes it."""
+
+    id: str | None = None
+    responses: dict[str, list[Response]] = {}
+
+
+def write_argilla(
+    folder: str | Path,
+    suspects: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    show_labels: bool = False,
+    model: str = "suspects",
+) -> list[Path]:
+    """Write the settings and the records into a folder, in the list's order; the two paths.
+
+    suspects     a list as `report.exports.review_list` makes it; its columns of numbers and short texts (gap, kind,
+                 p_gold) become metadata that records can be filtered and sorted by
+    classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
+    show_labels  whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them.
+                 Otherwise both are metadata that only the owner of the dataset sees
+    model        what the suggestions are said to be made by
+    """
+    table, names = checked(suspects, classes)
+    extra = [name for name in table if name not in (*SIDES, "uid") and NAME.fullmatch(name) and _plain(table[name])]
+    settings = {
+        "guidelines": GUIDELINES,
+        "fields": [_property(side, {"type": "text", "use_markdown": False}, required=True) for side in SIDES],
+        "questions": [
+            _property("label", _choice([*names, DISCARD]), required=True, type="label_selection", description=None),
+            _property("note", {"type": "text", "use_markdown": False}, required=False, type="text", description=None),
+        ],
+        "vectors": [],
+        "metadata": [_metadata(name, table[name], show_labels) for name in extra],
+        "allow_extra_metadata": False,
+        "distribution": {"strategy": "overlap", "min_submitted": 1},
+        "mapping": None,
+    }
+    records = []
+    for row in table.to_dict("records"):
+        record = {"id": str(row["uid"]), "fields": {side: row[side] for side in SIDES}}
+        record["metadata"] = {name: _value(row[name]) for name in extra if not pd.isna(row[name])}
+        guess = {"value": row["predicted"], "score": None, "agent": model}
+        record["suggestions"] = {"label": guess} if show_labels else {}
+        records.append({**record, "responses": {}, "vectors": {}, "status": "pending", "_server_id": None})
+    paths = [Path(folder, name) for name in FILES]
+    for path, content in zip(paths, (settings, records), strict=True):
+        write_json(path, content)
+    return paths
+
+
+def read_argilla(path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[str] | None = None) -> pd.DataFrame:
+    """The decisions in what `dataset.records.to_json` wrote: columns uid, gold, annotator, label, discarded, note.
+
+    One row a response. Annotators bear the ids that Argilla gave them. Raises `IntegrationError` naming the file, the
+    record and the field.
+    """
+    table, names = checked(suspects, classes)
+    try:
+        records = TypeAdapter(list[Record]).validate_json(Path(path).read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "whole"
+        raise IntegrationError(f"{path}: record and field {field}: {first['msg']}. Write it by to_json.") from None
+    known, rows = table.assign(name=table["uid"].astype(str)).set_index("name"), []
+    for number, record in enumerate(records, start=1):
+        where = f"{path}: record {number}"
+        if record.id not in known.index:
+            raise IntegrationError(
+                f"{where}, id: {record.id!r} is not in the list. Is this the review of another list?"
+            )
+        notes = {each.user_id: str(each.value or "") for each in record.responses.get("note", [])}
+        for given in record.responses.get("label", []):
+            if given.value not in (*names, DISCARD):
+                raise IntegrationError(f"{where}, label: {given.value!r} is none of {', '.join(names)}, {DISCARD}")
+            who = given.user_id
+            rows.append(decision(known.loc[record.id], f"argilla-{who}", given.value, notes.get(who, ""), where))
+    return decisions(rows)
+
+
+def _plain(column: pd.Series) -> bool:
+    """Whether a column can be metadata: numbers, or words that Argilla lists as terms."""
+    return column.dtype.kind in KINDS or (
+        column.map(lambda value: isinstance(value, str)).all() and column.nunique() <= 50
+    )
+
+
+def _value(value: object) -> object:
+    if isinstance(value, bool | np.bool_):
+        return str(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _property(name: str, settings: dict, **more: object) -> dict:
+    known = {"id": None, "name": name, "title": name.capitalize(), "settings": settings, "dataset_id": None}
+    return {"type": "text", "description": None, **known, **more}
+
+
+def _choice(names: Sequence[str]) -> dict:
+    options = [{"text": name, "value": name} for name in names]
+    return {"type": "label_selection", "options": options, "visible_options": max(3, len(options))}
+
+
+def _metadata(name: str, column: pd.Series, shown: bool) -> dict:
+    kind = KINDS.get(column.dtype.kind, "terms")
+    limits = {"values": None} if kind == "terms" else {"min": None, "max": None}
+    visible = shown or name not in ("gold", "predicted", "kind", "gap", "p_gold", "pruned")
+    settings = {"visible_for_annotators": visible, "type": kind, **limits}
+    title = {"id": None, "name": name, "title": name, "dataset_id": None, "visible_for_annotators": visible}
+    return {**title, "settings": settings}
