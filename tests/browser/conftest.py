@@ -13,16 +13,32 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+WEBGL = (*(flag for flag in FLAGS if flag != "--disable-gpu"), "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+
+
+def chromium(running, flags=FLAGS):
+    """Chromium with a fresh profile, headless, by a playwright that runs; `WEBGL` draws without a graphics card."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no browser on this machine: apt-get install chromium")
+    return running.chromium.launch(executable_path=found, args=list(flags))
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium with a fresh profile, headless. Closed after each file: playwright keeps an event loop running."""
+    """Closed after each file: playwright keeps an event loop running."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no browser on this machine: apt-get install chromium")
     with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path=found, args=list(FLAGS))
-        yield chromium
-        chromium.close()
+        started = chromium(running)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def webgl():
+    """A browser that draws points by WebGL."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
+    with playwright.sync_playwright() as running:
+        started = chromium(running, WEBGL)
+        yield started
+        started.close()
