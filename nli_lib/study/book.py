@@ -191,7 +191,9 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
 
 def _digest_book(site: Site) -> str:
     files = (path for path in site.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
-    return records.digest_bytes(json.dumps([_digests(files, site.source), site.request.study, sys.version]).encode())
+    library = _digests(digests.LIBRARY.rglob("*.py"), digests.LIBRARY)  # the reference is made from its docstrings
+    parts = [_digests(files, site.source), library, site.request.study, sys.version]
+    return records.digest_bytes(json.dumps(parts).encode())
 
 
 def _render(site: Site) -> None:

@@ -26,7 +26,7 @@ def test_the_table_of_contents_names_files_that_exist():
         if page.startswith("chapters/"):
             assert page in ("chapters/status",) or Path(page).name in NOTEBOOKS
         else:
-            assert (ROOT / "book" / f"{page}.md").is_file(), page
+            assert any((ROOT / "book" / f"{page}.{kind}").is_file() for kind in ("md", "rst")), page
 
 
 def test_every_notebook_is_a_chapter_and_has_a_place_in_the_order():

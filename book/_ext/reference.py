@@ -1,0 +1,137 @@
+"""The reference: a page of each room of the library, made from the docstrings alone.
+
+A page says which package it is of, in a line
+
+    .. api:: nli_lib.measure
+
+and every module of it that has a docstring follows, with what autodoc finds there. The packages that only some parts
+need (torch and others) are stood in for, so that the book is built where they are not installed.
+"""
+
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+from sphinx.ext.autodoc.mock import MockFinder, _MockObject
+
+LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
+LIBRARY = Path(importlib.util.find_spec("nli_lib").origin).parent
+# scipy asks whether an array is one of torch's, which a stand-in cannot answer: what draws on scipy comes first
+FIRST = ("scipy.stats", "sklearn.linear_model", "statsmodels.api", "seaborn", "plotly.express")
+CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what it hands out is described
+MEMBERS = "   :members:\n   :member-order: bysource\n"
+ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
+CODE = re.compile(r"`+([^`]+)`+")
+ABSENT = [
+    "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
+    "openai", "ot", "playwright", "sacrebleu", "sentence_transformers", "snakemake", "spellchecker", "torch",
+    "transformers", "xllamacpp",
+]  # fmt: skip
+
+
+def source_of(module):
+    """The file of a module of the library. Nothing is imported: that is autodoc's task, with the stand-ins."""
+    path = LIBRARY.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def modules(package):
+    """The dotted names of a package and of the modules below it, private ones left out."""
+    names, folder = [package], source_of(package).parent
+    for path in sorted(folder.iterdir()) if package not in CLOSED else ():
+        name = f"{package}.{path.stem}"
+        if (path / "__init__.py").is_file():
+            names += modules(name)
+        elif path.suffix == ".py" and not path.name.startswith("_"):
+            names.append(name)
+    return names
+
+
+def write_pages(app, docname, source):
+    """Put the modules' directives in place of the line."""
+
+    def listed(found):
+        parts = []
+        for name in modules(found[1]):
+            app.env.note_dependency(str(source_of(name)))
+            title = name.removeprefix("nli_lib.")
+            # what a package hands on is described where it is made
+            package = source_of(name).name == "__init__.py" and name not in CLOSED
+            members = "" if package else MEMBERS
+            parts.append(f"{title}\n{'-' * len(title)}\n\n.. automodule:: {name}\n{members}")
+        return "\n\n".join(parts)
+
+    if docname.startswith("reference/"):
+        source[0] = LINE.sub(listed, source[0])
+
+
+def as_rst(text):
+    """Plain words as reStructuredText: `names` in code, everything that means something there escaped."""
+    parts, last = [], 0
+    for found in CODE.finditer(text):
+        code = found[1].strip()
+        parts += [_escaped(text[last : found.start()]), f"``{code}``"]
+        if text[found.end() : found.end() + 1].isalnum():
+            parts.append("\\ ")
+        last = found.end()
+    return "".join([*parts, _escaped(text[last:])])
+
+
+def _escaped(text):
+    text = re.sub(r"([\\*_|])", r"\\\1", text)
+    return re.sub(r"\\\*(\w+)\\\*", r"*\1*", text)  # *Departures* stays what it is
+
+
+def docstring(app, what, name, obj, options, lines):
+    """Our docstrings are written to be read in an editor: rows of "name  meaning", examples set in by blanks."""
+    made, blocks = [], "\n".join(lines).strip("\n").split("\n\n")
+    for block in blocks:
+        rows = block.splitlines()
+        if not rows:
+            continue
+        if rows[0].startswith(" "):
+            made += ["::", "", *(f"    {row}" for row in rows), ""]
+        elif any(ROWS.fullmatch(row) for row in rows):
+            made += [*_definitions(rows), ""]
+        else:
+            made += [as_rst(" ".join(row.strip() for row in rows)), ""]
+    lines[:] = made
+
+
+def _definitions(rows):
+    """Rows of "name  meaning", the meaning going on in lines that are set in, as a definition list."""
+    made, text = [], []
+    for row in rows:
+        found = ROWS.fullmatch(row)
+        if found and not row.startswith(" "):
+            if text:
+                made += [as_rst(" ".join(text)), ""]
+                text = []
+            made += ["", f"``{found[1].strip('`')}``", f"    {as_rst(found[2])}"]
+        elif row.startswith(" ") and made:
+            made.append(f"    {as_rst(row.strip())}")
+        else:
+            text.append(row.strip())
+    return [*made, *(["", as_rst(" ".join(text))] if text else [])]
+
+
+def stand_in():
+    """Let nothing of `ABSENT` be imported while the book is built, whether it is installed or not: torch takes long."""
+    for name in FIRST:
+        importlib.import_module(name)
+    _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self  # "Tensor | None"
+    sys.meta_path.insert(0, MockFinder(ABSENT))
+
+
+def setup(app):
+    stand_in()
+    app.setup_extension("sphinx.ext.autodoc")
+    app.config.autodoc_mock_imports = ABSENT
+    app.config.autodoc_typehints = "signature"
+    app.config.add_module_names = False
+    app.config.python_maximum_signature_line_length = 100
+    app.connect("source-read", write_pages)
+    app.connect("autodoc-process-docstring", docstring)
+    return {"version": "1", "parallel_read_safe": True}

@@ -1,0 +1,88 @@
+"""The reference is made from the docstrings, all of them. Run alone: pytest tests/study/test_reference.py"""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+pytest.importorskip("sphinx")
+SPEC = importlib.util.spec_from_file_location("reference", ROOT / "book" / "_ext" / "reference.py")
+reference = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(reference)
+
+
+def told(text):
+    lines = text.splitlines()
+    reference.docstring(None, "function", "name", None, None, lines)
+    return "\n".join(lines).strip()
+
+
+def test_every_room_has_its_page():
+    rooms = {path.name for path in (ROOT / "nli_lib").iterdir() if (path / "__init__.py").is_file()}
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
+    listed = [page["file"] for part in toc["parts"] for page in part["chapters"]]
+    for room in rooms:
+        assert f"reference/{room}" in listed
+        page = (ROOT / "book" / "reference" / f"{room}.rst").read_text()
+        assert reference.LINE.findall(page) == [f"nli_lib.{room}"]
+        assert len([line for line in page.splitlines() if line.strip()]) == 3  # a title and the line: no prose by hand
+
+
+def test_every_public_module_is_listed():
+    listed = reference.modules("nli_lib.measure")
+    files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
+    assert set(listed) == {"nli_lib.measure", *(f"nli_lib.measure.{name}" for name in files)}
+    assert "nli_lib.corpora.load.sources" in reference.modules("nli_lib.corpora")
+
+
+def test_rows_of_names_become_definitions():
+    text = "Do it.\n\nlabels   (N,) gold labels,\n         all of them\nfold     which model"
+    assert told(text) == "Do it.\n\n\n``labels``\n    (N,) gold labels,\n    all of them\n\n``fold``\n    which model"
+
+
+def test_words_that_mean_something_to_sphinx_are_escaped():
+    assert told("Of `x_y` and a_b: 2 * 3 | 4.\n*Departures*: `a`s.") == (
+        "Of ``x_y`` and a\\_b: 2 \\* 3 \\| 4. *Departures*: ``a``\\ s."
+    )
+
+
+def test_examples_stay_as_they_are():
+    assert told("So:\n\n    run = fit(spec, *parts)\n    run.logits") == (
+        "So:\n\n::\n\n        run = fit(spec, *parts)\n        run.logits"
+    )
+
+
+@pytest.mark.slow
+def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
+    source, html = tmp_path / "source", tmp_path / "html"
+    (source / "reference").mkdir(parents=True)
+    rooms = ("select", "learn", "integrations")
+    toc = "".join(f"   reference/{room}\n" for room in rooms)
+    (source / "index.rst").write_text(f"Index\n=====\n\n.. toctree::\n\n{toc}")
+    for room in rooms:
+        (source / "reference" / f"{room}.rst").write_text((ROOT / "book" / "reference" / f"{room}.rst").read_text())
+    (source / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\nextensions = ['reference']\n"
+    )
+    code = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers", "datasets", "anywidget", "jscatter", "cleanlab"):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+from sphinx.cmd.build import main
+sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    pages = {room: (html / "reference" / f"{room}.html").read_text() for room in rooms}
+    for words in ('id="nli_lib.select.selection.Selection"', "random_twin", "What a selection step answers"):
+        assert words in pages["select"]
+    for name in ("fit.fit", "fit.Run.logits", "recorder.RecordLogits", "fast.speed_up"):
+        assert f'id="nli_lib.learn.{name}"' in pages["learn"]
+    assert 'id="nli_lib.integrations.explorer.explore"' in pages["integrations"]
