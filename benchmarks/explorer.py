@@ -142,7 +142,6 @@ def measure(name, points, folder, playwright):
         row["points"] = sum(int(count) for _, count in told)
         page.mouse.move(*middle)
         row["zoom"], row["zoom, worst"] = milliseconds(page, zoom)
-        page.screenshot(path=str(ROOT / "data" / f"explorer-{name}.png"))
         browser.close()
     return row
 

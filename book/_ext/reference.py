@@ -8,18 +8,24 @@ and every module of it that has a docstring follows, with what autodoc finds the
 need (torch and others) are stood in for, so that the book is built where they are not installed.
 """
 
+import importlib
 import importlib.util
 import re
+import sys
 from pathlib import Path
+
+from sphinx.ext.autodoc.mock import MockFinder, _MockObject
 
 LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
 LIBRARY = Path(importlib.util.find_spec("nli_lib").origin).parent
+# scipy asks whether an array is one of torch's, which a stand-in cannot answer: what draws on scipy comes first
+FIRST = ("scipy.stats", "sklearn.linear_model", "statsmodels.api", "seaborn", "plotly.express")
 CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what it hands out is described
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
 ABSENT = [
-    "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "joblib", "jscatter", "nltk",
+    "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
     "openai", "ot", "playwright", "sacrebleu", "sentence_transformers", "snakemake", "spellchecker", "torch",
     "transformers", "xllamacpp",
 ]  # fmt: skip
@@ -111,7 +117,16 @@ def _definitions(rows):
     return [*made, *(["", as_rst(" ".join(text))] if text else [])]
 
 
+def stand_in():
+    """Let nothing of `ABSENT` be imported while the book is built, whether it is installed or not: torch takes long."""
+    for name in FIRST:
+        importlib.import_module(name)
+    _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self  # "Tensor | None"
+    sys.meta_path.insert(0, MockFinder(ABSENT))
+
+
 def setup(app):
+    stand_in()
     app.setup_extension("sphinx.ext.autodoc")
     app.config.autodoc_mock_imports = ABSENT
     app.config.autodoc_typehints = "signature"
