@@ -105,7 +105,7 @@ def spans_missed(pairs: pd.DataFrame, kept: ArrayLike) -> pd.DataFrame:
         a, k = found[f"kept_{t}"].to_numpy(dtype=float), found["spans"].to_numpy(dtype=float)
         some = a > 0
         found[f"missed_{t}"] = np.where(some, (1 - a / k) ** 2, np.nan)
-        apart = (k - a) * (k - a - 1) / np.maximum(k * (k - 1), 1)
+        apart = (k - a) * np.maximum(k - a - 1, 0) / np.maximum(k * (k - 1), 1)
         found[f"missed_apart_{t}"] = np.where(some, np.where(k > 1, apart, 0.0), np.nan)
     return found
 

@@ -1,5 +1,7 @@
 """Prompts of DISCO and what is made of the answers. Run alone: pytest tests/generate/test_perturbations.py"""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,6 +105,7 @@ def test_insertion_before_and_behind_the_gap(name, label, behind):
 
 
 @pytest.mark.realdata
+@pytest.mark.skipif("NLI_DATA" not in os.environ, reason="NLI_DATA is not set: the real corpora are not read")
 def test_the_prompts_of_2022_are_those_of_the_released_file():
     """Masked problems end in "should be:", insertion has its prefix and suffix; first runs ended in "output:"."""
     table = load("disco", "n2c").table
