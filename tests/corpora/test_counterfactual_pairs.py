@@ -1,4 +1,4 @@
-"""Alone: pytest tests/corpora/test_counterfactuals.py"""
+"""Alone: pytest tests/corpora/test_counterfactual_pairs.py"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_sensitivity.py"""
+"""Alone: pytest tests/report/test_pair_sensitivity.py"""
 
 import numpy as np
 import pytest

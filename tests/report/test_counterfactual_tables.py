@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_counterfactuals.py"""
+"""Alone: pytest tests/report/test_counterfactual_tables.py"""
 
 from dataclasses import replace
 
