@@ -55,8 +55,8 @@ def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> to
 class _BiasHead(Classify):
     """Arrays, heads and recording that the two objectives with a bias head share; they differ in `combine`.
 
-    reads    "own": the bias head reads an example's hypothesis. "another": that of another example, drawn with the
-             run's seed; the control, which can know no more than how frequent the labels are
+    reads    "own": the bias head reads an example's hypothesis. "another": that of another example, dealt out by
+             `others` with the run's seed; the control, which can know no more than how frequent the labels are
     """
 
     def __init__(self, gamma: float, detached: bool, reads: str, knobs: str):
@@ -75,7 +75,7 @@ class _BiasHead(Classify):
     ) -> Arrays:
         alone = encode(*corpus.texts("hypothesis"), tokenizer, min(MAX_LENGTH, spec.max_length))
         if self.reads == "another":
-            alone = alone[np.random.default_rng([spec.seed, 0xB1A5]).permutation(len(alone))]
+            alone = alone[others(corpus.labels, seed=spec.seed)]
         return {**super().arrays(spec, corpus, tokenizer, tokens), "hypothesis": alone}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
@@ -166,6 +166,27 @@ class Ensemble(Classify):
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         logits = model(**batch["tokens"]).logits.float()
         return functional.nll_loss(product(logits, batch["expert"], self.beta), batch["labels"]), logits
+
+
+def others(labels: ArrayLike, *, seed: int) -> np.ndarray:
+    """Whose hypothesis each of N examples is given instead of its own, (N,) positions, each of them once.
+
+    labels (N,). The examples of each label are given hypotheses of all labels in proportion, to within one or two: in a
+    plain permutation the two labels go together by chance, a little, and a bias head learns that. One example in N, on
+    average, keeps its own.
+    """
+    gold, random = np.asarray(labels), np.random.default_rng([seed, 0xB1A5])
+    shuffled = random.permutation(len(gold))
+    takers = shuffled[np.argsort(gold[shuffled], kind="stable")]  # label by label
+    shuffled = random.permutation(len(gold))
+    rank = np.empty(len(gold))
+    for label in np.unique(gold):
+        mine = shuffled[gold[shuffled] == label]
+        rank[mine] = (np.arange(len(mine)) + 0.5) / len(mine)
+    dealt = shuffled[np.argsort(rank[shuffled], kind="stable")]  # every stretch of it has the labels in proportion
+    given = np.empty(len(gold), dtype=np.int64)
+    given[takers] = dealt
+    return given
 
 
 def add_head(model: PreTrainedModel, seed: int) -> list[str]:

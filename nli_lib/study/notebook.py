@@ -233,14 +233,14 @@ class Study:
         """
         part = self.dial.debiased
         fields = {"epochs": part.epochs, "warmup_steps": part.warmup_steps, "patience": None, "seed": seed}
-        fields |= {"subset": corpus.digest[:12]}
+        fields |= {"subset": corpus.digest[:12], "capture": "train"}
         fields |= {name: getattr(part, name) for name in ("model", "learning_rate") if getattr(part, name) is not None}
         return self._spec("zfilter", corpus.name, corpus.split, None, {**fields, **changes})
 
     def experts_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus`, a whole training set, as product of experts was trained."""
         part = self.dial.experts
-        fields = {"warmup_steps": part.warmup_steps, "subset": corpus.digest[:12], "seed": seed}
+        fields = {"warmup_steps": part.warmup_steps, "subset": corpus.digest[:12], "seed": seed, "capture": "train"}
         return self._spec("experts", corpus.name, corpus.split, None, {**fields, **changes})
 
     def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:

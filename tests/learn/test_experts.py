@@ -9,7 +9,16 @@ import pytest
 import torch
 from torch.nn import functional
 
-from nli_lib.learn.experts import HEAD, DebiasedFocal, Ensemble, ProductOfExperts, expert_logits, focal_weight, product
+from nli_lib.learn.experts import (
+    HEAD,
+    DebiasedFocal,
+    Ensemble,
+    ProductOfExperts,
+    expert_logits,
+    focal_weight,
+    others,
+    product,
+)
 from nli_lib.learn.fit import fit
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.predict import predict
@@ -153,6 +162,21 @@ def test_the_main_head_alone_predicts_and_the_bias_head_comes_back_whole(make_sp
     with torch.inference_mode():
         expected = model.get_submodule(HEAD)(pooled(model, batch)).numpy()
     np.testing.assert_allclose(expert_logits(run, corpus.hypothesis), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("counts", [(200, 200, 200), (300, 50, 7), (40, 0, 60), (1, 1, 1)])
+def test_hypotheses_of_others_say_nothing_about_the_label(counts):
+    labels = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], counts))
+    given = [others(labels, seed=seed) for seed in range(20)]
+    assert all(sorted(each) == list(range(len(labels))) for each in given)
+    expected = np.outer(counts, counts) / len(labels)
+    for each in given:
+        table = np.zeros((3, 3))
+        np.add.at(table, (labels, labels[each]), 1)
+        assert np.abs(table - expected).max() <= 2
+    assert len({each.tobytes() for each in given}) > 1
+    assert np.array_equal(others(labels, seed=3), given[3])
+    assert np.mean([(each == np.arange(len(labels))).mean() for each in given]) < 0.05 or len(labels) < 10
 
 
 @pytest.mark.slow

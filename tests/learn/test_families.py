@@ -80,7 +80,7 @@ def test_a_run_and_its_predictions(family, folder_of, make_spec, corpus, runs):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_product_of_experts_and_its_bias_head(family, folder_of, make_spec, corpus, runs):
-    """The bias head is trained, comes back from the stored model, and reads a text alike alone and in a padded batch."""
+    """The bias head is trained, comes back from the stored model, and reads a text alike alone and in a padded one."""
     objective = ProductOfExperts(1.0, 1.0)
     spec = make_spec(model=folder_of(family), epochs=2, objective=objective.name)
     run = fit(spec, corpus, objective=objective)
