@@ -1,4 +1,4 @@
-"""Choosing knobs on development pairs and on the test. Alone: pytest tests/report/test_experts.py"""
+"""Choosing knobs on development pairs and on the test. Alone: pytest tests/report/test_experts_report.py"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The page of an audit in a real browser, from disk. Run alone: pytest tests/browser/test_audit_page.py"""
+"""The page of an audit in a real browser, from disk. Run alone: pytest tests/browser/test_audit_in_browser.py"""
 
 import numpy as np
 import pandas as pd

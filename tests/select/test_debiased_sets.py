@@ -1,4 +1,4 @@
-"""The training sets of debiased generation. Alone: pytest tests/select/test_debiased.py"""
+"""The training sets of debiased generation. Alone: pytest tests/select/test_debiased_sets.py"""
 
 import numpy as np
 import pandas as pd

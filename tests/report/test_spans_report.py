@@ -1,4 +1,4 @@
-"""What spans premises have. Run alone: pytest tests/report/test_spans.py"""
+"""What spans premises have. Run alone: pytest tests/report/test_spans_report.py"""
 
 import os
 

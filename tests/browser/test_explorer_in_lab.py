@@ -1,4 +1,4 @@
-"""The data map to explore, in JupyterLab in a real browser. Run alone: pytest tests/browser/test_explorer.py"""
+"""The data map to explore, in JupyterLab in a real browser. Run alone: pytest tests/browser/test_explorer_in_lab.py"""
 
 import json
 
