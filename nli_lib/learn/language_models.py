@@ -58,7 +58,10 @@ def make(part: Part, target: Path) -> Path:
         source = _source(part)
         config = AutoConfig.from_pretrained(**source)
         config.num_hidden_layers = part.layers or config.num_hidden_layers
-        model = AutoModelForCausalLM.from_pretrained(**source, config=config, dtype=torch.float32)
+        # a model as it is read from a quantised file refuses to be saved, so its weights go into a new one
+        whole = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32).state_dict()
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        model.load_state_dict({name: whole[name] for name in model.state_dict()})
         tokenizer = AutoTokenizer.from_pretrained(**source)
         tokenizer.backend_tokenizer.post_processor = None  # what ends a text is the objective's to say
         if part.pieces is not None:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from test_decoder import weights  # noqa: F401  a fixture: a small file made as the shipped one
 from tiny_generator import make_language_model
-from transformers import AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from nli_lib import paths
 from nli_lib.learn import language_models
@@ -36,6 +37,19 @@ def test_one_layer_and_the_first_pieces(packaged, tmp_path):
     stamp = (folder / "model.safetensors").stat().st_mtime_ns
     assert make(Part(layers=1, pieces=300), folder).joinpath("model.safetensors").stat().st_mtime_ns == stamp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["part", "part.lock"]
+
+
+def test_the_whole_model_of_a_quantised_file(weights, monkeypatch, tmp_path):  # noqa: F811
+    """As the package ships it: saved in fp32, in transformers' format, with the file's own logits."""
+    monkeypatch.setattr(language_models, "resolve_model", lambda name: str(weights))
+    model = load(str(make(Part(), tmp_path / "whole")))
+    original = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
+    assert model.config.num_hidden_layers == original.config.num_hidden_layers == 4
+    ids = torch.tensor([[1, 99, 30, 201, 5]])
+    with torch.inference_mode():
+        torch.testing.assert_close(model(input_ids=ids).logits, original(input_ids=ids).logits)
+    tokenizer = load_tokenizer(str(tmp_path / "whole"))
+    assert tokenizer.eos_token_id == 2 and tokenizer("man", add_special_tokens=True)["input_ids"][-1] != 0
 
 
 def test_the_first_pieces_write_any_text(whole):
