@@ -55,8 +55,9 @@ def words_found(evidence: pd.DataFrame, planted: dict[int, set[str]]) -> pd.Data
     for chance.
 
     evidence  of `word_evidence`; planted: class -> its words. Columns: label, planted (how many of its words occur),
-    words, area, gain (mean evidence of the planted words minus that of the others, in nats: the area does not
-    see how large the evidence is, and a head that knows nothing can rank them by a hair); no row for a class none, or nothing but, of whose words occurs.
+    words, area, gain (mean evidence of the planted words minus that of the others, in nats). The area does not see how
+    large the evidence is: a head that knows nothing can rank the words by a hair. No row for a class none, or nothing
+    but, of whose words occurs.
     """
     rows = []
     for label, words in planted.items():
