@@ -55,14 +55,17 @@ def words_found(evidence: pd.DataFrame, planted: dict[int, set[str]]) -> pd.Data
     for chance.
 
     evidence  of `word_evidence`; planted: class -> its words. Columns: label, planted (how many of its words occur),
-    words, area; no row for a class none, or nothing but, of whose words occurs.
+    words, area, gain (mean evidence of the planted words minus that of the others, in nats). The area does not see how
+    large the evidence is: a head that knows nothing can rank the words by a hair. No row for a class none, or nothing
+    but, of whose words occurs.
     """
     rows = []
     for label, words in planted.items():
         here = evidence["word"].isin(words).to_numpy()
         if here.any() and not here.all():
-            rows.append((label, int(here.sum()), len(here), roc_auc_score(here, evidence[label])))
-    return pd.DataFrame(rows, columns=["label", "planted", "words", "area"])
+            gain = evidence.loc[here, label].mean() - evidence.loc[~here, label].mean()
+            rows.append((label, int(here.sum()), len(here), roc_auc_score(here, evidence[label]), gain))
+    return pd.DataFrame(rows, columns=["label", "planted", "words", "area", "gain"])
 
 
 def hard_part(probabilities: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
