@@ -40,4 +40,4 @@ def test_it_runs_and_leaves_its_table(home):
     (outcome,) = run([], Request())
     assert (outcome.notebook, outcome.state) == ("03_length", "finished"), outcome.reason
     lengths = pd.read_csv(home / "data" / "results" / "smoke" / "03_length.lengths.csv")
-    assert lengths["count"].sum() == 1200
+    assert lengths["count"].sum() == 600

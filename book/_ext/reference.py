@@ -130,6 +130,7 @@ def setup(app):
     app.setup_extension("sphinx.ext.autodoc")
     app.config.autodoc_mock_imports = ABSENT
     app.config.autodoc_typehints = "signature"
+    app.config.autodoc_preserve_defaults = True  # as written: a path of this machine belongs on no page
     app.config.add_module_names = False
     app.config.python_maximum_signature_line_length = 100
     app.connect("source-read", write_pages)

@@ -106,7 +106,7 @@ def test_the_random_twin_has_the_same_direction_and_number():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif("NLI_DATA" not in os.environ, reason="NLI_DATA is not set: the real corpora are not read")
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: the real corpora are not read")
 def test_human_cad_has_demonstrations_of_every_direction():
     found = from_revisions(load("cad", "original/train"), load("cad", "revised_premise/train"))
     assert found["direction"].value_counts().min() > 300

@@ -105,7 +105,7 @@ def test_insertion_before_and_behind_the_gap(name, label, behind):
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif("NLI_DATA" not in os.environ, reason="NLI_DATA is not set: the real corpora are not read")
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: the real corpora are not read")
 def test_the_prompts_of_2022_are_those_of_the_released_file():
     """Masked problems end in "should be:", insertion has its prefix and suffix; first runs ended in "output:"."""
     table = load("disco", "n2c").table

@@ -115,7 +115,7 @@ cross_score(RunSpec.model_validate_json({spec!r}), corpus, folds(corpus.labels, 
 @pytest.mark.slow
 def test_two_at_a_time_killed_and_started_again_end_as_one_after_another(make_spec, corpus, fold, home):
     spec = make_spec(epochs=6, capture="train")
-    program = KILLED.format(tests=str(Path(__file__).parent), spec=spec.model_dump_json())
+    program = KILLED.format(tests=str(Path(__file__).parents[1]), spec=spec.model_dump_json())
     environment = {**os.environ, "NLI_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
     with (home / "said.txt").open("w+") as said:  # not a pipe, which the processes left behind would keep open
         code = subprocess.run([sys.executable, "-c", program], env=environment, stdout=said, stderr=said).returncode

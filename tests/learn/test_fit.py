@@ -134,7 +134,7 @@ fit(RunSpec.model_validate_json({spec!r}), make_corpus(50))
 @pytest.mark.slow
 def test_killed_in_an_epoch_and_started_again_ends_with_the_same_arrays(make_spec, corpus, runs, home):
     spec = make_spec(precision="bf16")
-    program = KILLED.format(tests=str(Path(__file__).parent), at=17, spec=spec.model_dump_json())
+    program = KILLED.format(tests=str(Path(__file__).parents[1]), at=17, spec=spec.model_dump_json())
     environment = {**os.environ, "NLI_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr

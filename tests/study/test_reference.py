@@ -83,6 +83,6 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
     pages = {room: (html / "reference" / f"{room}.html").read_text() for room in rooms}
     for words in ('id="nli_lib.select.selection.Selection"', "random_twin", "What a selection step answers"):
         assert words in pages["select"]
-    for name in ("fit.fit", "fit.Run.logits", "recorder.RecordLogits", "fast.speed_up"):
+    for name in ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up"):
         assert f'id="nli_lib.learn.{name}"' in pages["learn"]
     assert 'id="nli_lib.integrations.explorer.explore"' in pages["integrations"]

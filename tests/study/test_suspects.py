@@ -248,7 +248,7 @@ CORPORA = {
 
 @pytest.mark.slow
 @pytest.mark.realdata
-@pytest.mark.skipif("NLI_DATA" not in os.environ, reason="NLI_DATA is not set")
+@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_real_corpus_with_foreign_names(name, tmp_path, monkeypatch):
     """The accuracy and the number of suspects, from the file by another road than the library's; the first suspect."""
