@@ -1,7 +1,7 @@
 """`nli-study audit` on files of growing size: seconds, seconds of the processor, and peak memory, as a table and drawn.
 
     NLI_DATA=... python benchmarks/audit.py                                   # 10,000, 100,000 and 550,000 pairs
-    NLI_DATA=... python benchmarks/audit.py --sizes 5000000 --draw cost.png   # five million: never run yet
+    NLI_DATA=... python benchmarks/audit.py --sizes 5000000 --draw cost.png   # five million: fails today, see LOG.md
 
 Each audit is a process of its own on a csv file of the pairs of `benchmarks/z_filter.py`: real ones, repeated, with
 words replaced and coined so that features keep growing. The file is made beforehand and is not part of the cost. Peak

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from nli_lib.corpora.corpus import SIDES
 from nli_lib.integrations.dynamics import IntegrationError
-from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions
+from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions, exported
 from nli_lib.store import write_json
 
 FILES = ("argilla_settings.json", "argilla_records.json")
@@ -94,12 +94,7 @@ def read_argilla(path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[
     record and the field.
     """
     table, names = checked(suspects, classes)
-    try:
-        records = TypeAdapter(list[Record]).validate_json(Path(path).read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "whole"
-        raise IntegrationError(f"{path}: record and field {field}: {first['msg']}. Write it by to_json.") from None
+    records = exported(path, Record, "record", "Write it by to_json.")
     known, rows = table.assign(name=table["uid"].astype(str)).set_index("name"), []
     for number, record in enumerate(records, start=1):
         where = f"{path}: record {number}"

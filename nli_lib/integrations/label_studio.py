@@ -10,11 +10,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
 
 from nli_lib.generate.label_studio import Task
 from nli_lib.integrations.dynamics import IntegrationError
-from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions
+from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions, exported
 from nli_lib.store import atomic
 
 FILES = ("label_studio.xml", "label_studio_suspects.json")
@@ -86,12 +85,7 @@ def read_label_studio(
     field.
     """
     table, names = checked(suspects, classes)
-    try:
-        tasks = TypeAdapter(list[Task]).validate_json(Path(path).read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "whole"
-        raise IntegrationError(f"{path}: task and field {field}: {first['msg']}. Export the project as JSON.") from None
+    tasks = exported(path, Task, "task", "Export the project as JSON.")
     known, rows = table.assign(name=table["uid"].astype(str)).set_index("name"), []
     for number, task in enumerate(tasks, start=1):
         where, uid = f"{path}: task {number}", str(task.data.get("uid"))

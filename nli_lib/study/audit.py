@@ -117,7 +117,10 @@ def _read(name: str, request: Request) -> Corpus:
     path = own_path(name, request.data_dir)
     if path and reading.kind(path) == ".parquet" and importlib.util.find_spec("datasets") is None:
         return Corpus.from_dataset(_parquet(path), path.name.rsplit(".", 1)[0], "train", columns=request.columns)
-    return load(name, data_dir=request.data_dir, columns=request.columns)
+    try:
+        return load(name, data_dir=request.data_dir, columns=request.columns)
+    except MemoryError:
+        raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
 
 
 def _read_test(name: str, request: Request) -> Corpus:

@@ -41,6 +41,9 @@ Columns = Annotated[
     str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
 ]
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
+Model = Annotated[
+    str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+]
 TestFile = Annotated[
     str | None, typer.Option("--test", help="a test file, or a corpus by name, that should share nothing with it")
 ]
@@ -307,9 +310,7 @@ def generate(
     n: Annotated[
         int, typer.Option("--n", min=1, help="pairs that are wanted, at most; fewer where the filters drop more")
     ] = 500,
-    model: Annotated[
-        str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
-    ] = None,
+    model: Model = None,
     scale: Scale = "small",
     data_dir: DataDir = None,
     columns: Columns = None,
@@ -333,9 +334,7 @@ def generate(
 def counterfactuals(
     corpus: YourFile,
     n: Annotated[int, typer.Option("--n", min=1, help="pairs that are wanted, at most")] = 300,
-    model: Annotated[
-        str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
-    ] = None,
+    model: Model = None,
     scale: Scale = "small",
     data_dir: DataDir = None,
     columns: Columns = None,

@@ -17,6 +17,7 @@ from nli_lib.report import audit as numbers
 from nli_lib.study import audit as audits
 from nli_lib.study.cli import app
 from nli_lib.study.parameters import ParameterError
+from nli_lib.study.schedule import Request
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -258,3 +259,14 @@ def test_no_space_is_one_message(here, monkeypatch):
     done = call("audit", "mine.csv")
     assert isinstance(done.exception, UserError | OSError)
     assert "/proc/nobody" in str(done.exception)
+
+
+def test_a_file_that_memory_does_not_hold_is_one_message(tmp_path, monkeypatch):
+    def too_large(*_args, **_options):
+        raise MemoryError
+
+    path = tmp_path / "mine.csv"
+    path.write_text("premise,hypothesis,label\na,b,neutral\n")
+    monkeypatch.setattr(audits, "load", too_large)
+    with pytest.raises(CorpusError, match="mine.csv: too large to be read here at once: audit a part of it"):
+        audits._read(str(path), Request(scale="small", corpus=str(path)))
