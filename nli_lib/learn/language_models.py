@@ -19,7 +19,6 @@ from nli_lib.learn.encoders import HUB_MODELS, LOWER_LAYERS, resolve_model
 from nli_lib.learn.model import find_model
 from nli_lib.store import atomic
 
-HUB_MODELS["gpt2-large"] = "openai-community/gpt2-large"
 PACKAGED = "smollm2-6"  # the name under which `learn.encoders` knows the package's file
 
 

@@ -79,6 +79,7 @@ def cross_fitted(
         raise ValueError(f"folds={folds}, but {few}: choose between 2 and that number")
     splitter = StratifiedKFold if groups is None else GroupKFold
     matrix, probabilities = NGRAMS.transform(texts), np.zeros((len(gold), n_classes))
+    matrix = matrix[:, np.unique(matrix.indices)]  # the solver goes over every column, used or not, in every pass
     for train, held_out in splitter(folds, shuffle=True, random_state=seed).split(matrix, gold, groups):
         probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
     return probabilities

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import Features, side_of, z_statistics
 from nli_lib.measure.chance import OFTEN
+from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.used_columns import cross_fitted
 from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
 from nli_lib.report.audit_figures import POINTS, Figure, counted, leakage, repeated, sample_premises
 from nli_lib.report.clustered import clustered_mean, clustered_share

@@ -2,9 +2,19 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from nli_lib.corpora import planted
-from nli_lib.measure.partial_input import NGRAMS, balanced_sample, cross_fitted, partial_input_predictions
+from nli_lib.measure.partial_input import (
+    NGRAMS,
+    PASSES,
+    PENALTY,
+    balanced_sample,
+    cross_fitted,
+    partial_input_predictions,
+)
 
 
 def leaking(n=300, seed=0):
@@ -43,6 +53,20 @@ def test_probabilities_are_probabilities_and_repeat():
     np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose(one.sum(axis=1), 1)
     assert one.shape == (90, 3)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_columns_that_no_text_uses_change_no_bit(grouped):
+    texts, labels = leaking(90)
+    groups = np.arange(90) // 3 if grouped else None
+    matrix, slow = NGRAMS.transform(texts), np.zeros((90, 3))
+    splitter = (GroupKFold if grouped else StratifiedKFold)(4, shuffle=True, random_state=1)
+    for train, held_out in splitter.split(matrix, labels, groups):
+        model = LogisticRegression(C=PENALTY, solver="saga", max_iter=PASSES, random_state=1)
+        with pytest.warns(ConvergenceWarning):
+            model.fit(matrix[train], labels[train])
+        slow[held_out] = model.predict_proba(matrix[held_out])
+    np.testing.assert_array_equal(cross_fitted(texts, labels, folds=4, groups=groups, seed=1), slow)
 
 
 def test_a_text_is_never_scored_by_a_model_that_saw_it():

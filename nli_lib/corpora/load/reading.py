@@ -16,6 +16,7 @@ import io
 import json
 import sys
 import zlib
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ _JSON = json.JSONDecoder(strict=False)  # which keeps control characters
 _END = "\x1eend of the table\x1e"
 # A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
 _UNPACKED, _RATIO = 2**24, 100
+_PIECE = 2**20
 
 
 def kind(path: Path) -> str:
@@ -79,7 +81,9 @@ def _bytes(path: Path) -> bytes:
     try:
         most = max(_UNPACKED, _RATIO * path.stat().st_size)
         with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
-            data = file.read(most + 1)
+            # in pieces: asked for all at once, Python sets as much memory aside as the file might unpack to
+            pieces = iter(lambda: file.read(_PIECE), b"")
+            data = b"".join(islice(pieces, most // _PIECE + 1))
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file.") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
