@@ -4,6 +4,7 @@ benchmark of Liu et al. (2020).
 They are read as they are distributed: the first as parallel line files, the second from the hub or from JSON lines.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -60,26 +61,32 @@ def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
     return build(rows, name="mnli_hard", split=part, source=name)
 
 
-def mnli_hards(data_dir: str | Path | None = None) -> Found:
-    """`mnli_hard` of both parts under the titles of their whole sets, and the reason where one is not at hand."""
+def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> Found:
+    """`mnli_hard` of both parts under the titles of their whole sets, and the reason where one is not at hand.
+
+    ``limit``: of each, a seeded sample.
+    """
     found, missing = {}, {}
     for part in FOLDERS:
         title = f"MultiNLI {part}, hard part"
         try:
-            found[title] = mnli_hard(part, data_dir)
+            found[title] = _sample(mnli_hard(part, data_dir), limit)
         except CorpusError as error:
             missing[title] = str(error)
     return found, missing
 
 
-def adversarial(data_dir: str | Path | None = None, limit: int | None = None) -> Found:
+def adversarial(
+    data_dir: str | Path | None = None, limit: int | None = None, titles: Iterable[str] = tuple(BENCHMARK)
+) -> Found:
     """The parts of the adversarial benchmark that are at hand, by title, and those that are not, title -> reason.
 
     Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub. ``limit``: of each, a seeded sample.
     Source: Liu et al. (2020); the paper on debiased generation, Table 5. `report.debiased.benchmark_mean` sums it up.
     """
     folder, found, missing = sources.data_folder(data_dir), {}, {}
-    for title, (repository, split, classes, count) in BENCHMARK.items():
+    for title in titles:
+        repository, split, classes, count = BENCHMARK[title]
         path = folder / "robust_nli" / f"{split}.jsonl" if folder else None
         try:
             if path is not None and path.is_file():
@@ -92,7 +99,11 @@ def adversarial(data_dir: str | Path | None = None, limit: int | None = None) ->
         except CorpusError as error:
             missing[title] = f"{sources.lacking(None)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
             continue
-        if limit is not None and limit < len(corpus):
-            corpus = corpus[np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))]
-        found[title] = corpus
+        found[title] = _sample(corpus, limit)
     return found, missing
+
+
+def _sample(corpus: Corpus, limit: int | None) -> Corpus:
+    if limit is None or limit >= len(corpus):
+        return corpus
+    return corpus[np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))]

@@ -143,6 +143,8 @@ class Counterfactual(Part):
     epochs: int
     robustness: dict[str, tuple[str, str]] = Field(description="title -> corpus and split")
     out_of_domain: dict[str, tuple[str, str]] = Field(description="title -> corpus and split")
+    hard_parts: bool = Field(description="whether MultiNLI's hard parts are out of domain too")
+    benchmark: list[str] = Field(description="parts of the adversarial benchmark that are robustness too")
     weights: dict[str, str] = Field(description="title -> row of the paper's Table 2 whose size is its weight")
     tested_limit: int | None = Field(description="pairs of each of them; None takes all")
     stress: tuple[str, str, int] = Field(description="corpus and split the stress test is made from, and pairs of it")

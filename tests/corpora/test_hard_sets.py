@@ -7,6 +7,7 @@ import pytest
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.hard_sets import BENCHMARK, FOLDERS, adversarial, mnli_hard, mnli_hards
+from nli_lib.corpora.labels import LABELS
 from nli_lib.report.debiased import ADVERSARIAL, STRESS, benchmark_mean
 
 
@@ -64,3 +65,15 @@ def test_the_hard_parts_have_the_published_sizes(part, rows):
         pytest.skip("NLI_DATA is not set")
     corpus = mnli_hard(part)
     assert corpus.rows_read == len(corpus) == rows
+
+
+def test_a_sample_is_drawn_from_the_whole_part(tmp_path):
+    folder = tmp_path / "robust_nli"
+    folder.mkdir()
+    rows = [{"premise": f"p {at}", "hypothesis": f"h {at}", "label": LABELS[at % 3]} for at in range(30)]
+    (folder / "PI_SP.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found, missing = adversarial(tmp_path, 10, ["PI-SP"])
+    again, _ = adversarial(tmp_path, 10, ["PI-SP"])
+    assert list(found) == ["PI-SP"] and not missing
+    assert len(found["PI-SP"]) == 10 == len(set(found["PI-SP"].premise))
+    assert list(found["PI-SP"].premise) == list(again["PI-SP"].premise) != [f"p {at}" for at in range(10)]
