@@ -20,12 +20,13 @@ from nli_lib.measure import dynamics
 from nli_lib.measure.artifacts import Features, z_statistics
 from nli_lib.measure.chance import OFTEN
 from nli_lib.measure.check import check_labels
-from nli_lib.measure.consensus import logit_gap, self_confidence
+from nli_lib.measure.consensus import INSTALL, logit_gap, self_confidence
 from nli_lib.measure.counterfactual import sensitivity
 from nli_lib.measure.difficulty import dynamics_features, levels
 
 Floats = NDArray[np.float64]
 
+AUM, NGRAMS, HYPOTHESIS = "low AUM", "low n-gram probability", "low hypothesis-only confidence"
 CONFIDENCE, VARIABILITY, MAXIMUM, MARGIN = "low confidence", "variability", "estimated max variability", "low margin"
 CROSSED, GAP, CLEANLAB, VOTES = "low cross-scored probability", "cross-scored gap", "cleanlab's order", "votes"
 LEVEL, Z, GENERATOR = "level of difficulty", "low highest z", "low generator margin"
@@ -75,7 +76,8 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
                                     stands in the row of every training
     low generator margin            log-probability under the label minus the largest under another
     counterfactual sensitivity      with its own sign: nobody says which end is doubtful
-    not the gold label              1 where another label than the corpus's is on trial: what the models have been told
+    not the gold label              1 where another label than the corpus's is on trial: what the models have been told;
+                                    left out where no other is
     """
     rows, gold = np.asarray(rows, dtype=int), check_labels(gold, np.shape(said.z)[0])
     labels = check_labels(labels, len(rows), np.shape(said.z)[1])
@@ -93,9 +95,10 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
     found |= {name: np.asarray(each, dtype=float)[:, rows] for name, each in of_pairs.items()}
     trainings = max([len(each) for each in found.values()] + [1])
     found = {name: _to(each, trainings) for name, each in found.items() if np.isfinite(each).any()}
-    fixed = {"low n-gram probability": said.ngrams, Z: said.z}
+    fixed = {NGRAMS: said.ngrams, Z: said.z}
     found |= {name: -np.asarray(each, dtype=float)[rows, labels] for name, each in fixed.items()}
-    found[OTHER_LABEL] = (labels != gold[rows]).astype(float)
+    if (labels != gold[rows]).any():
+        found[OTHER_LABEL] = (labels != gold[rows]).astype(float)
     return {name: np.broadcast_to(each, (trainings, len(rows))) for name, each in found.items()}
 
 
@@ -191,9 +194,16 @@ _OF_A_LABEL: Mapping[str, tuple[str, Callable]] = {
     "low correctness": ("data_map", partial(_low, dynamics.correctness)),
     MARGIN: ("data_map", partial(_low, dynamics.margin)),
     "forgetting": ("data_map", dynamics.forgetting),
-    "low AUM": ("in_training", partial(_low, dynamics.margin)),
-    "low hypothesis-only confidence": ("hypothesis", partial(_low, dynamics.confidence)),
+    AUM: ("in_training", partial(_low, dynamics.margin)),
+    HYPOTHESIS: ("hypothesis", partial(_low, dynamics.confidence)),
     CROSSED: ("crossed", partial(_low, self_confidence)),
     GAP: ("crossed", logit_gap),
     GENERATOR: ("generator", partial(_low, _generator_margin)),
+}
+SCORES = (*_OF_A_LABEL, CLEANLAB, VOTES, LEVEL, SENSITIVITY, NGRAMS, Z)
+# what a score needs that is not at hand everywhere
+NEEDS = {
+    GENERATOR: "a generator that was trained on these pairs (chapter 22)",
+    SENSITIVITY: "revisions of these pairs",
+    CLEANLAB: f"cleanlab ({INSTALL})",
 }

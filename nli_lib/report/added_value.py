@@ -24,8 +24,10 @@ from nli_lib.report.trainings import Statistic, means_of, over_trainings
 ANOTHER = "low confidence, another training"
 FOLDS = 5
 LEAST = 100  # judgments that a regression is fitted to
-EACH = 15  # of them yes, and so many no, where the truth is yes or no
+EACH = 10  # of them yes, and so many no, where the truth is yes or no
 KNOTS = 5
+
+CORRELATION, AREA = "rank correlation", "area under the ROC curve"
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,9 @@ Floats = NDArray[np.float64]
 def follows(
     scores: Mapping[str, ArrayLike], truth: ArrayLike, premises: ArrayLike, *, resamples: int = 200
 ) -> pd.DataFrame:
-    """How each score orders M judged labels, with an interval over trainings and premises: score and `Estimate`.
+    """How each score orders M judged labels, with an interval over trainings and premises.
+
+    Columns: score, measure (`CORRELATION` or `AREA`), and `Estimate`.
 
     scores (S, M) as `measure.pair_scores` has them; truth (M,). A graded truth: Spearman's correlation, -1 to 1. One of
     0 and 1: the probability that a 1 has the higher score than a 0, ties counting half, 0 to 1 (area under the ROC
@@ -41,11 +45,13 @@ def follows(
     constant there, or known of fewer than `LEAST`, has no row. One more row is a random twin.
     """
     truth, premises = np.asarray(truth, dtype=float), np.asarray(premises)
-    rows = []
+    rows, measure = [], AREA if np.isin(truth, (0, 1)).all() else CORRELATION
     for name, values, known in _usable(_with_controls(scores), truth):
-        statistic = ordering(values, truth[known])
-        rows.append((name, *over_trainings(statistic, known.sum(), groups=premises[known], resamples=resamples)))
-    return pd.DataFrame(rows, columns=["score", *Estimate._fields])
+        same = (values == values[:1]).all()  # no training changes it: the interval is over premises alone
+        statistic = ordering(values[:1] if same else values, truth[known])
+        found = over_trainings(statistic, known.sum(), groups=premises[known], resamples=resamples)
+        rows.append((name, measure, *found))
+    return pd.DataFrame(rows, columns=["score", "measure", *Estimate._fields])
 
 
 def adds(
@@ -88,6 +94,13 @@ def adds(
         gains[name] = np.full((len(values), len(truth)), np.nan)
         gains[name][:, known] = first - together
     return pd.DataFrame(rows, columns=["score", "alone", "base", *Estimate._fields]), gains
+
+
+def gain_of(tables: Mapping[object, pd.DataFrame], key: object, score: str) -> Estimate | None:
+    """The gain of a score in one of several tables of `adds`; None where there is no such table, or no such row."""
+    found = tables[key] if key in tables else pd.DataFrame(columns=["score", *Estimate._fields])
+    found = found.loc[found["score"] == score, list(Estimate._fields)]
+    return Estimate(*found.iloc[0]) if len(found) else None
 
 
 def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> Floats:

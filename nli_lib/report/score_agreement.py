@@ -79,6 +79,12 @@ def rank_correlations(values: ArrayLike) -> Floats:
     return rho
 
 
+def estimate_of(table: pd.DataFrame, one: str, other: str) -> Estimate | None:
+    """The row of two scores, whichever comes first; None where there is none."""
+    found = table[table[["one", "other"]].isin([one, other]).all(axis=1) & (table["one"] != table["other"])]
+    return Estimate(*found[list(Estimate._fields)].iloc[0]) if len(found) else None
+
+
 def square(table: pd.DataFrame, column: str = "value", names: Sequence[str] | None = None) -> pd.DataFrame:
     """A column of `agreement` as a symmetric square, a row and a column for each of ``names`` (all); NaN: no row."""
     both = pd.concat([table, table.rename(columns={"one": "other", "other": "one"})]).drop_duplicates(["one", "other"])

@@ -20,7 +20,7 @@ PALE = 0.1  # |rho| below which no number is written
 def score_map(
     table: pd.DataFrame, order: Sequence[str], *, groups: Sequence[Sequence[str]] = (), title: str = ""
 ) -> Figure:
-    """A square of rank correlations in hundredths, scores numbered in the given order; blank where two share too little.
+    """A square of rank correlations in hundredths, the scores numbered in the given order; blank where none is known.
 
     table   `score_agreement.agreement`; on the diagonal stands how far a score agrees with itself in another training
     groups  of scores that are one thing under two names: a frame is drawn around those that are neighbours
