@@ -32,8 +32,8 @@ def test_originals_are_found_by_their_texts():
 
 
 def test_of_equal_pairs_it_is_the_first():
-    twice = corpus(*(tuple(row) for row in OURS.table.iloc[[0, 1, 2]][["uid", "premise", "hypothesis", "label"]].values),
-                   ("4", "a dog runs.", "It moves.", 1))  # fmt: skip
+    rows = OURS.table[["uid", "premise", "hypothesis", "label"]].itertuples(index=False)
+    twice = corpus(*rows, ("4", "a dog runs.", "It moves.", 1))
     assert matched(twice, pair_up(REVISED, ORIGINAL))[1].tolist() == [1, 1]
 
 

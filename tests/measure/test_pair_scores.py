@@ -1,5 +1,7 @@
 """Every score for one list of pairs. Alone: pytest tests/measure/test_pair_scores.py"""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -81,7 +83,7 @@ def test_equal_to_a_slow_twin():
                 "estimated max variability": max(p[:, c].std() for c in range(C)),
                 "low correctness": -np.mean(right),
                 MARGIN: -np.mean([row[y] - max(np.delete(row, y)) for row in z]),
-                "forgetting": sum(a and not b for a, b in zip(right, right[1:], strict=False)),
+                "forgetting": sum(a and not b for a, b in pairwise(right)),
                 "low AUM": -np.mean([row[y] - max(np.delete(row, y)) for row in what.in_training[s, :, i]]),
                 "low hypothesis-only confidence": -softmax(what.hypothesis[s, :, i], axis=1)[:, y].mean(),
                 CROSSED: -softmax(what.crossed[s, i])[y],

@@ -48,7 +48,7 @@ def test_the_planted_corpus_knows_what_was_planted():
     corpus = make_split("train", 400, seed=1)
     found = outside_truths(corpus)
     flipped = corpus.table["flipped"].to_numpy(dtype=bool)
-    by_name = {name: part for name, part in found.groupby("truth")}
+    by_name = dict(list(found.groupby("truth")))
     assert set(by_name) == {ENTROPY, ERROR, OVERRULED, TAKEN_BACK}
     for part in by_name.values():
         assert part["label"].tolist() == corpus.labels[part["position"]].tolist()

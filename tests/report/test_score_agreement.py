@@ -1,5 +1,7 @@
 """How far scores agree. Alone: pytest tests/report/test_score_agreement.py"""
 
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,11 +67,11 @@ def test_one_order_under_three_names():
     assert estimate_of(TABLE, "a", "minus a")[:3] == pytest.approx((-1, -1, -1))
     groups = same_things(TABLE)
     assert ["a", "also a", "minus a"] in groups
-    assert sorted(sum(groups, [])) == sorted(SCORES) and len(groups) == 4
+    assert sorted(chain(*groups)) == sorted(SCORES) and len(groups) == 4
 
 
 def test_a_group_asks_it_of_every_two():
-    """a = b and b = c, but a and c fall short: no group of three. An interval that ends below the line is not enough."""
+    """a = b and b = c, but a and c fall short: no group of three. An interval that begins below the line is too wide."""
     rows = [("a", "b", 0.97, 0.96), ("b", "c", 0.97, 0.955), ("a", "c", 0.94, 0.93), ("c", "d", 0.99, 0.9)]
     table = pd.DataFrame(
         [(one, other, value, low, 1.0, 9, 3, "") for one, other, value, low in rows],
@@ -128,7 +130,7 @@ def test_neighbours_agree():
 
 
 def test_the_interval_covers():
-    """30 studies: both scores are a truth and noise of the training; the wanted value is the mean over many trainings."""
+    """30 studies: both scores are a truth and noise of the training; wanted is the mean over many trainings."""
     wanted = agreement({"x": noisy(TRUTH, 1, 8, 100), "y": noisy(TRUTH, 1, 9, 100)}, PREMISES, resamples=2)
     wanted, inside = estimate_of(wanted, "x", "y").value, 0
     for seed in range(30):
