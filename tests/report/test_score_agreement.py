@@ -71,7 +71,7 @@ def test_one_order_under_three_names():
 
 
 def test_a_group_asks_it_of_every_two():
-    """a = b and b = c, but a and c fall short: no group of three. An interval that begins below the line is too wide."""
+    """a = b and b = c, but a and c fall short: no group of three. An interval that begins below the line fails."""
     rows = [("a", "b", 0.97, 0.96), ("b", "c", 0.97, 0.955), ("a", "c", 0.94, 0.93), ("c", "d", 0.99, 0.9)]
     table = pd.DataFrame(
         [(one, other, value, low, 1.0, 9, 3, "") for one, other, value, low in rows],
