@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
@@ -21,7 +21,8 @@ from nli_lib.report.inference import spearman
 from nli_lib.report.style import TWIN
 from nli_lib.report.trainings import Statistic, means_of, over_trainings
 
-ANOTHER = "low confidence, another training"
+ANOTHER, LABEL = "another training's confidence", "the label alone"
+CONTROLS = (ANOTHER, LABEL, TWIN)
 FOLDS = 5
 LEAST = 100  # judgments that a regression is fitted to
 EACH = 10  # of them yes, and so many no, where the truth is yes or no
@@ -60,6 +61,7 @@ def adds(
     truth: ArrayLike,
     premises: ArrayLike,
     *,
+    labels: ArrayLike | None = None,
     base: str = CONFIDENCE,
     resamples: int = 200,
     seed: int = 0,
@@ -74,12 +76,13 @@ def adds(
     Method: within each training, the truth is predicted in `FOLDS` folds that split no premise, by a ridge regression
     (graded truth) or a logistic one (of 0 and 1), on cubic splines of the ranks with `KNOTS` knots, so that a score
     does not gain by bending confidence. Explained is 1 - sum (y - p)^2 / sum (y - mean)^2. Gains are those of squared
-    errors; the interval covers trainings and premises, not other folds. Two controls stand among the scores: a random
-    twin, and the base of another training, which is what noise alone can lend.
+    errors; the interval covers trainings and premises, not other folds. The controls stand among the scores
+    (`CONTROLS`): a random twin; the base of another training, which is what less noise alone can lend; and, where
+    labels (M,) are given, the label on trial itself, for a score that differs between the labels says which it is.
     """
     truth, premises = np.asarray(truth, dtype=float), pd.factorize(np.asarray(premises))[0]
     rows, gains, bases = [], {}, {}
-    for name, values, known in _usable(_with_controls(scores, base), truth, base):
+    for name, values, known in _usable(_with_controls(scores, base, labels), truth, base):
         y, of = truth[known], premises[known]
         both = zip(values, np.asarray(scores[base], dtype=float)[: len(values), known], strict=True)
         errors = []
@@ -112,9 +115,8 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
     truth = np.asarray(truth, dtype=float)
     ranks = rankdata(inputs, axis=0) / len(truth)
     yes_or_no = np.isin(truth, (0, 1)).all()
-    folds = (StratifiedGroupKFold if yes_or_no else GroupKFold)(FOLDS, shuffle=True, random_state=seed)
     found = np.empty(len(truth))
-    for train, held_out in folds.split(ranks, truth, groups):
+    for train, held_out in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(ranks, truth, groups):
         splines = SplineTransformer(n_knots=KNOTS, include_bias=False)
         regression = LogisticRegression(C=1 / PENALTY, max_iter=500) if yes_or_no else Ridge(PENALTY)
         model = make_pipeline(splines, regression).fit(ranks[train], truth[train])
@@ -137,13 +139,17 @@ def ordering(scores: ArrayLike, truth: ArrayLike) -> Statistic:
     return area
 
 
-def _with_controls(scores: Mapping[str, ArrayLike], base: str | None = None) -> dict[str, Floats]:
-    """The scores (S, M), a random twin, and the base of the training after each, where there are several."""
+def _with_controls(
+    scores: Mapping[str, ArrayLike], base: str | None = None, labels: ArrayLike | None = None
+) -> dict[str, Floats]:
+    """The scores (S, M), a random twin, the base of the training after each, where there are several, and the label."""
     found = {name: np.asarray(each, dtype=float) for name, each in scores.items()}
     shape = next(iter(found.values())).shape
     found[TWIN] = np.random.default_rng(60).random(shape)
     if base and shape[0] > 1:
         found[ANOTHER] = np.roll(found[base], 1, axis=0)
+    if labels is not None:
+        found[LABEL] = np.tile(np.asarray(labels, dtype=float), (shape[0], 1))
     return found
 
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.measure.pair_scores import CONFIDENCE
-from nli_lib.report.added_value import ANOTHER, AREA, CORRELATION, adds, follows, gain_of, ordering, out_of_fold
+from nli_lib.report.added_value import ANOTHER, AREA, CORRELATION, LABEL, adds, follows, gain_of, ordering, out_of_fold
 from nli_lib.report.style import TWIN
 
 N, S = 900, 3
@@ -75,6 +75,15 @@ def test_another_training_helps_where_a_training_is_noisy():
     assert found.loc[ANOTHER, "low"] > 0.02
     alone = adds({name: each[:1] for name, each in scores.items()}, BASE, PREMISES, resamples=20)[0]
     assert ANOTHER not in alone["score"].tolist() and (alone["over"] == "premises").all()
+
+
+def test_the_label_is_a_control():
+    """The truth differs between the labels and in nothing else, not even in the order of their numbers."""
+    labels = RANDOM.integers(0, 3, N)
+    truth = np.array([0.0, 1.0, 0.2])[labels] + RANDOM.normal(size=N) * 0.3
+    found = adds(SCORES, truth, PREMISES, labels=labels, resamples=20)[0].set_index("score")
+    assert found.loc[LABEL, "low"] > 0.5 and abs(found.loc["new", "value"]) < 0.02
+    assert LABEL not in adds(SCORES, truth, PREMISES, resamples=20)[0]["score"].tolist()
 
 
 def test_out_of_fold_by_its_definition():
