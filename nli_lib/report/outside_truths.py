@@ -7,9 +7,8 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.people import annotators, human_labels
 from nli_lib.corpora.varierr import known_errors
 
-ENTROPY, ERROR = "entropy of 100 people's labels", "gold label rejected by 100 people"
-OVERRULED, BERTS, TAKEN_BACK = "author overruled by five", "share of 100 BERTs that err", "label taken back (VariErr)"
-GRADED = (ENTROPY, BERTS)  # the other truths are yes or no
+ENTROPY, ERROR = "entropy of 100 people", "rejected by 100 people"
+OVERRULED, BERTS, TAKEN_BACK = "author overruled", "100 BERTs err", "taken back (VariErr)"
 COLUMNS = ("truth", "position", "label", "value")
 
 
@@ -19,12 +18,12 @@ def outside_truths(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFra
     Columns: truth (a name of this module), position (of the pair), label (on trial: the gold label everywhere but for
     `TAKEN_BACK`), value (bits, a share, or 1 and 0).
 
-    entropy of 100 people's labels      ChaosNLI, in bits
-    gold label rejected by 100 people   ChaosNLI: whether most of them gave another label
-    author overruled by five            whether the author's label is not the gold label, which the five voted for: that
-                                        somebody erred about the pair, not that the label on trial is wrong
-    share of 100 BERTs that err         McCoy, Min and Linzen (2020)
-    label taken back (VariErr)          whether nobody who gave the label stood by it; a pair may have several labels
+    entropy of 100 people   ChaosNLI's labels, in bits
+    rejected by 100 people  whether most of them gave another label than the gold one
+    author overruled        whether the author's label is not the gold label, which the five voted for: that somebody
+                            erred about the pair, not that the label on trial is wrong
+    100 BERTs err           share of them that do (McCoy, Min and Linzen, 2020)
+    taken back (VariErr)    whether nobody who gave the label stood by it; a pair may have several labels
 
     In the planted corpus people and annotators know what was planted (`corpora.people`, `corpora.varierr`).
     """
