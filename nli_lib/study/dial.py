@@ -205,6 +205,13 @@ class Planted(Part):
     cleaned: int | None = Field(description="planted corpora that are cross-scored; None takes all")
 
 
+class Agreement(Part):
+    corpora: dict[str, str] = Field(description="corpora whose pairs every score is asked for, each with its split")
+    folds: dict[str, int] = Field({}, description="of cross-scoring, for corpora that have others than consensus.folds")
+    counterfactuals: dict[str, tuple[str, str]] = Field(description="corpus -> a set of revisions of its pairs")
+    resamples: int = Field(ge=20, description="of the premises, for each interval")
+
+
 class Scale(Part):
     """One setting of the dial: which corpus, how much of it, which encoder, how many seeds; then a section a part."""
 
@@ -229,6 +236,7 @@ class Scale(Part):
     yardstick: Yardstick
     disco: Disco
     planted: Planted
+    agreement: Agreement
 
 
 @functools.lru_cache
