@@ -42,6 +42,7 @@ from nli_lib.select.arms import (
     candidates_of,
     choices,
     training_sets,
+    updates,
 )
 from nli_lib.select.augment import augmentation
 from nli_lib.select.folds import folds
@@ -86,11 +87,13 @@ class Plan:
         exported: Callable[[str, str], pd.DataFrame],
         data_dir: str | None = None,
         columns: Mapping[str, str] | None = None,
+        trainings: int | None = None,
     ):
         self.dial, self.base, self.spec, self.exported = dial.budgets, base, spec, exported
         self.threshold, self.data_dir, self.columns = dial.consensus.threshold, data_dir, columns
         self.title, self.name, _ = base
         self.extra = added_pairs(self.dial.budget, self.dial.share)
+        self._trainings = trainings  # of every arm, where they are not the dial's
         self._candidates: dict[int, Corpus] = {}
 
     @classmethod
@@ -98,7 +101,7 @@ class Plan:
         """The plan of a notebook: what is read and asked of the dial goes into its record."""
         own = study.corpus_name == study.dial.corpus
         base = study.dial.budgets.base if own else (study.title_of(), study.corpus_name, study.train_split)
-        given = {"data_dir": study.data_dir, "columns": study.params["COLUMNS"]}
+        given = {"data_dir": study.data_dir, "columns": study.params["COLUMNS"], "trainings": study.params["SEEDS"]}
         return cls(study.dial, tuple(base), spec=study.spec, exported=study.exported, **given)
 
     @classmethod
@@ -123,6 +126,8 @@ class Plan:
 
     def trainings(self, arm: str) -> int:
         """How often an arm and its twin are trained: more often where it matters most, and the base with the most."""
+        if self._trainings is not None:
+            return self._trainings
         matters = arm in self.dial.matter or arm == "base"
         return max(self.dial.trainings, self.dial.trainings_that_matter if matters else 0)
 
@@ -212,6 +217,11 @@ class Plan:
 
     # ------------------------------------------------------------ trainings
 
+    def updates(self, made: TrainingSet) -> int:
+        """Updates of the weights that a training on the set makes."""
+        spec = self._spec(made.corpus, 0)
+        return updates(len(made.corpus), epochs=spec.epochs, batch_size=spec.batch_size)
+
     def _spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
         return self.spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
@@ -282,6 +292,32 @@ class Plan:
         scored += self.cross_runs(seed) if needs == "cross scores" else []
         training, *before = (run.store.read_json("about.json")["seconds"] for run in (self.train(made, seed), *scored))
         return float(training), float(sum(before))
+
+    def costs(self, sets: Mapping[int, Sets], written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+        """What an arm costs, mean over its trainings; the runs must be finished.
+
+        written  source -> tokens and seconds that a language model took for each pair of it (`written_for`)
+        Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
+        tokens (of a language model), human labels.
+        """
+        rows = []
+        for seed, each in sets.items():
+            for (arm, which), made in each.items():
+                if which == ARM:
+                    tokens, seconds = (made.added * part for part in written.get(BY_NAME[arm].source, (0, 0)))
+                    rows.append((arm, sum(self.seconds(made, seed, arm)) + seconds, tokens, made.labels))
+        table = pd.DataFrame(rows, columns=["arm", "machine seconds", "tokens", "human labels"])
+        return table.groupby("arm", sort=False).mean().reset_index()
+
+    @property
+    def own_costs(self) -> dict[str, str]:
+        """Source of our own pairs -> the chapter whose table "cost" says what they took, of those that are there."""
+        return {name: chapter for name, (*_, chapter) in OWN.items() if chapter and name in self._sources[0]}
+
+    def written_for(self, name: str, cost: pd.Series) -> tuple[float, float]:
+        """Tokens and seconds for each pair of a source that is left, those that were thrown away counted with them."""
+        left = max(len(self._sources[0][name]), 1)
+        return (cost["prompt_tokens"] + cost["completion_tokens"]) / left, cost["seconds"] / left
 
     # ------------------------------------------------------------ test sets
 
