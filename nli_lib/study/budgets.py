@@ -346,9 +346,9 @@ class Plan:
         seen = iter(np.split(seen, np.cumsum([len(test) for test in every])[:-1]))
         rows, left = [], {}
         for group, each in found.items():
-            left[group] = {}
+            left[group], room = {}, (self.dial.tested_limit or 0) // max(len(each), 1)
             for (title, test), gone in zip(each.items(), seen, strict=False):
-                part = sample(test[~gone], min(self.dial.tested_limit or len(test), int((~gone).sum())))
+                part = sample(test[~gone], min(room or len(test), int((~gone).sum())))
                 left[group] |= {title: part} if len(part) else {}
                 rows.append((group, title, len(part), int(gone.sum()), len(test)))
         return left, pd.DataFrame(rows, columns=["group", "title", "pairs", "taken out", "whole"]), missing

@@ -215,7 +215,7 @@ class Budgets(Part):
     in_distribution: dict[str, dict[str, tuple[str, str]]] = Field(description="base corpus -> title -> its test sets")
     groups: dict[str, dict[str, tuple[str, str]]] = Field(description="group -> title -> corpus and split")
     stress: tuple[str, str, str, int] | None = Field(description="group, corpus, split, and pairs of the stress test")
-    tested_limit: int | None = Field(description="pairs of each test set; None takes all")
+    tested_limit: int | None = Field(description="pairs of a group, equally many of each of its sets; None takes all")
 
 
 class Planted(Part):
