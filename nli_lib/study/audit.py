@@ -90,12 +90,17 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
 
 def write_card(request: Request, test: str | None = None) -> Path:
     """Write the section for a dataset card of a corpus that was audited as it is now, or is audited now; its path."""
-    folder = paths.EXPORTS / request.study
-    content = _stored(folder / NUMBERS, request, test)
-    if content is None:
+    return _write(paths.EXPORTS / request.study / CARD, audit_page.card(content(request, test)))
+
+
+def content(request: Request, test: str | None = None) -> dict:
+    """What audit.json holds of a corpus that was audited as it is now, or is audited now."""
+    path = paths.EXPORTS / request.study / NUMBERS
+    stored = _stored(path, request, test)
+    if stored is None:
         run(request, test)
-        content = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-    return _write(folder / CARD, audit_page.card(content))
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    return stored
 
 
 def _stored(path: Path, request: Request, test: str | None) -> dict | None:
