@@ -61,7 +61,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     """
     folder, clock = paths.EXPORTS / request.study, Clock()
     with clock("reading"):
-        corpus = _read(request.corpus, request)
+        corpus = read(request.corpus, request)
         other = _read_test(test, request) if test else None
     _say(corpus)
     check_enough(corpus, ROWS, "an audit")
@@ -79,7 +79,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)
         examples = _examples(corpus, found) if is_own_file(request.corpus) else {}
-        written = [_write(folder / PAGE, audit_page.page(content, examples)), _write(folder / NUMBERS, _json(content))]
+        written = [write(folder / PAGE, audit_page.page(content, examples)), write(folder / NUMBERS, as_text(content))]
         if pairs:
             part = corpus[found.featured] if len(found.featured) < len(corpus) else corpus
             written.append(export_filtered(folder / LIST, part, found.kept))
@@ -90,7 +90,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
 
 def write_card(request: Request, test: str | None = None) -> Path:
     """Write the section for a dataset card of a corpus that was audited as it is now, or is audited now; its path."""
-    return _write(paths.EXPORTS / request.study / CARD, audit_page.card(content(request, test)))
+    return write(paths.EXPORTS / request.study / CARD, audit_page.card(content(request, test)))
 
 
 def content(request: Request, test: str | None = None) -> dict:
@@ -118,7 +118,8 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
 # ---------------------------------------------------------------- in and out
 
 
-def _read(name: str, request: Request) -> Corpus:
+def read(name: str, request: Request) -> Corpus:
+    """A corpus by name or a user's own file, also a parquet file where the package `datasets` is missing."""
     path = own_path(name, request.data_dir)
     if path and reading.kind(path) == ".parquet" and importlib.util.find_spec("datasets") is None:
         return Corpus.from_dataset(_parquet(path), path.name.rsplit(".", 1)[0], "train", columns=request.columns)
@@ -131,7 +132,7 @@ def _read(name: str, request: Request) -> Corpus:
 def _read_test(name: str, request: Request) -> Corpus:
     """The test file, with the column names of the corpus where it has them, else with its own."""
     try:
-        return _read(name, request)
+        return read(name, request)
     except CorpusError as error:
         if not request.columns:
             raise
@@ -171,13 +172,15 @@ def _digest(name: str, request: Request) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(path: Path, text: str) -> Path:
+def write(path: Path, text: str) -> Path:
+    """Write a text, whole or not at all; the path."""
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
     return path
 
 
-def _json(content: Mapping) -> str:
+def as_text(content: Mapping) -> str:
+    """Numbers as the text of a json file."""
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

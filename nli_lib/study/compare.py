@@ -1,0 +1,2 @@
+def stored(request):
+    return None
