@@ -1,0 +1,407 @@
+"""Arms of a comparison at an equal budget: what each intervention makes of one base corpus, and its random twin.
+
+An arm is a training set of exactly so many rows, the *budget*, so that all arms are equal in rows and in updates. It
+has a twin: as many different pairs of the same labels from the same places, drawn at random.
+
+    pool = Pool(candidates, additions={"WANLI": wanli}, choices=chosen, absent=why_not)    # one for each training
+    sets, absent = training_sets(pool, budget=3000, share=0.25, seed=0)
+    sets["WANLI added", ARM].corpus, sets["WANLI added", TWIN].corpus           # Corpora of 3,000 rows each
+    absent["DISCO added"]                                                       # why an arm is not there, in words
+
+The contract, in terms of the budget B, the share s and a = `added_pairs(B, s)`:
+
+*start*     B - a random pairs of the candidates; all that adds or swaps begins with it
+"base"      the start; twin: another draw of as many candidates (what two draws of one corpus differ by: no effect)
+"more"      the start and a other candidates; twin: the start alone, whose rows repeat
+"chosen"    B of the candidates that ``Pool.choices[arm]`` keeps, or all of them where they are fewer; twin: as many
+            candidates of each label
+"added"     the start and a pairs of ``Pool.additions[source]``; twin: the start and a other candidates of the labels of
+            those
+"swapped"   the start with a of its pairs replaced by pairs of the source; twin: by other candidates of those labels
+"mixed"     the arm chooses among candidates and additions at once (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a
+            kept additions; twin: as many candidates and as many additions of the same labels, not filtered
+"objective" the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
+
+A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
+different ones); its twin does so as often. Rows are in no order that a training depends on, and equal seeds give equal
+sets. The candidates must hold no pair twice and none of the additions; `candidates_of` draws them so. An arm lacks its
+input where the pool has no such addition or choice: it is left out, and ``Pool.absent`` may say why better than this
+module can, by the name of the arm, of the source, or of what it `needs`.
+
+Nothing here trains. What an arm needs to be trained or scored first stands in `Arm.needs`: "features" (nothing but the
+texts), "dynamics" (logits of every epoch of a model of the pair), "levels" (and of one of the hypothesis alone), "cross
+scores" (logits of models that did not see the pair), "generated" (pairs of a generator). `choices` makes
+``Pool.choices`` of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, concat, overlap
+from nli_lib.measure.artifacts import Features, join, prediction
+from nli_lib.measure.check import class_count
+from nli_lib.measure.consensus import THRESHOLD, suspects
+from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.measure.dynamics import margin, variability
+from nli_lib.measure.partial_input import cross_fitted, partial_input_predictions
+from nli_lib.measure.shards import features_in_shards
+from nli_lib.select.augment import of_labels, without_copies
+from nli_lib.select.mix import TWIN, drawn, sample, swap_in
+from nli_lib.select.selection import Selection
+from nli_lib.select.subsets import training_subsets
+from nli_lib.select.zfilter import z_filter, z_mix
+
+ARM, BY_PEOPLE = "arm", "by_people"
+CLASSIFY, PRODUCT, PRODUCT_TWIN = "classify", "product of experts", "product of experts, another hypothesis"
+GENERATED = "G*"  # the source that Z-Aug, Par-Z and Seq-Z choose from
+CANDIDATES = 3  # for each pair of the budget: a third of them, as an ambiguous third, is the budget
+LEAST = 24  # pairs of a budget below which nothing is compared
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One intervention: its name in tables, the form of its training set (see the module), and its inputs.
+
+    source  key of ``Pool.additions``; chooses: key of ``Pool.choices`` is the arm's name
+    needs   what has to be computed before, in the words of the module
+    people  whether people wrote or judged what is added: each pair then counts as one human label. Where the addition's
+            table has a boolean column `BY_PEOPLE`, that says it pair by pair instead (originals of DISCO's revisions)
+    """
+
+    name: str
+    form: str
+    source: str = ""
+    needs: str = ""
+    people: bool = False
+
+    @property
+    def chooses(self) -> bool:
+        return self.form in ("chosen", "mixed")
+
+
+ARMS = (
+    Arm("base", "base"),
+    Arm("random more", "more"),
+    Arm("z-filter", "chosen", needs="features"),
+    Arm("Z-Aug", "mixed", GENERATED, "generated"),
+    Arm("Par-Z", "mixed", GENERATED, "generated"),
+    Arm("Seq-Z", "mixed", GENERATED, "generated"),
+    Arm("product of experts", "objective"),
+    Arm("consensus pruning", "chosen", needs="cross scores"),
+    Arm("WANLI added", "added", "WANLI", people=True),
+    Arm("WANLI swapped in", "swapped", "WANLI", people=True),
+    Arm("our WANLI added", "added", "our WANLI"),
+    Arm("our WANLI swapped in", "swapped", "our WANLI"),
+    Arm("DISCO added", "added", "DISCO"),
+    Arm("our DISCO added", "added", "our DISCO"),
+    Arm("Human-CAD added", "added", "Human-CAD", people=True),
+    Arm("ambiguous third", "chosen", needs="dynamics"),
+    Arm("AUM", "chosen", needs="dynamics"),
+    Arm("easy", "chosen", needs="levels"),
+    Arm("hard", "chosen", needs="levels"),
+)
+BY_NAME = {arm.name: arm for arm in ARMS}
+
+
+class TrainingSet(NamedTuple):
+    """What is trained on: `corpus` of exactly as many rows as the budget, of which `distinct` pairs differ.
+
+    objective  `CLASSIFY`, `PRODUCT` or `PRODUCT_TWIN`
+    added      rows that do not come from the candidates, before any repeats
+    labels     labels by people that were needed to make it: of its own pairs, or of all candidates where it chose
+    """
+
+    corpus: Corpus
+    distinct: int
+    objective: str = CLASSIFY
+    added: int = 0
+    labels: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """What the arms of one training are made from.
+
+    candidates  M pairs of the base corpus, no pair twice, none that stands in an addition: `candidates_of`
+    additions   source -> Corpus of the candidates' classes
+    choices     name of an arm -> its Selection of the candidates (M,); of a mixed arm, of the candidates and the
+                additions of its source after them (M + K,)
+    absent      name of an arm, source or need -> why it is not there
+    """
+
+    candidates: Corpus
+    additions: Mapping[str, Corpus] = field(default_factory=dict)
+    choices: Mapping[str, Selection] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def added_pairs(budget: int, share: float) -> int:
+    """How many pairs are added or swapped in: round(share budget)."""
+    return round(share * budget)
+
+
+def budget_of(corpus: Corpus) -> int:
+    """The largest budget for which a corpus has `CANDIDATES` candidates a pair. Repeated pairs count once.
+
+    Raises `CorpusError`, with the number of pairs that it would take, where that is below `LEAST`.
+    """
+    pairs = len(without_copies(corpus))
+    if pairs // CANDIDATES < LEAST:
+        raise CorpusError(
+            f"{corpus.name}/{corpus.split}: {pairs:,} different pairs are too few to compare training sets on: "
+            f"{CANDIDATES * LEAST:,} are needed at the very least."
+        )
+    return pairs // CANDIDATES
+
+
+def updates(rows: int, *, epochs: int, batch_size: int) -> int:
+    """Updates of the weights that a training on so many rows makes."""
+    return epochs * -(-rows // batch_size)
+
+
+def candidates_of(corpus: Corpus, additions: Mapping[str, Corpus], *, size: int | None, seed: int = 0) -> Corpus:
+    """``size`` random pairs of a corpus, or all where there are fewer (None: all): no pair twice, and none that stands
+    in an addition, whatever its label there."""
+    once = corpus[~corpus.table.duplicated(["premise", "hypothesis"]).to_numpy()]
+    for each in additions.values():
+        once = once[~overlap(once, each)["pairs"].to_numpy()]
+    return sample(once, min(size or len(once), len(once)), seed=seed)
+
+
+# ---------------------------------------------------------------- training sets
+
+Sets = dict[tuple[str, str], TrainingSet]
+
+
+def training_sets(
+    pool: Pool, *, budget: int, share: float = 0.25, arms: Sequence[str] | None = None, seed: int = 0
+) -> tuple[Sets, dict[str, str]]:
+    """The training sets of a comparison by (arm, `ARM` or `TWIN`), and the arms that cannot be made, name -> reason.
+
+    budget  rows of every training set; share: of them, those that are added or swapped in, between 0 and 1
+    arms    names in `BY_NAME`, in the order that is wanted; None: all of `ARMS`
+
+    Raises `CorpusError` where the candidates are fewer than twice the budget less the share (the base and its twin), or
+    a name is not an arm's.
+    """
+    made: Sets = {}
+    absent: dict[str, str] = {}
+    extra = added_pairs(budget, share)
+    if not 0 < extra < budget / 2:
+        raise CorpusError(f"a share of {share:g} of {budget:,} pairs is {extra:,}: it must be 1 at least, below a half")
+    if budget < LEAST or len(pool.candidates) < 2 * (budget - extra):
+        raise CorpusError(
+            f"{pool.candidates.name}/{pool.candidates.split}: a budget of {budget:,} pairs needs {LEAST:,} at least, "
+            f"and {2 * (budget - extra):,} candidates, better {CANDIDATES * budget:,}; there are "
+            f"{len(pool.candidates):,}."
+        )
+    for name in [arm.name for arm in ARMS] if arms is None else arms:
+        if name not in BY_NAME:
+            raise CorpusError(f'"{name}" is not one of the arms: {", ".join(BY_NAME)}.')
+        reason = why_absent(BY_NAME[name], pool, extra)
+        pair = None if reason else _FORMS[BY_NAME[name].form](BY_NAME[name], pool, budget, extra, seed)
+        reason = reason or _unusable(pair[0], pool.candidates)
+        if reason:
+            absent[name] = reason
+        else:
+            made[name, ARM], made[name, TWIN] = (_filled(each, budget, seed) for each in pair)
+    return made, absent
+
+
+def why_absent(arm: Arm, pool: Pool, extra: int) -> str:
+    """Why the pool does not allow an arm that adds ``extra`` pairs, or "" where it does."""
+    known = [pool.absent[key] for key in (arm.name, arm.source, arm.needs) if key and key in pool.absent]
+    if arm.source and arm.source not in pool.additions:
+        return known[0] if known else f"no pairs of {arm.source} are at hand"
+    if arm.chooses and arm.name not in pool.choices:
+        return known[0] if known else f"{arm.needs} of the candidates were not computed"
+    if not arm.source:
+        return ""
+    source = pool.additions[arm.source]
+    there = int(pool.choices[arm.name].keep[len(pool.candidates) :].sum()) if arm.chooses else len(source)
+    if source.classes != pool.candidates.classes:
+        return f"{arm.source} has the classes {', '.join(source.classes)}, not {', '.join(pool.candidates.classes)}"
+    return f"{arm.source} has {there:,} pairs for this arm, and {extra:,} are added" if there < extra else ""
+
+
+def _unusable(made: TrainingSet, candidates: Corpus) -> str:
+    """Why a model cannot learn from a set: a label that the candidates have and it has not."""
+    missing = set(candidates.labels.tolist()) - set(made.corpus.labels.tolist())
+    names = ", ".join(candidates.classes[label] for label in sorted(missing))
+    return f"of {len(made.corpus):,} pairs that it keeps, none is {names}" if missing else ""
+
+
+def _start(pool: Pool, size: int, seed: int) -> tuple[Corpus, Corpus]:
+    """A random part of the candidates, and the others. A smaller start is part of a larger one."""
+    first = drawn(pool.candidates, size, seed=seed)
+    return pool.candidates[first], pool.candidates[~first]
+
+
+def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
+    """As many random pairs of each label as ``part`` has; where a label has too few, of other labels."""
+    found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
+    if len(found) == len(part):
+        return found
+    others = corpus[~np.isin(corpus.uid, found.uid)]
+    return concat([found, sample(others, len(part) - len(found), seed=seed)], name=corpus.name)
+
+
+def _human(piece: Corpus, arm: Arm) -> int:
+    """Pairs of an addition that people wrote or judged."""
+    return int(piece.table[BY_PEOPLE].sum()) if BY_PEOPLE in piece.table else len(piece) * arm.people
+
+
+def _base(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    start, rest = _start(pool, budget - extra, seed)
+    return tuple(TrainingSet(each, len(each), labels=len(each)) for each in (start, _like(rest, start, seed)))
+
+
+def _more(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    return tuple(
+        TrainingSet(each, len(each), labels=len(each))
+        for each in (_start(pool, size, seed)[0] for size in (min(budget, len(pool.candidates)), budget - extra))
+    )
+
+
+def _chosen(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    kept = pool.candidates[pool.choices[arm.name].keep]
+    first = sample(kept, min(budget, len(kept)), seed=seed)
+    twin = _like(pool.candidates, first, seed)
+    return TrainingSet(first, len(first), labels=len(pool.candidates)), TrainingSet(twin, len(twin), labels=len(twin))
+
+
+def _added(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    start, rest = _start(pool, budget - extra, seed)
+    piece = sample(pool.additions[arm.source], extra, seed=seed)
+    return _joined(start, piece, arm), _joined(start, _like(rest, piece, seed))
+
+
+def _swapped(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    start, rest = _start(pool, budget - extra, seed)
+    piece = sample(pool.additions[arm.source], extra, seed=seed)
+    twin = _like(rest, piece, seed)
+    return tuple(
+        TrainingSet(swap_in(start, each, seed=seed), len(start), added=there, labels=len(start) - extra + human)
+        for each, there, human in ((piece, extra, _human(piece, arm)), (twin, 0, extra))
+    )
+
+
+def _mixed(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    of_base, of_source = np.split(pool.choices[arm.name].keep, [len(pool.candidates)])
+    source, kept = pool.additions[arm.source], pool.candidates[of_base]
+    start = sample(kept, min(budget - extra, len(kept)), seed=seed)
+    piece = sample(source[of_source], extra, seed=seed)
+    other = start if of_base.all() else _like(pool.candidates, start, seed)
+    made = _joined(start, piece, arm)
+    twin = _joined(other, _like(source, piece, seed), arm)
+    # the filter looks at the label of every candidate, even where it keeps them all
+    return made._replace(labels=len(pool.candidates) + _human(piece, arm)), twin
+
+
+def _objective(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    whole = _more(arm, pool, budget, extra, seed)[0]
+    return whole._replace(objective=PRODUCT), whole._replace(objective=PRODUCT_TWIN)
+
+
+_FORMS = {
+    "base": _base,
+    "more": _more,
+    "chosen": _chosen,
+    "added": _added,
+    "swapped": _swapped,
+    "mixed": _mixed,
+    "objective": _objective,
+}
+
+
+def _joined(start: Corpus, piece: Corpus, arm: Arm | None = None) -> TrainingSet:
+    """A part of the candidates and, after it, what is added: of an arm's source, or (None) of the candidates too."""
+    both = concat([start, piece], name=start.name if arm is None else f"{start.name} + {arm.source}")
+    human = len(start) + (len(piece) if arm is None else _human(piece, arm))
+    return TrainingSet(both, len(both), added=0 if arm is None else len(piece), labels=human)
+
+
+def _filled(made: TrainingSet, rows: int, seed: int) -> TrainingSet:
+    """The set with as many rows as asked for: all of its pairs equally often, or once more by the seed's draw."""
+    corpus = made.corpus
+    corpus = Corpus(corpus.table[list(COLUMNS)], corpus.name, corpus.split, corpus.classes)
+    whole, left = divmod(rows, len(corpus))
+    parts = [corpus] * whole + [sample(corpus, left, seed=seed)]
+    return made._replace(corpus=concat(parts, name=corpus.name))
+
+
+# ---------------------------------------------------------------- what the arms choose
+
+
+def choices(
+    candidates: Corpus,
+    *,
+    pair: ArrayLike | None = None,
+    hypothesis: ArrayLike | None = None,
+    cross: ArrayLike | None = None,
+    generated: Corpus | None = None,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+) -> tuple[dict[str, Selection], dict[str, str]]:
+    """``Pool.choices`` from what has been computed of M candidates, and why others are not there: arm -> reason.
+
+    pair        (E, M, C) logits of every epoch of a model trained on them: ambiguous third, AUM
+    hypothesis  (E', M, C) of one trained on their hypotheses: easy, hard
+    cross       (M, C) logits of models that did not train on the pair: consensus pruning above the ``threshold``
+    generated   Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z, whose filter takes the seed
+
+    The z-filter needs the texts alone. Sources: those of `select.zfilter`, `select.subsets`, `measure.consensus`.
+    """
+    made, absent = _filtered(candidates, generated, seed)
+    gold = candidates.labels
+    if cross is not None:
+        wrong = suspects(cross, gold, threshold=threshold)
+        made["consensus pruning"] = Selection.where(~wrong, dropped=f"another label, by more than {threshold:g}")
+    if pair is not None:
+        level = np.zeros(len(gold), np.int64)
+        if hypothesis is not None:
+            try:
+                level = levels(dynamics_features(pair, hypothesis, gold))
+            except ValueError as error:
+                hypothesis, absent["levels"] = None, str(error)
+        parts = training_subsets(level, variability(pair, gold), margin(pair, gold))
+        made |= {"ambiguous third": parts["data maps"], "AUM": parts["aum"]}
+        made |= {} if hypothesis is None else {name: parts[name] for name in ("easy", "hard")}
+    return made, absent
+
+
+def _filtered(candidates: Corpus, generated: Corpus | None, seed: int) -> tuple[dict[str, Selection], dict[str, str]]:
+    """The z-filter of the candidates, and the three mixtures with generated pairs."""
+    try:
+        table = _features(candidates, generated)
+    except ValueError as error:  # a label too rare for the cross-fitted prediction
+        return {}, dict.fromkeys(("features", "generated"), str(error))
+    whole = len(candidates)
+    options = {"names": table.names, "seed": seed, "n_classes": len(candidates.classes)}
+    found: dict[str, Selection] = {"z-filter": z_filter(table.matrix[:whole], candidates.labels, **options)}
+    if generated is None or not len(generated) or generated.classes != candidates.classes:
+        return found, {}
+    labels = np.concatenate([candidates.labels, generated.labels])
+    base = np.arange(len(labels)) < whole
+    mixed = {way: z_mix(way.lower(), table.matrix, labels, base, **options) for way in ("Z-Aug", "Par-Z", "Seq-Z")}
+    return found | mixed, {}
+
+
+def _features(candidates: Corpus, generated: Corpus | None) -> Features:
+    """Features of the candidates and, after them, the generated pairs: those of the z-filter, a cross-fitted prediction
+    from the hypothesis for the one and an out-of-sample one for the other."""
+    more = candidates[:0] if generated is None or generated.classes != candidates.classes else generated
+    classes, gold = class_count(candidates.labels, n_classes=len(candidates.classes)), candidates.labels
+    guess: NDArray = cross_fitted(candidates.hypothesis, gold, n_classes=classes, groups=candidates.premise)
+    if len(more):
+        other = partial_input_predictions(candidates.hypothesis, gold, {"": more.hypothesis}, n_classes=classes)[""]
+        guess = np.concatenate([guess, other])
+    sides = [np.concatenate([getattr(candidates, side), getattr(more, side)]) for side in ("premise", "hypothesis")]
+    return join(features_in_shards(*sides), prediction(guess.argmax(axis=1), n_classes=classes))
