@@ -5,9 +5,11 @@ Text of the corpus goes through jinja's escaping alone; the page has no script a
 
 from collections.abc import Mapping
 
+from nli_lib.report import comparison_page
 from nli_lib.report.audit_drawing import as_estimate
 from nli_lib.report.audit_page import shown, templates
 from nli_lib.report.audit_words import ends, percent
+from nli_lib.report.comparison_page import distance
 from nli_lib.report.level_figures import CONTRADICTED, RAND, WORDS
 from nli_lib.report.style import COLOURS, TWIN
 
@@ -24,9 +26,10 @@ def next_steps(parts: Mapping[str, Mapping]) -> list[str]:
 def page(content: Mapping) -> str:
     """The html of a report. content: what report.json holds, see `study.report`."""
     template = templates(html=True)
-    template.filters |= {"in_words": in_words}
+    template.filters |= {"in_words": in_words, "points": distance}
+    parts = shown(content["audit"]) | (comparison_page.shown(content["comparison"]) if "comparison" in content else {})
     return template.get_template("report.html").render(
-        **shown(content["audit"]), report=content, level_colours=COLOURS, twin=TWIN, score_names=(CONTRADICTED, WORDS)
+        **parts, report=content, level_colours=COLOURS, twin=TWIN, score_names=(CONTRADICTED, WORDS)
     )
 
 

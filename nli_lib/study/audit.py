@@ -62,8 +62,8 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     folder, clock = paths.EXPORTS / request.study, Clock()
     with clock("reading"):
         corpus = read(request.corpus, request)
-        other = _read_test(test, request) if test else None
-    _say(corpus)
+        other = read_test(test, request) if test else None
+    say(corpus)
     check_enough(corpus, ROWS, "an audit")
     clock.rows = len(corpus)
     found = numbers.audit(corpus, other, stage=clock)
@@ -74,8 +74,8 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         facts = {
             "next": next_steps(found, beside, own, test=Path(test).name if test else ""),
             "version": version(),
-            "digest": _digest(request.corpus, request),
-            "test": {"name": Path(test).name, "digest": _digest(test, request), "pairs": len(other)} if test else None,
+            "digest": digest(request.corpus, request),
+            "test": {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None,
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)
         examples = _examples(corpus, found) if is_own_file(request.corpus) else {}
@@ -108,9 +108,9 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         content = json.loads(path.read_text(encoding="utf-8"))
         same = content["format"] == audit_page.FORMAT and content["version"] == version()
-        same &= content["digest"] is not None and content["digest"] == _digest(request.corpus, request)
+        same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
         if test:
-            same &= content["test"] is not None and content["test"]["digest"] == _digest(test, request)
+            same &= content["test"] is not None and content["test"]["digest"] == digest(test, request)
         return content if same else None
     return None
 
@@ -129,7 +129,7 @@ def read(name: str, request: Request) -> Corpus:
         raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
 
 
-def _read_test(name: str, request: Request) -> Corpus:
+def read_test(name: str, request: Request) -> Corpus:
     """The test file, with the column names of the corpus where it has them, else with its own."""
     try:
         return read(name, request)
@@ -158,13 +158,15 @@ def _parquet(path: Path) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
 
 
-def _say(corpus: Corpus) -> None:
+def say(corpus: Corpus) -> None:
+    """Print how many pairs there are of each label, and what to know before any number."""
     print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
     for sentence in corpus.warnings():
         print(sentence)
 
 
-def _digest(name: str, request: Request) -> str | None:
+def digest(name: str, request: Request) -> str | None:
+    """sha256 (hex) of a user's own file; None for a corpus by name."""
     path = own_path(name, request.data_dir)
     if path is None:
         return None

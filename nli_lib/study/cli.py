@@ -325,6 +325,49 @@ def report(
 
 
 @app.command()
+def compare(
+    corpus: YourFile,
+    test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, that judges the models")],
+    added: Annotated[
+        list[str] | None,
+        typer.Option("--added", help="NAME=FILE of pairs that could be added, such as generated ones; may be repeated"),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
+    ] = None,
+    share: Annotated[float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")] = 0.25,
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random twin")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=100, help="models that score what they did not see")] = 5,
+    epochs: Epochs = None,
+    encoder: Encoder = None,
+    worth: Annotated[
+        float, typer.Option(min=0.5, max=100, help="the smallest difference worth knowing of, in points of accuracy")
+    ] = 10.0,
+    anyway: Annotated[bool, typer.Option("--anyway", help="train even where no such difference would be found")] = False,
+    keep_models: Annotated[
+        bool, typer.Option("--keep-models", help="keep the weights, for another test file: about 90 MB a training")
+    ] = False,
+) -> None:
+    """What, if anything, to do to a corpus: interventions beside their random twins, all with equally many rows.
+
+    Filters and selections that need nothing but the corpus, and your own files of pairs (--added) added and swapped in.
+    A test file or a corpus that is too small to show anything is refused before anything is trained. Trains for hours
+    on a processor. Stopped, it continues.
+    """
+    from nli_lib.study import compare as comparisons
+
+    request = _request(scale, corpus, data_dir, columns)
+    files = {name: _absolute_file(file) for name, file in _pairs("--added", added or []).items()}
+    how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
+    plan = comparisons.Plan(**how, keep=keep_models, changes=_changes(epochs, encoder))
+    for path in comparisons.run(request, _absolute_file(test), files, plan):
+        print(path)
+
+
+@app.command()
 def debias(
     corpus: YourFile,
     scale: Scale = "small",
