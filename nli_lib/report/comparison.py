@@ -24,7 +24,7 @@ from nli_lib.select.arms import ARM, BY_NAME, TWIN, Arm
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 100
-BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth it", "undecided"
+BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth knowing of", "undecided"
 WHOLE = "all candidates"
 DO = {
     "random more": "collect more pairs like these",
@@ -93,7 +93,7 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
     if more is None:
         return f"{said}No number of trainings up to {MOST_TRAININGS} would do."
     pairs = pairs_needed(noise, trainings=more, family=family, worth=worth)
-    return f"{said}No number of test pairs is enough for that with {trainings} trainings: {more} and {pairs:,} would do."
+    return f"{said}No number of test pairs is enough for that with {trainings} trainings: {more} trainings and {pairs:,} pairs would do."
 
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:

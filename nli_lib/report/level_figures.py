@@ -163,4 +163,6 @@ def _next(found: dict[str, Figure], *, learnt: bool) -> str:
     )
     if low > high:
         return f"Review {share} first, for wrong labels gather there: {said}."
+    if value > other:
+        return f"Look at {share} before any of them is dropped: {said}, which may be chance."
     return f"Do not take {share} for mislabelled: {said}."

@@ -4,9 +4,9 @@ compare.html, compare.json     the page and its numbers, in the folder of the co
 compare.csv                    one row an arm
 compare_pairs.csv              one row a pair: in which share of the trainings each arm kept it
 
-Every training is a run of the store: stopped, the same command continues. Nothing is trained before it is clear that
-the test file can show a difference that is worth knowing of, and nothing but the base before its own trainings, too,
-say so.
+Every training is a run of the store: stopped, the same command continues. All of them have one recipe, as in the
+study's own comparison at equal budgets. Before anything is trained it is said whether the test file can show a
+difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
 """
 
 import contextlib
@@ -62,6 +62,7 @@ PAGE, NUMBERS, TABLE, PAIRS = "compare.html", "compare.json", "compare.csv", "co
 ROWS = 20  # of each class, below which nothing can be told
 ARMS = ("base", "random more", "z-filter", "consensus pruning", "ambiguous third", "AUM", "easy", "hard")
 NO_TORCH = "torch is not installed: pip install 'nli-quality-study[study,offline]'"
+WHOLE = "it keeps every pair, in all trainings"
 NO_NEUTRAL = (
     "it prunes entailments that models call neutral, and this corpus has the labels {}: see nli-study suspects for the "
     "labels that models contradict"
@@ -203,9 +204,9 @@ class Work:
         found = 100 * numbers.smallest(noise, **sizes)
         print(f"The smallest difference that would be found: {found:.1f} points", flush=True)
 
-    def spec(self, paper: str, subset: str, seed: int, **fields: object) -> RunSpec:
-        recipe = {**self.place, "subset": subset, "seed": seed, **fields, **self.plan.changes}
-        return run_spec(paper, read_scale(self.request.scale), **recipe)
+    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+        recipe = {**self.place, "subset": corpus.digest[:12], "seed": seed, **fields, **self.plan.changes}
+        return run_spec("wanli", read_scale(self.request.scale), **recipe)
 
     def candidates(self, seed: int) -> Corpus:
         size = None if self.plan.budget is None else CANDIDATES * self.plan.budget
@@ -242,20 +243,20 @@ class Work:
         from nli_lib.learn.cross import cross_score, fold_specs
         from nli_lib.learn.fit import fit
 
-        subset, absent, cross = f"candidates, {candidates.digest[:8]}", {}, None
-        views = {view: self.spec("difficulty", subset, seed, view=view) for view in ("pair", "hypothesis")}
+        absent, cross = {}, None
+        views = {view: self.spec(candidates, seed, view=view) for view in ("pair", "hypothesis")}
         logits = {view: fit(spec, candidates).logits for view, spec in views.items()}
         if candidates.classes[:2] == LABELS[:2]:
             try:
                 fold = draw_folds(candidates.labels, groups=candidates.premise, count=self.plan.folds, seed=seed)
-                spec = self.spec("consensus", subset, seed)
+                spec = self.spec(candidates, seed, capture="train")
                 cross = cross_score(spec, candidates, fold)
                 self._free(list(fold_specs(spec, fold, range(self.plan.folds))))
             except ValueError as error:
                 absent["cross scores"] = str(error)
         else:
             absent["cross scores"] = NO_NEUTRAL.format(", ".join(candidates.classes))
-        self._free(list(views.values()))
+        self._free([views["hypothesis"]])  # the model of the pair is judged as well
         made, others = choices(candidates, **logits, cross=cross, seed=seed)
         return Pool(candidates, self.additions, made, others | absent)
 
@@ -274,14 +275,13 @@ class Work:
             pools.append(self.pool(each, seed))
         made = [self.sets_of(pool, list(self.arms), seed) for seed, pool in zip(seeds, pools, strict=True)]
         absent = {name: reason for _, reasons in made for name, reason in reasons.items()}
+        chosen = [name for name in self.arms if name not in absent and name in pools[0].choices]
+        absent |= {name: WHOLE for name in chosen if all(pool.choices[name].keep.all() for pool in pools)}
         sets = [{key: each for key, each in found.items() if key[0] not in absent} for found, _ in made]
         self._begun, self._rows = time.monotonic(), 0
-        total = self.plan.seeds * (sum(map(len, (sets[0],))) * self.budget) + sum(map(len, candidates))
+        total = self.budget * sum(map(len, sets))
         answers = [dict(self.trained(each, seed, total)) for seed, each in zip(seeds, sets, strict=True)]
-        whole = [
-            self.answers(self.spec("wanli", each.digest[:12], seed, capture="train"), each)
-            for seed, each in zip(seeds, candidates, strict=True)
-        ]
+        whole = [self.answers(self.spec(each, seed), each) for seed, each in zip(seeds, candidates, strict=True)]
         return _joined(answers, self.title), sets[0], {self.title: np.stack(whole)}, absent, _kept(pools, self.arms)
 
     def trained(
@@ -289,8 +289,7 @@ class Work:
     ) -> Iterator[tuple[tuple[str, str], NDArray[np.bool_]]]:
         """The answers of a model of each training set. Equal sets are one training."""
         for (name, which), made in sets.items():
-            spec = self.spec("wanli", made.corpus.digest[:12], seed, capture="train")
-            right = self.answers(spec, made.corpus)
+            right = self.answers(self.spec(made.corpus, seed, capture="train"), made.corpus)
             self._rows += len(made.corpus)
             left = (time.monotonic() - self._begun) / self._rows * (total - self._rows) / 60
             said = f"{name}, {which}, training {seed + 1}: accuracy {right.mean():.4f}"
@@ -298,8 +297,7 @@ class Work:
             yield (name, which), right
 
     def check_base(self, right: Mapping) -> None:
-        """Raise `CompareError` where the base's own trainings say that nothing would be found, or have learnt nothing."""
-        self.check_size(numbers.measured_noise(right, {self.title: self.test.premise}, self.title))
+        """Raise `CompareError` where the base has learnt nothing, or its trainings say that nothing would be found."""
         accuracy, most = float(right[BASE, ARM][self.title].mean()), self.majority.value
         if accuracy <= most:
             said = (
@@ -310,6 +308,7 @@ class Work:
             if not self.plan.anyway:
                 raise CompareError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
             print(said, flush=True)
+        self.check_size(numbers.measured_noise(right, {self.title: self.test.premise}, self.title))
 
     @property
     def majority(self):
@@ -346,7 +345,7 @@ def _content(work: Work, right: Mapping, sets: Mapping, whole: Mapping, absent: 
     distinct = {key: made.distinct for key, made in sets.items()}
     settings = {"whole": whole, "distinct": distinct, "rows": work.budget, "majority": work.majority}
     found = numbers.comparison(right, premises, work.title, arms=work.arms, worth=work.plan.worth, **settings)
-    spec = work.spec("wanli", "", 0)
+    spec = work.spec(work.corpus, 0)
     return found | {
         "format": comparison_page.FORMAT,
         "version": version(),
