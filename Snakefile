@@ -3,14 +3,21 @@
 # `nli-study run` (nli_lib.study.schedule): a file says since when and why a notebook has to run.
 #
 #     snakemake --cores 2 --config scale=small corpus=snli
+#
+# The trainings of chapter 61 are jobs of their own, each a run that the chapter then finds in the store. On a cluster the
+# folder of the project is shared, and `nli_lib.study.budgets` in a job trains what is missing:
+#
+#     snakemake notebook_61_equal_budgets --executor slurm --jobs 50 --config scale=small
 
 import sys
 
+from nli_lib.study.budgets import NOTEBOOK, jobs
 from nli_lib.study.schedule import Request, order, write_reasons
 
 REQUEST = Request(scale=config.get("scale", "smoke"), corpus=config.get("corpus"))
 DIAL = f"--scale {REQUEST.scale}" + (f" --corpus {REQUEST.corpus}" if REQUEST.corpus else "")
 ORDER = order()
+TRAININGS = jobs(REQUEST.scale) if NOTEBOOK in ORDER else {}  # job -> those that it waits for
 
 
 def done(name):
@@ -32,11 +39,32 @@ for name, after in ORDER.items():
         input:
             write_reasons(name, REQUEST),
             [done(other) for other in after],
+            [done(job) for job in TRAININGS if name == NOTEBOOK],
         output:
             touch(done(name)),
         params:
             command=f"{sys.executable} -m nli_lib run {name} {DIAL}",
         resources:
             mem_mb=4000,
+        shell:
+            "{params.command}"
+
+
+for job, before in TRAININGS.items():
+
+    rule:
+        name:
+            f"training_{job.replace('-', '_')}"
+        input:
+            write_reasons(NOTEBOOK, REQUEST),
+            [done(other) for other in [*ORDER[NOTEBOOK], *before]],
+        output:
+            touch(done(job)),
+        params:
+            command=f"{sys.executable} -m nli_lib.study.budgets {DIAL.removeprefix('--scale ')} --job {job}",
+        threads: 1
+        resources:
+            mem_mb=4000,
+            runtime=120,
         shell:
             "{params.command}"

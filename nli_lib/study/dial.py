@@ -197,6 +197,27 @@ class Disco(Part):
     truth_learnt: int = Field(description="planted pairs that the teachers of that test learn from")
 
 
+class Budgets(Part):
+    base: tuple[str, str, str] = Field(description="title, corpus and split that all arms begin with")
+    budget: int = Field(description="rows of every training set, and so the updates of every training")
+    share: float = Field(gt=0, lt=0.5, description="of them, those that are added or swapped in")
+    candidates: int | None = Field(description="pairs of the base that arms choose from, drawn anew for each training")
+    arms: list[str] | None = Field(description="arms by name (`select.arms`); None takes all")
+    trainings: int = Field(description="trainings of an arm, and of its twin")
+    matter: list[str] = Field(description="arms that are trained more often, and the base with them")
+    trainings_that_matter: int
+    epochs: int = Field(description="of every training, those that score the candidates among them")
+    folds: int = Field(description="of cross-scoring the candidates")
+    beta: float = Field(description="weight of the bias head in the product of experts")
+    gamma: float = Field(description="weight of the bias head's own loss")
+    released: Named = Field(description="source of an addition -> corpora and splits")
+    counterfactuals: Named = Field(description="source -> sets of revisions, which come with their originals")
+    in_distribution: dict[str, dict[str, tuple[str, str]]] = Field(description="base corpus -> title -> its test sets")
+    groups: dict[str, dict[str, tuple[str, str]]] = Field(description="group -> title -> corpus and split")
+    stress: tuple[str, str, str, int] | None = Field(description="group, corpus, split, and pairs of the stress test")
+    tested_limit: int | None = Field(description="pairs of a group, equally many of each of its sets; None takes all")
+
+
 class Planted(Part):
     pairs: int = Field(description="pairs of each planted corpus whose truth the scores are asked for")
     folds: int
@@ -226,6 +247,7 @@ class Scale(Part):
     difficulty: Difficulty
     yardstick: Yardstick
     disco: Disco
+    budgets: Budgets
     planted: Planted
 
 

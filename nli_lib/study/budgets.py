@@ -1,0 +1,459 @@
+"""The trainings of chapter 61, each of which can be a job of its own: the notebook, two jobs at a time and a cluster
+compute the same runs, and none of them twice, because a run is found in the store by its settings.
+
+    plan = Plan.of(study)                       # in the notebook, whose record then names what was read
+    right = plan.right({0: plan.sets(0)[0]}, tests)         # trains what is missing
+    jobs("small")                               # name -> names of the jobs that it waits for; needs the dial alone
+    python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from numpy.typing import NDArray
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import Corpus, CorpusError, check_enough, concat, overlap
+from nli_lib.corpora.counterfactuals import Counterfactuals, join, load_pairs
+from nli_lib.corpora.lexicon import dictionaries
+from nli_lib.corpora.load import sources
+from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.corpora.stress import KINDS, stress
+from nli_lib.corpora.suites import load_each
+from nli_lib.errors import UserError
+from nli_lib.select.arms import (
+    ARM,
+    ARMS,
+    BY_NAME,
+    BY_PEOPLE,
+    CLASSIFY,
+    GENERATED,
+    PRODUCT,
+    Pool,
+    Sets,
+    TrainingSet,
+    added_pairs,
+    candidates_of,
+    choices,
+    training_sets,
+    updates,
+)
+from nli_lib.select.augment import augmentation
+from nli_lib.select.folds import folds
+from nli_lib.select.mix import TWIN, sample
+from nli_lib.spec import RunSpec
+from nli_lib.study import manifest as records
+from nli_lib.study.dial import read_scale
+from nli_lib.study.parameters import is_own_file
+from nli_lib.study.recipes import run_spec
+
+if TYPE_CHECKING:
+    from nli_lib.learn.fit import Run
+    from nli_lib.study.notebook import Study
+
+NOTEBOOK = "61_equal_budgets"
+OWN = {  # source of our own pairs -> chapter and export that holds them, and its table of what they cost
+    "our WANLI": ("13_filter_by_variability", "pairs", "12_overgenerate"),
+    "our DISCO": ("41_perturb_and_filter", "pairs", "41_perturb_and_filter"),
+    GENERATED: ("24_three_datasets", "pool", ""),
+}
+IN, STRESS = "in distribution", "Stress test"
+SHARE_HELD_OUT = 5  # one part in so many of a user's file is tested on
+
+
+class JobError(UserError, ValueError):
+    """No such job; the message names those that there are."""
+
+
+class Plan:
+    """What chapter 61 trains, from the dial alone.
+
+    dial      the scale, or a notebook's view of it; base: title, corpus and split
+    spec      makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
+    """
+
+    def __init__(
+        self,
+        dial: Any,
+        base: tuple[str, str, str],
+        *,
+        spec: Callable[..., RunSpec],
+        exported: Callable[[str, str], pd.DataFrame],
+        data_dir: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        trainings: int | None = None,
+    ):
+        self.dial, self.base, self.spec, self.exported = dial.budgets, base, spec, exported
+        self.threshold, self.data_dir, self.columns = dial.consensus.threshold, data_dir, columns
+        self.title, self.name, _ = base
+        self.extra = added_pairs(self.dial.budget, self.dial.share)
+        self._trainings = trainings  # of every arm, where they are not the dial's
+        self._candidates: dict[int, Corpus] = {}
+
+    @classmethod
+    def of(cls, study: "Study") -> "Plan":
+        """The plan of a notebook: what is read and asked of the dial goes into its record."""
+        own = study.corpus_name == study.dial.corpus
+        base = study.dial.budgets.base if own else (study.title_of(), study.corpus_name, study.train_split)
+        given = {"data_dir": study.data_dir, "columns": study.params["COLUMNS"], "trainings": study.params["SEEDS"]}
+        return cls(study.dial, tuple(base), spec=study.spec, exported=study.exported, **given)
+
+    @classmethod
+    def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
+        """The same plan without a notebook, for a job."""
+        dial, folder = read_scale(scale), paths.EXPORTS / records.study_name(scale, corpus)
+        known = corpus in (None, dial.corpus)
+        title = SOURCES[corpus].title if corpus in SOURCES else Path(corpus or "").name
+        base = dial.budgets.base if known else (title, corpus, "train")
+        spec = functools.partial(run_spec, "wanli", dial)
+
+        def exported(part: str, notebook: str) -> pd.DataFrame:
+            return pd.read_parquet(folder / f"{notebook}.{part}.parquet")
+
+        return cls(dial, tuple(base), spec=spec, exported=exported, data_dir=data_dir)
+
+    # ------------------------------------------------------------ sizes
+
+    @property
+    def arms(self) -> list[str]:
+        return [arm.name for arm in ARMS] if self.dial.arms is None else list(self.dial.arms)
+
+    def trainings(self, arm: str) -> int:
+        """How often an arm and its twin are trained: more often where it matters most, and the base with the most."""
+        if self._trainings is not None:
+            return self._trainings
+        matters = arm in self.dial.matter or arm == "base"
+        return max(self.dial.trainings, self.dial.trainings_that_matter if matters else 0)
+
+    def seeds_of(self, arm: str) -> range:
+        return range(self.trainings(arm))
+
+    def arms_of(self, seed: int, among: Sequence[str] | None = None) -> list[str]:
+        return [arm for arm in (self.arms if among is None else among) if seed in self.seeds_of(arm)]
+
+    # ------------------------------------------------------------ what the arms are made from
+
+    @functools.cached_property
+    def whole(self) -> Corpus:
+        """The base corpus; of a user's file, what is not tested on."""
+        return self._split[0]
+
+    @functools.cached_property
+    def _split(self) -> tuple[Corpus, Corpus | None]:
+        own = is_own_file(self.name)
+        corpus = sources.load(self.name, self.base[2], self.data_dir, None, columns=self.columns if own else None)
+        if not own:
+            return corpus, None
+        check_enough(corpus, SHARE_HELD_OUT, what="a part to test on")
+        fold = folds(corpus.labels, groups=corpus.premise, count=SHARE_HELD_OUT)
+        return corpus[fold != 0], corpus[fold == 0]
+
+    @functools.cached_property
+    def _sources(self) -> tuple[dict[str, Corpus], dict[str, Counterfactuals], dict[str, str]]:
+        """What can be added, by source: pairs, and revisions with their originals; and why others are not there."""
+        found, revised, absent = {}, {}, {}
+        for name, places in {**self.dial.released, **self.dial.counterfactuals}.items():
+            try:
+                if name in self.dial.released:
+                    found[name] = concat([sources.load(*place, self.data_dir) for place in places], name=places[0][0])
+                else:
+                    sets = [load_pairs(*place, data_dir=self.data_dir, originals=self.extra) for place in places]
+                    revised[name] = join(sets, name=places[0][0])
+            except CorpusError as error:
+                folder = sources.data_folder(self.data_dir)
+                absent[name] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
+        for name, (chapter, part, _) in OWN.items():
+            try:
+                found[name] = own_pairs(name, self.exported(part, chapter))
+            except (UserError, OSError):
+                absent[name] = f"{chapter} has left no pairs of this study; it has to be run before"
+        return found, revised, absent
+
+    @property
+    def _added(self) -> list[Corpus]:
+        """Everything that can be added, whole."""
+        found, revised, _ = self._sources
+        return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
+
+    def additions(self, seed: int) -> dict[str, Corpus]:
+        """What is added with a seed: pools to draw from, and so many revisions as are added, each with its original."""
+        found, revised, _ = self._sources
+        return {**found, **{name: _families(name, each, self.extra, seed) for name, each in revised.items()}}
+
+    def candidates(self, seed: int) -> Corpus:
+        """The pairs of the base corpus that the arms of a seed choose from."""
+        if seed not in self._candidates:
+            added = {str(at): each for at, each in enumerate(self._added)}
+            self._candidates[seed] = candidates_of(self.whole, added, size=self.dial.candidates, seed=seed)
+        return self._candidates[seed]
+
+    def pool(self, seed: int, arms: Sequence[str]) -> Pool:
+        """What the arms choose from, scored as far as they need it; trains the models that score."""
+        candidates, additions = self.candidates(seed), self.additions(seed)
+        wanted = {BY_NAME[arm].needs for arm in arms}
+        given: dict[str, object] = {"seed": seed, "threshold": self.threshold}
+        if wanted & {"dynamics", "levels"}:
+            given["pair"] = self.scoring("dynamics", seed).logits
+        if "levels" in wanted:
+            given["hypothesis"] = self.scoring("hypothesis", seed).logits
+        if "cross scores" in wanted:
+            given["cross"] = self.cross(seed)
+        if "generated" in wanted:
+            given["generated"] = additions.get(GENERATED)
+        made, why = choices(candidates, **given) if wanted - {""} else ({}, {})
+        return Pool(candidates, additions, made, {**self._sources[2], **why})
+
+    def sets(self, seed: int, arms: Sequence[str] | None = None) -> tuple[Sets, dict[str, str]]:
+        """`select.arms.training_sets` of one training."""
+        wanted = self.arms_of(seed, arms)
+        form = {"budget": self.dial.budget, "share": self.dial.share, "arms": wanted, "seed": seed}
+        return training_sets(self.pool(seed, wanted), **form)
+
+    # ------------------------------------------------------------ trainings
+
+    def updates(self, made: TrainingSet) -> int:
+        """Updates of the weights that a training on the set makes."""
+        spec = self._spec(made.corpus, 0)
+        return updates(len(made.corpus), epochs=spec.epochs, batch_size=spec.batch_size)
+
+    def _spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+        place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
+        return self.spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
+
+    def scoring(self, kind: str, seed: int) -> "Run":
+        """The model of the candidates, "dynamics", or of their "hypothesis" alone, whose epochs are recorded."""
+        from nli_lib.learn.fit import fit
+
+        view = "pair" if kind == "dynamics" else kind
+        return fit(self._spec(self.candidates(seed), seed, view=view), self.candidates(seed))
+
+    def _folds(self, seed: int) -> NDArray[np.int64]:
+        candidates = self.candidates(seed)
+        return folds(candidates.labels, groups=candidates.premise, count=self.dial.folds, seed=seed)
+
+    def cross(self, seed: int) -> NDArray[np.float32]:
+        """Logits (M, C) of the candidates from models that did not train on their premise."""
+        from nli_lib.learn.cross import cross_score
+
+        spec = self._spec(self.candidates(seed), seed, capture="train")
+        return cross_score(spec, self.candidates(seed), self._folds(seed), jobs=1)
+
+    def cross_runs(self, seed: int, which: Sequence[int] | None = None) -> list["Run"]:
+        """The models of some folds, by default of all; `cross` finds them."""
+        from nli_lib.learn.cross import fold_specs
+        from nli_lib.learn.fit import fit
+
+        candidates, fold = self.candidates(seed), self._folds(seed)
+        wanted = range(self.dial.folds) if which is None else which
+        specs = fold_specs(self._spec(candidates, seed, capture="train"), fold, wanted)
+        return [fit(spec, candidates, fold != at) for at, spec in zip(wanted, specs, strict=True)]
+
+    def train(self, made: TrainingSet, seed: int) -> "Run":
+        """The model of one training set."""
+        from nli_lib.learn.experts import ProductOfExperts
+        from nli_lib.learn.fit import fit
+
+        if made.objective == CLASSIFY:
+            return fit(self._spec(made.corpus, seed, capture="train"), made.corpus)
+        reads = "own" if made.objective == PRODUCT else "another"
+        objective = ProductOfExperts(self.dial.beta, self.dial.gamma, reads=reads)
+        spec = self._spec(made.corpus, seed, capture="train", objective=objective.name)
+        return fit(spec, made.corpus, objective=objective)
+
+    def right(
+        self, sets: Mapping[int, Sets], tests: Mapping[str, Corpus]
+    ) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
+        """Which test pairs each training gets right, as `report.budgets` reads it; seed -> its training sets.
+
+        An arm that could not be made with every seed has the trainings with which it was.
+        """
+        from nli_lib.learn.predict import predict
+        from nli_lib.report.evaluate import correct_predictions
+
+        found: dict[tuple[str, str], dict[str, list]] = {}
+        for seed, made in sets.items():
+            for key, each in made.items():
+                run, rows = self.train(each, seed), found.setdefault(key, {title: [] for title in tests})
+                for title, test in tests.items():
+                    rows[title].append(correct_predictions(predict(run, test), test.labels, test.classes))
+        return {key: {title: np.stack(rows) for title, rows in each.items()} for key, each in found.items()}
+
+    def seconds(self, made: TrainingSet, seed: int, arm: str) -> tuple[float, float]:
+        """Machine seconds of a finished training and, before it, of the models that score the candidates for an arm."""
+        needs = BY_NAME[arm].needs
+        scored = [self.scoring("dynamics", seed)] if needs in ("dynamics", "levels") else []
+        scored += [self.scoring("hypothesis", seed)] if needs == "levels" else []
+        scored += self.cross_runs(seed) if needs == "cross scores" else []
+        training, *before = (run.store.read_json("about.json")["seconds"] for run in (self.train(made, seed), *scored))
+        return float(training), float(sum(before))
+
+    def costs(self, sets: Mapping[int, Sets], written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+        """What an arm costs, mean over its trainings; the runs must be finished.
+
+        written  source -> tokens and seconds that a language model took for each pair of it (`written_for`)
+        Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
+        tokens (of a language model), human labels.
+        """
+        rows = []
+        for seed, each in sets.items():
+            for (arm, which), made in each.items():
+                if which == ARM:
+                    tokens, seconds = (made.added * part for part in written.get(BY_NAME[arm].source, (0, 0)))
+                    rows.append((arm, sum(self.seconds(made, seed, arm)) + seconds, tokens, made.labels))
+        table = pd.DataFrame(rows, columns=["arm", "machine seconds", "tokens", "human labels"])
+        return table.groupby("arm", sort=False).mean().reset_index()
+
+    @property
+    def own_costs(self) -> dict[str, str]:
+        """Source of our own pairs -> the chapter whose table "cost" says what they took, of those that are there."""
+        return {name: chapter for name, (*_, chapter) in OWN.items() if chapter and name in self._sources[0]}
+
+    def written_for(self, name: str, cost: pd.Series) -> tuple[float, float]:
+        """Tokens and seconds for each pair of a source that is left, those that were thrown away counted with them."""
+        left = max(len(self._sources[0][name]), 1)
+        return (cost["prompt_tokens"] + cost["completion_tokens"]) / left, cost["seconds"] / left
+
+    # ------------------------------------------------------------ test sets
+
+    def tests(self) -> tuple[dict[str, dict[str, Corpus]], pd.DataFrame, dict[str, str]]:
+        """Test sets by group; what was taken out of them; and those that are not at hand, title -> reason.
+
+        A pair that stands in the base corpus or in what can be added is taken out. Columns of the table: group, title,
+        pairs (tested on), taken out, whole (rows of the set before a sample of it is drawn: its weight).
+        """
+        near = self.dial.in_distribution.get(self.name, {})
+        groups = {IN: near} | {
+            group: {title: place for title, place in each.items() if title not in near}
+            for group, each in self.dial.groups.items()
+        }
+        found: dict[str, dict[str, Corpus]] = {}
+        missing: dict[str, str] = {}
+        for group, each in groups.items():
+            found[group], lacking = load_each(each, self.data_dir)
+            missing |= lacking
+            found[group] |= {f"{self.title}, held out": self._split[1]} if group == IN and self._split[1] else {}
+            found[group] |= self._stress() if self.dial.stress and group == self.dial.stress[0] else {}
+        every = [test for each in found.values() for test in each.values()]
+        if not every:
+            return found, pd.DataFrame(columns=["group", "title", "pairs", "taken out", "whole"]), missing
+        seen = overlap(_texts(every), _texts([self.whole, *self._added]))["pairs"].to_numpy()
+        seen = iter(np.split(seen, np.cumsum([len(test) for test in every])[:-1]))
+        rows, left = [], {}
+        for group, each in found.items():
+            left[group], room = {}, (self.dial.tested_limit or 0) // max(len(each), 1)
+            for (title, test), gone in zip(each.items(), seen, strict=False):
+                part = sample(test[~gone], min(room or len(test), int((~gone).sum())))
+                left[group] |= {title: part} if len(part) else {}
+                rows.append((group, title, len(part), int(gone.sum()), len(test)))
+        return left, pd.DataFrame(rows, columns=["group", "title", "pairs", "taken out", "whole"]), missing
+
+    def _stress(self) -> dict[str, Corpus]:
+        _, name, split, size = self.dial.stress
+        few, _ = load_each({STRESS: (name, split)}, self.data_dir, size)
+        available, _ = dictionaries()
+        wordnet = available.get("wordnet")
+        made = [stress(kind, each, wordnet=wordnet) for each in few.values() for kind in KINDS
+                if wordnet or kind != "antonym"]  # fmt: skip
+        return {STRESS: concat(made, name=name, split="stress")} if made else {}
+
+
+def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
+    """Pairs that the study wrote itself, as a corpus: what the chapter's own filter kept, with the labels asked for."""
+    if name == GENERATED:  # what the teacher is sure of; the seed of the generator is the first
+        first = table["seed"] == table["seed"].min()
+        kept = table[first & (table["source"] == GENERATED) & table["D0 + G*"]]
+    else:
+        kept = table[table["kept"].astype(bool)]
+    columns = kept[["uid", "premise", "hypothesis", "label"]].astype({"label": int})
+    columns = columns.drop_duplicates(["premise", "hypothesis"]).assign(corpus=name, split="train")
+    return Corpus(columns.assign(uid=[f"{name}-{at}" for at in range(len(columns))]), name, "train")
+
+
+def _families(name: str, pairs: Counterfactuals, size: int, seed: int) -> Corpus:
+    """So many different rows of random originals and their revisions, fewer where there are fewer; the table says which
+    are originals, whose label people gave, where it was not people who revised them."""
+    there = len(np.unique(pairs.origin)) + len(pairs)
+    made = augmentation(pairs, there, seed=seed)
+    made = made[~made.table.duplicated(["premise", "hypothesis"]).to_numpy()][:size]
+    if any(arm.people for arm in ARMS if arm.source == name):
+        return made
+    keys, known = (pd.MultiIndex.from_frame(each.table[["premise", "hypothesis"]]) for each in (made, pairs.original))
+    return Corpus(made.table.assign(**{BY_PEOPLE: keys.isin(known)}), made.name, made.split, made.classes)
+
+
+def _texts(corpora: Sequence[Corpus]) -> Corpus:
+    """The texts of corpora of any classes as one corpus, to look for the same pairs in another."""
+    table = pd.concat([each.table[["premise", "hypothesis"]] for each in corpora], ignore_index=True)
+    return Corpus(table.assign(uid=table.index.astype(str), label=0, corpus="", split=""), "texts", "")
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def jobs(scale: str) -> dict[str, list[str]]:
+    """Every training of the chapter at a scale by the name of its job, and the jobs that it waits for.
+
+    "score-<seed>-dynamics", "score-<seed>-hypothesis", "score-<seed>-fold-<k>", "train-<seed>-<arm>" and, of its twin,
+    "train-<seed>-<arm>-twin". Which arms the corpora allow is found out by the job itself, which then says so and ends.
+    """
+    plan = Plan.from_scale(scale)
+    waits: dict[str, list[str]] = {}
+    for seed in range(max(map(plan.trainings, plan.arms), default=0)):
+        for arm in plan.arms_of(seed):
+            needs = BY_NAME[arm].needs
+            before = [f"score-{seed}-dynamics"] if needs in ("dynamics", "levels") else []
+            before += [f"score-{seed}-hypothesis"] if needs == "levels" else []
+            before += [f"score-{seed}-fold-{k}" for k in range(plan.dial.folds)] if needs == "cross scores" else []
+            waits |= {name: [] for name in before}
+            # the twin of what adds other candidates is the base
+            ends = ("",) if arm == "random more" and "base" in plan.arms else ("", "-twin")
+            waits |= {f"train-{seed}-{_slug(arm)}{end}": before for end in ends}
+    return waits
+
+
+def run_job(plan: Plan, name: str) -> str:
+    """Do one job of `jobs` and say in a line what came of it."""
+    kind, _, rest = name.partition("-")
+    seed, _, what = rest.partition("-")
+    if kind == "score" and what in ("dynamics", "hypothesis"):
+        return plan.scoring(what, int(seed)).spec.id
+    if kind == "score" and what.startswith("fold-"):
+        return plan.cross_runs(int(seed), [int(what.removeprefix("fold-"))])[0].spec.id
+    arms = {_slug(arm): arm for arm in plan.arms}
+    arm = arms.get(what) or arms.get(what.removesuffix("-twin"))
+    if kind != "train" or not seed.isdecimal() or arm is None or not plan.arms_of(int(seed), [arm]):
+        raise JobError(f'there is no job "{name}": `--list` names those that there are.')
+    made, absent = plan.sets(int(seed), [arm])
+    if arm in absent:
+        return f"nothing to train: {absent[arm]}"
+    return plan.train(made[arm, ARM if what in arms else TWIN], int(seed)).spec.id
+
+
+def _slug(arm: str) -> str:
+    return arm.lower().replace(" ", "-")
+
+
+def main(
+    scale: Annotated[str, typer.Argument(help="smoke, small or full")],
+    corpus: Annotated[str | None, typer.Option(help="another corpus, by name or path")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="folder of corpora")] = None,
+    job: Annotated[str | None, typer.Option(help="the training to do")] = None,
+) -> None:
+    """One training of chapter 61, or the list of all."""
+    if job is None:
+        print("\n".join(jobs(scale)))
+        return
+    try:
+        print(f"{job}: {run_job(Plan.from_scale(scale, corpus, data_dir), job)}")
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,314 @@
+"""Alone: pytest tests/study/test_budgets.py"""
+
+import functools
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+from nli_lib import paths
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import overlap
+from nli_lib.report.budgets import above_base, against_twins, ranks, scores
+from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
+from nli_lib.select.mix import TWIN
+from nli_lib.spec import RunSpec
+from nli_lib.study import budgets
+from nli_lib.study.budgets import JobError, Plan, jobs, own_pairs, run_job
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = [arm.name for arm in ARMS]
+DIAL = {
+    "base": ("Planted", "planted", "train"),
+    "budget": 48,
+    "share": 0.25,
+    "candidates": 144,
+    "arms": None,
+    "trainings": 1,
+    "matter": ["random more"],
+    "trainings_that_matter": 2,
+    "epochs": 12,
+    "folds": 2,
+    "beta": 1.0,
+    "gamma": 0.4,
+    "released": {"WANLI": [("planted", "validation")]},
+    "counterfactuals": {"DISCO": [("planted", "validation")], "Human-CAD": [("planted", "validation")]},
+    "in_distribution": {"planted": {"Planted test": ("planted", "test")}},
+    "groups": {
+        "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")},
+        "adversarial": {},
+        "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
+    },
+    "stress": ("adversarial", "planted", "test", 4),
+    "tested_limit": 40,
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """Folder of a BERT of one layer with random weights that knows the planted words."""
+    folder = tmp_path_factory.mktemp("encoder")
+    corpus = load("planted", "train", limit=300)
+    words = sorted(
+        {word.strip(".,").lower() for text in [*corpus.premise, *corpus.hypothesis] for word in text.split()}
+    )
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", *words]
+    (folder / "vocab.txt").write_text("\n".join(entries))
+    BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=len(entries), max_position_embeddings=64, **sizes)).save_pretrained(folder)
+    return str(folder)
+
+
+def generated(part, notebook):
+    """What three chapters would have exported."""
+    table = load("planted", "challenge", limit=80).table[["uid", "premise", "hypothesis", "label"]]
+    table["premise"] += " Indeed."
+    if part == "pool":
+        return table.assign(seed=0, source=GENERATED, **{"D0 + G*": True})
+    return table.assign(kept=np.arange(len(table)) % 2 == 0)
+
+
+@pytest.fixture
+def make(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.delenv("NLI_DATA", raising=False)
+    settings = {"model": encoder, "batch_size": 8, "learning_rate": 5e-3, "precision": "fp32", "max_length": 48}
+
+    def plan(exported=generated, **changed):
+        dial = SimpleNamespace(budgets=SimpleNamespace(**{**DIAL, **changed}), consensus=SimpleNamespace(threshold=0.1))
+        return Plan(dial, DIAL["base"], spec=functools.partial(RunSpec, **settings), exported=exported)
+
+    return plan
+
+
+def nothing(part, notebook):
+    raise FileNotFoundError(notebook)
+
+
+def trained():
+    return {path.parent.name: path.stat().st_mtime_ns for path in paths.RUNS.glob("*/about.json")}
+
+
+def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
+    plan = make()
+    tests, sizes, _ = plan.tests()
+    sets, absent = plan.sets(0)
+    # of so few pairs, a filter or a level may keep too few, or none of some label
+    assert set(absent) <= {"Z-Aug", "Par-Z", "Seq-Z", "AUM", "easy", "hard"}, absent
+    assert len(sets) == 2 * (len(EVERY) - len(absent))
+    flat = {title: test for each in tests.values() for title, test in each.items()}
+    right = plan.right({0: sets}, flat)
+    assert {key: {title: each.shape for title, each in rows.items()} for key, rows in right.items()} == {
+        key: {title: (1, len(test)) for title, test in flat.items()} for key in sets
+    }
+    costs = plan.costs({0: sets}, {"our WANLI": (100.0, 1.0)}).set_index("arm")
+    assert costs.loc["our WANLI added", "tokens"] == 1200 and costs.loc["WANLI added", "tokens"] == 0
+    assert costs.loc["consensus pruning", "human labels"] == 144 and costs.loc["base", "human labels"] == 36
+    before = trained()
+    # the same arms as jobs, on a plan of their own, in another order: no training is done twice, and none is new
+    monkeypatch.setattr(Plan, "from_scale", classmethod(lambda cls, *args: make()))
+    for name in reversed(jobs("any")):
+        if name.split("-")[1] == "0":
+            run_job(make(), name)
+    assert trained() == before
+    # and they give what the notebook alone gives
+    found = make().right({0: make().sets(0)[0]}, flat)
+    assert all(np.array_equal(found[key][title], right[key][title]) for key in right for title in flat)
+    groups, weights = {group: list(each) for group, each in tests.items()}, sizes.set_index("title")["whole"].to_dict()
+    premises = {title: test.premise for title, test in flat.items()}
+    rows = len(right) // 2 * 2 * sum(map(bool, groups.values()))
+    assert len(against_twins(right, premises, groups, weights, resamples=20)) == rows
+    assert len(above_base(right, premises, groups, weights, resamples=20)) < rows
+    assert set(ranks(scores(right, groups, weights))["arm"]) == {arm for arm, _ in right}
+
+
+def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_path, monkeypatch):
+    run_job(make(), "train-0-ambiguous-third-twin")
+    one = trained()
+    assert len(one) == 2  # the model that scores, and the twin's
+    here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "other")
+    plan = make()
+    plan.train(plan.sets(0, ["ambiguous third"])[0]["ambiguous third", TWIN], 0)
+    there = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
+    assert here.keys() == there.keys() and all(np.array_equal(here[name], there[name]) for name in here)
+
+
+def test_the_arms_of_a_seed_do_not_depend_on_what_is_asked_for(make):
+    alone, _ = make().sets(0, ["z-filter"])
+    several, _ = make().sets(0, ["WANLI added", "z-filter", "AUM"])
+    assert alone["z-filter", ARM].corpus.digest == several["z-filter", ARM].corpus.digest
+    assert make().arms_of(1) == ["base", "random more"]
+    assert [make().trainings(arm) for arm in ("base", "random more", "AUM")] == [2, 2, 1]
+
+
+def test_what_is_not_at_hand_is_named_with_the_reason(make):
+    plan = make(exported=nothing, released={"WANLI": [("wanli", "train")]}, counterfactuals={})
+    _, absent = plan.sets(0, [arm for arm in EVERY if arm.startswith(("our", "WANLI", "DISCO", "Z-"))])
+    assert absent["our WANLI added"].startswith("13_filter_by_variability has left no pairs")
+    assert absent["Z-Aug"].startswith("24_three_datasets has left no pairs")
+    assert "wanli" in absent["WANLI added"].lower() and str(Path.home()) not in absent["WANLI added"]
+    assert absent["DISCO added"] == "no pairs of DISCO are at hand"
+    assert run_job(plan, "train-0-disco-added") == "nothing to train: no pairs of DISCO are at hand"
+
+
+def test_tests_hold_nothing_that_is_trained_on_and_share_the_room_of_their_group(make):
+    tests, sizes, missing = make(tested_limit=60).tests()
+    assert list(tests) == ["in distribution", "hard", "adversarial", "out of domain"]
+    assert list(tests["hard"]) == ["Planted challenge"]  # the base's own test set stands in one group alone
+    assert list(missing) == ["Nowhere"] and "Planted validation" not in tests["out of domain"]  # it is added: WANLI
+    table = sizes.set_index("title")
+    assert table.loc["Planted validation", "pairs"] == 0
+    assert table.loc["Planted validation", "taken out"] == table.loc["Planted validation", "whole"]
+    assert table.loc["Planted test", "pairs"] <= 60 and table.loc["Planted test", "whole"] > 60
+    plan = make()
+    for each in tests.values():
+        for test in each.values():
+            assert not overlap(test, plan.candidates(0))["pairs"].any()
+
+
+def test_revisions_come_with_their_originals_which_people_labelled(make):
+    plan = make()
+    piece = plan.additions(0)["DISCO"]
+    assert len(piece) == plan.extra == 12 and 0 < piece.table["by_people"].sum() < 12
+    assert "by_people" not in plan.additions(0)["Human-CAD"].table
+    assert plan.additions(1)["DISCO"].digest != piece.digest
+
+
+def test_own_pairs_are_those_that_the_chapter_kept():
+    table = generated("pairs", "")
+    found = own_pairs("our DISCO", table)
+    assert len(found) == 40 and found.uid[0] == "our DISCO-0"
+    pool = pd.concat([generated("pool", ""), generated("pool", "").assign(seed=1)])
+    pool.loc[pool.index[:10], "D0 + G*"] = False
+    assert len(own_pairs(GENERATED, pool.reset_index(drop=True))) == 70
+
+
+def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
+    waits = jobs("small")
+    assert waits["train-0-base"] == [] and "train-0-random-more-twin" not in waits  # it is the base
+    assert waits["train-2-hard-twin"] == ["score-2-dynamics", "score-2-hypothesis"]
+    assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(5)]
+    assert all(other in waits for before in waits.values() for other in before)
+    with pytest.raises(JobError, match='no job "train-9-base"'):
+        run_job(Plan.from_scale("smoke"), "train-9-base")
+    with pytest.raises(JobError, match="no job"):
+        run_job(Plan.from_scale("smoke"), "train-0-nothing")
+
+
+SBATCH = """#!{python}
+import pathlib, subprocess, sys
+args = sys.argv[1:]
+wrapped = next((a.removeprefix("--wrap=") for a in args if a.startswith("--wrap=")), None)
+if wrapped is None:
+    wrapped = args[args.index("--wrap") + 1]
+folder = pathlib.Path(__file__).parent
+number = 1 + len(list(folder.glob("job-*.args")))
+(folder / f"job-{{number}}.args").write_text("\\n".join(args))
+output = args[args.index("--output") + 1].replace("%j", str(number))
+script = f"export SLURM_JOB_ID={{number}}; {{wrapped}}; echo $? > {{folder}}/job-{{number}}.rc"
+with open(output, "w") as log:
+    subprocess.Popen(["bash", "-c", script], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+print(number)
+"""
+SACCT = """#!{python}
+import pathlib, sys
+if "JobIdRaw,State" in " ".join(sys.argv):
+    for path in pathlib.Path(__file__).parent.glob("job-*.args"):
+        done = path.with_suffix(".rc")
+        state = "RUNNING" if not done.exists() else "COMPLETED" if done.read_text().strip() == "0" else "FAILED"
+        print(f"{{path.stem.removeprefix('job-')}}|{{state}}")
+else:
+    print("none")
+"""
+SRUN = '#!/bin/bash\nwhile [[ "$1" == -* ]]; do shift; done\nexec "$@"\n'
+
+
+@pytest.fixture
+def workflow(home, monkeypatch):
+    """The Snakefile in a project whose one notebook is chapter 61, and a cluster of scripts."""
+    pytest.importorskip("snakemake", reason="pip install -e '.[lab]'")
+    shutil.copy(ROOT / "notebooks" / "61_equal_budgets.ipynb", home / "notebooks")
+    if (ROOT / "data" / "models").is_dir():
+        (home / "data" / "models").symlink_to(ROOT / "data" / "models")
+    scripts = home / "bin"
+    scripts.mkdir()
+    texts = {
+        "sbatch": SBATCH,
+        "sacct": SACCT,
+        "sinfo": "#!{python}\n",
+        "scontrol": "#!{python}\n",
+        "squeue": "#!{python}\n",
+    }
+    for name, text in {**texts, "srun": SRUN}.items():
+        (scripts / name).write_text(text if name == "srun" else text.format(python=sys.executable))
+        (scripts / name).chmod(stat.S_IRWXU)
+    environment = {
+        **os.environ,
+        "PATH": f"{scripts}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "HOME": str(home),
+    }
+
+    def run(*words):
+        asked = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(home), *words]
+        done = subprocess.run(asked, env=environment, cwd=home, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+DONE = "data/runs/snakemake/smoke/{}.done"
+
+
+@pytest.mark.slow
+def test_a_dry_run_shows_every_training_with_its_resources(workflow, home):
+    said = workflow("--dry-run", "--cores", "2", "notebook_61_equal_budgets")
+    for job in jobs("smoke"):
+        part = said.partition(f"rule training_{job.replace('-', '_')}:")[2].partition("\nrule ")[0]
+        assert "runtime=120" in part and "mem_mb=4000" in part, job
+    assert not list((home / "data" / "runs").glob("planted*"))
+
+
+@pytest.mark.slow
+def test_trainings_run_on_a_cluster_two_at_a_time_and_none_twice(workflow, home, monkeypatch):
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install snakemake-executor-plugin-slurm")
+    wanted = ["train-0-base", "train-1-base"]
+    workflow(
+        *("--executor", "slurm", "--jobs", "2", "--slurm-init-seconds-before-status-checks", "1"),
+        *(DONE.format(job) for job in wanted),
+    )
+    submitted = [path.read_text() for path in (home / "bin").glob("job-*.args")]
+    assert len(submitted) == 2 and all("--mem" in each and "-t" in each for each in submitted)
+    monkeypatch.setattr(paths, "RUNS", home / "data" / "runs")
+    before = trained()
+    assert len(before) == 2
+    plan = Plan.from_scale("smoke")
+    for seed in (0, 1):
+        plan.train(plan.sets(seed, ["base"])[0]["base", ARM], seed)
+    assert trained() == before  # the notebook finds both
+    here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
+    monkeypatch.setattr(paths, "RUNS", home / "alone")
+    plan.train(plan.sets(0, ["base"])[0]["base", ARM], 0)
+    for path in paths.RUNS.glob("*/logits.npy"):
+        assert np.array_equal(np.load(path), here[path.parent.name])
+
+
+def test_the_chapter_has_the_candidates_that_the_library_draws(make):
+    plan = make()
+    corpus = candidates_of(plan.whole, {"x": load("planted", "validation")}, size=144, seed=0)
+    assert len(plan.candidates(0)) == len(corpus) == 144
+    assert budgets.NOTEBOOK == "61_equal_budgets"
