@@ -104,43 +104,46 @@ def _feature(row: tuple) -> dict:
 
 def page(content: Mapping, examples: Mapping[str, str] | None = None) -> str:
     """The html of an audit from what `as_json` gave. examples: feature -> a hypothesis that has it, of a user's own."""
-    return (
-        _environment(html=True)
-        .get_template("audit.html")
-        .render(
-            c=content,
-            rows=table_rows(content),
-            labels=label_blocks(content),
-            curves=[curve_drawing(content, figure) for figure in CURVES],
-            skipped={
-                name.removeprefix("skipped: "): each
-                for name, each in content["figures"].items()
-                if name.startswith("skipped: ")
-            },
-            balance={
-                name.removeprefix("label: "): each
-                for name, each in content["figures"].items()
-                if name.startswith("label: ")
-            },
-            examples=examples or {},
-            titles=TITLES,
-            colours=COLOURS,
-        )
-    )
+    return templates(html=True).get_template("audit.html").render(**shown(content, examples))
+
+
+def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[str, object]:
+    """What the templates of the page are filled with, also where the audit is a part of another page."""
+    return {
+        "c": content,
+        "rows": table_rows(content),
+        "labels": label_blocks(content),
+        "curves": [curve_drawing(content, figure) for figure in CURVES],
+        "skipped": _of(content, "skipped: "),
+        "balance": _of(content, "label: "),
+        "examples": examples or {},
+        "titles": TITLES,
+        "colours": COLOURS,
+    }
+
+
+def _of(content: Mapping, start: str) -> dict[str, dict]:
+    return {name.removeprefix(start): each for name, each in content["figures"].items() if name.startswith(start)}
 
 
 def card(content: Mapping) -> str:
     """A section for a dataset card on the hub, in Markdown, from what `as_json` gave."""
     return (
-        _environment(html=False)
+        templates(html=False)
         .get_template("audit_card.md")
         .render(c=content, rows=table_rows(content), labels=label_blocks(content), titles=TITLES)
     )
 
 
-def _environment(*, html: bool) -> Environment:
+def templates(*, html: bool) -> Environment:
+    """The templates of this folder, with filters for numbers and texts; ``html``: texts are escaped."""
     known = Environment(
-        loader=FileSystemLoader(HERE), autoescape=html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(HERE),
+        autoescape=html,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
     known.filters["markdown"] = _markdown

@@ -181,12 +181,12 @@ Sets = dict[tuple[str, str], TrainingSet]
 
 
 def training_sets(
-    pool: Pool, *, budget: int, share: float = 0.25, arms: Sequence[str] | None = None, seed: int = 0
+    pool: Pool, *, budget: int, share: float = 0.25, arms: Sequence[str | Arm] | None = None, seed: int = 0
 ) -> tuple[Sets, dict[str, str]]:
     """The training sets of a comparison by (arm, `ARM` or `TWIN`), and the arms that cannot be made, name -> reason.
 
     budget  rows of every training set; share: of them, those that are added or swapped in, between 0 and 1
-    arms    names in `BY_NAME`, in the order that is wanted; None: all of `ARMS`
+    arms    names in `BY_NAME`, or arms of one's own, in the order that is wanted; None: all of `ARMS`
 
     Raises `CorpusError` where the candidates are fewer than twice the budget less the share (the base and its twin), or
     a name is not an arm's.
@@ -202,11 +202,12 @@ def training_sets(
             f"and {2 * (budget - extra):,} candidates, better {CANDIDATES * budget:,}; there are "
             f"{len(pool.candidates):,}."
         )
-    for name in [arm.name for arm in ARMS] if arms is None else arms:
-        if name not in BY_NAME:
-            raise CorpusError(f'"{name}" is not one of the arms: {", ".join(BY_NAME)}.')
-        reason = why_absent(BY_NAME[name], pool, extra)
-        pair = None if reason else _FORMS[BY_NAME[name].form](BY_NAME[name], pool, budget, extra, seed)
+    for wanted in ARMS if arms is None else arms:
+        if not isinstance(wanted, Arm) and wanted not in BY_NAME:
+            raise CorpusError(f'"{wanted}" is not one of the arms: {", ".join(BY_NAME)}.')
+        arm = wanted if isinstance(wanted, Arm) else BY_NAME[wanted]
+        name, reason = arm.name, why_absent(arm, pool, extra)
+        pair = None if reason else _FORMS[arm.form](arm, pool, budget, extra, seed)
         reason = reason or _unusable(pair[0], pool.candidates)
         if reason:
             absent[name] = reason

@@ -61,9 +61,9 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     """
     folder, clock = paths.EXPORTS / request.study, Clock()
     with clock("reading"):
-        corpus = _read(request.corpus, request)
-        other = _read_test(test, request) if test else None
-    _say(corpus)
+        corpus = read(request.corpus, request)
+        other = read_test(test, request) if test else None
+    say(corpus)
     check_enough(corpus, ROWS, "an audit")
     clock.rows = len(corpus)
     found = numbers.audit(corpus, other, stage=clock)
@@ -74,12 +74,12 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         facts = {
             "next": next_steps(found, beside, own, test=Path(test).name if test else ""),
             "version": version(),
-            "digest": _digest(request.corpus, request),
-            "test": {"name": Path(test).name, "digest": _digest(test, request), "pairs": len(other)} if test else None,
+            "digest": digest(request.corpus, request),
+            "test": {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None,
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)
         examples = _examples(corpus, found) if is_own_file(request.corpus) else {}
-        written = [_write(folder / PAGE, audit_page.page(content, examples)), _write(folder / NUMBERS, _json(content))]
+        written = [write(folder / PAGE, audit_page.page(content, examples)), write(folder / NUMBERS, as_text(content))]
         if pairs:
             part = corpus[found.featured] if len(found.featured) < len(corpus) else corpus
             written.append(export_filtered(folder / LIST, part, found.kept))
@@ -90,12 +90,17 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
 
 def write_card(request: Request, test: str | None = None) -> Path:
     """Write the section for a dataset card of a corpus that was audited as it is now, or is audited now; its path."""
-    folder = paths.EXPORTS / request.study
-    content = _stored(folder / NUMBERS, request, test)
-    if content is None:
+    return write(paths.EXPORTS / request.study / CARD, audit_page.card(content(request, test)))
+
+
+def content(request: Request, test: str | None = None) -> dict:
+    """What audit.json holds of a corpus that was audited as it is now, or is audited now."""
+    path = paths.EXPORTS / request.study / NUMBERS
+    stored = _stored(path, request, test)
+    if stored is None:
         run(request, test)
-        content = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-    return _write(folder / CARD, audit_page.card(content))
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    return stored
 
 
 def _stored(path: Path, request: Request, test: str | None) -> dict | None:
@@ -103,9 +108,9 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         content = json.loads(path.read_text(encoding="utf-8"))
         same = content["format"] == audit_page.FORMAT and content["version"] == version()
-        same &= content["digest"] is not None and content["digest"] == _digest(request.corpus, request)
+        same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
         if test:
-            same &= content["test"] is not None and content["test"]["digest"] == _digest(test, request)
+            same &= content["test"] is not None and content["test"]["digest"] == digest(test, request)
         return content if same else None
     return None
 
@@ -113,7 +118,8 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
 # ---------------------------------------------------------------- in and out
 
 
-def _read(name: str, request: Request) -> Corpus:
+def read(name: str, request: Request) -> Corpus:
+    """A corpus by name or a user's own file, also a parquet file where the package `datasets` is missing."""
     path = own_path(name, request.data_dir)
     if path and reading.kind(path) == ".parquet" and importlib.util.find_spec("datasets") is None:
         return Corpus.from_dataset(_parquet(path), path.name.rsplit(".", 1)[0], "train", columns=request.columns)
@@ -123,10 +129,10 @@ def _read(name: str, request: Request) -> Corpus:
         raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
 
 
-def _read_test(name: str, request: Request) -> Corpus:
+def read_test(name: str, request: Request) -> Corpus:
     """The test file, with the column names of the corpus where it has them, else with its own."""
     try:
-        return _read(name, request)
+        return read(name, request)
     except CorpusError as error:
         if not request.columns:
             raise
@@ -152,13 +158,15 @@ def _parquet(path: Path) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
 
 
-def _say(corpus: Corpus) -> None:
+def say(corpus: Corpus) -> None:
+    """Print how many pairs there are of each label, and what to know before any number."""
     print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
     for sentence in corpus.warnings():
         print(sentence)
 
 
-def _digest(name: str, request: Request) -> str | None:
+def digest(name: str, request: Request) -> str | None:
+    """sha256 (hex) of a user's own file; None for a corpus by name."""
     path = own_path(name, request.data_dir)
     if path is None:
         return None
@@ -166,13 +174,15 @@ def _digest(name: str, request: Request) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(path: Path, text: str) -> Path:
+def write(path: Path, text: str) -> Path:
+    """Write a text, whole or not at all; the path."""
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
     return path
 
 
-def _json(content: Mapping) -> str:
+def as_text(content: Mapping) -> str:
+    """Numbers as the text of a json file."""
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -27,7 +27,7 @@ SUSPECTS = ("31_cross_scoring", "32_which_labels_are_wrong")
 DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
 
 # commands that need neither notebooks nor book
-WITHOUT_NOTEBOOKS = ("audit", "card")
+WITHOUT_NOTEBOOKS = ("audit", "card", "report", "compare")
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -47,6 +47,15 @@ Model = Annotated[
 TestFile = Annotated[
     str | None, typer.Option("--test", help="a test file, or a corpus by name, that should share nothing with it")
 ]
+Epochs = Annotated[int | None, typer.Option(min=1, max=100, help="of each training; default: the recipe's")]
+Encoder = Annotated[
+    str | None, typer.Option(help="encoder: an offline name, a hub id or a local folder; default: the scale's")
+]
+
+
+def _changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
+    """Fields of a `RunSpec` that were asked for."""
+    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
 
 
 def _pairs(option: str, pairs: list[str]) -> dict[str, str]:
@@ -284,6 +293,78 @@ def suspects(
     told = {"how": how, "command": command, "decided": made is not None}
     said = suspects.finish(folder, Path(corpus).name, own=names, **told)
     print(*said or [], sep="\n")
+
+
+@app.command()
+def report(
+    corpus: YourFile,
+    test: TestFile = None,
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="trainings of each model of the levels")] = 1,
+    pairs: Annotated[
+        int, typer.Option(min=100, help="pairs whose levels are measured, at most: a larger corpus is sampled")
+    ] = 10_000,
+    epochs: Epochs = None,
+    encoder: Encoder = None,
+    fast: Annotated[bool, typer.Option("--fast", help="train no network: the levels are left out")] = False,
+) -> None:
+    """Audit, suspect labels, levels of difficulty and comparison of a corpus: one page, report.html, and report.json.
+
+    The comparison is that of `nli-study compare`, where one was made. Trains two models for the levels (--seeds times);
+    suspects come from the list that is at hand, else from linear models. Stopped, it continues.
+    """
+    from nli_lib.study import report as reports
+
+    request = _request(scale, corpus, data_dir, columns)
+    changes = _changes(epochs, encoder)
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": changes}
+    for path in reports.run(request, _absolute_file(test), **options):
+        print(path)
+
+
+@app.command()
+def compare(
+    corpus: YourFile,
+    test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, that judges the models")],
+    added: Annotated[
+        list[str] | None,
+        typer.Option("--added", help="NAME=FILE of pairs that could be added, such as generated ones; may be repeated"),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
+    ] = None,
+    share: Annotated[float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")] = 0.25,
+    scale: Scale = "small",
+    data_dir: DataDir = None,
+    columns: Columns = None,
+    seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random twin")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=100, help="models that score what they did not see")] = 5,
+    epochs: Epochs = None,
+    encoder: Encoder = None,
+    worth: Annotated[
+        float, typer.Option(min=0.5, max=100, help="the smallest difference worth knowing of, in points of accuracy")
+    ] = 10.0,
+    anyway: Annotated[bool, typer.Option("--anyway", help="train even where no such difference would be found")] = False,
+    keep_models: Annotated[
+        bool, typer.Option("--keep-models", help="keep the weights, for another test file: about 90 MB a training")
+    ] = False,
+) -> None:
+    """What, if anything, to do to a corpus: interventions beside their random twins, all with equally many rows.
+
+    Filters and selections that need nothing but the corpus, and your own files of pairs (--added) added and swapped in.
+    A test file or a corpus that is too small to show anything is refused before anything is trained. Trains for hours
+    on a processor. Stopped, it continues.
+    """
+    from nli_lib.study import compare as comparisons
+
+    request = _request(scale, corpus, data_dir, columns)
+    files = {name: _absolute_file(file) for name, file in _pairs("--added", added or []).items()}
+    how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
+    plan = comparisons.Plan(**how, keep=keep_models, changes=_changes(epochs, encoder))
+    for path in comparisons.run(request, _absolute_file(test), files, plan):
+        print(path)
 
 
 @app.command()

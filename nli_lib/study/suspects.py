@@ -47,17 +47,17 @@ def score(
     seen = "sentence embeddings" if embeddings else "words"
     record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
     if probs is not None:
-        fold, record = np.full(len(corpus), -1), {}
+        fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}
         probabilities = read_probabilities(probs, corpus, columns)
         how = f"The probabilities are those of {probs.name}. Whether they are out of sample cannot be seen from them."
     else:
         how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
-        if record.items() <= _recorded(folder).items():
+        if record.items() <= recorded(folder).items():
             print("Scored by an earlier run; nothing has changed since.")
             with np.load(folder / "cleanlab.npz") as found:
                 fold, probabilities = found["fold"], found["pred_probs"]
         else:
-            fold = _folds(corpus, folds)
+            fold = fold_of_each(corpus, folds)
             features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
             probabilities = out_of_fold(features, corpus.labels, fold, say=_say)
     logits = np.log(np.maximum(probabilities, FLOOR))
@@ -109,7 +109,7 @@ def finish(
     made = worklist(shown, classes=classes, title=f"Suspect labels of {title}", **told)
     page = write_page(folder / PAGE, made)
     kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
-    write_json(folder / RECORD, {**_recorded(folder), **kept, "suspects": len(table)})
+    write_json(folder / RECORD, {**recorded(folder), **kept, "suspects": len(table)})
     widget = f"from nli_lib.report.worklist_widget import suspects_widget; suspects_widget({str(folder)!r})"
     return [how, found, warning or task.words, f"The same list in JupyterLab: {widget}", str(page)]
 
@@ -121,7 +121,8 @@ def learnt(folder: Path) -> Skill:
     return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels))
 
 
-def _folds(corpus: Corpus, count: int) -> NDArray[np.int64]:
+def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
+    """(N,) folds that keep the pairs of a premise together; a `CorpusError` says what to do where there are too few."""
     # numbers in the order of the texts: the same folds, and scikit-learn compares texts one by one, for minutes
     groups = np.unique(corpus.premise, return_inverse=True)[1]
     try:
@@ -140,7 +141,7 @@ def _vectors(corpus: Corpus) -> NDArray[np.float32]:
     return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
 
 
-def _recorded(folder: Path) -> dict:
+def recorded(folder: Path) -> dict:
     """The record of a list that is there, {} where there is none."""
     files = [folder / name for name in (RECORD, "suspects.jsonl", "cleanlab.npz")]
     return json.loads(files[0].read_text(encoding="utf-8")) if all(file.is_file() for file in files) else {}

@@ -269,4 +269,4 @@ def test_a_file_that_memory_does_not_hold_is_one_message(tmp_path, monkeypatch):
     path.write_text("premise,hypothesis,label\na,b,neutral\n")
     monkeypatch.setattr(audits, "load", too_large)
     with pytest.raises(CorpusError, match="mine.csv: too large to be read here at once: audit a part of it"):
-        audits._read(str(path), Request(scale="small", corpus=str(path)))
+        audits.read(str(path), Request(scale="small", corpus=str(path)))

@@ -1,0 +1,149 @@
+"""Alone: pytest tests/report/test_comparison.py"""
+
+import html.parser
+import json
+
+import numpy as np
+import pytest
+
+from nli_lib.report import comparison_page
+from nli_lib.report.clustered import clustered_share
+from nli_lib.report.comparison import (
+    BETTER,
+    OPEN,
+    SAME,
+    WORSE,
+    Noise,
+    comparison,
+    measured_noise,
+    named,
+    pairs_needed,
+    smallest,
+    too_small,
+    trainings_needed,
+    verdict,
+)
+from nli_lib.report.estimate import Estimate
+from nli_lib.select.arms import ARM, TWIN
+
+NOISE = Noise(0.01, 0.45)
+TITLE, N, S = "held.csv", 900, 5
+PREMISES = {TITLE: np.arange(N) // 3}
+TRUTH = {"base": (0.6, 0.6), "z-filter": (0.75, 0.6), "hard": (0.4, 0.6), "AUM": (0.6, 0.6), "<b>mine</b> added": (0.6, 0.6)}
+
+
+def answers(truth=TRUTH, seed=0):
+    """Whether each training gets each pair right: the pairs differ in how hard they are, the trainings hardly."""
+    random, found = np.random.default_rng(seed), {}
+    for name, both in truth.items():
+        for which, share in zip((ARM, TWIN), both, strict=True):
+            hard = random.random(N) * 0.2 - 0.1
+            found[name, which] = {TITLE: random.random((S, N)) < share + hard}
+    return found
+
+
+def made(truth=TRUTH, worth=0.1):
+    right = answers(truth)
+    own = named([name for name in truth if not name.startswith("<")], ["<b>mine</b>"])
+    labels = np.arange(N) % 2
+    return right, comparison(
+        right,
+        PREMISES,
+        TITLE,
+        arms={name: own[name] for name in truth},
+        whole={TITLE: right["base", ARM][TITLE]},
+        distinct=dict.fromkeys(right, 250),
+        rows=300,
+        majority=clustered_share(labels == 0, PREMISES[TITLE]),
+        worth=worth,
+        resamples=100,
+    )
+
+
+def whole(content):
+    """As `study.compare` completes it."""
+    settings = {"rows of a training set": 300, "added or swapped in": 75, "candidates": 900, "trainings": S, "folds": 5}
+    settings |= {"encoder": "minilm", "epochs": 3, "batch size": 32, "learning rate": 1e-4}
+    test = {"name": "<i>held</i>.csv", "digest": "0", "pairs": N, "premises": 300, "taken out": 2}
+    facts = {"corpus": "<script>x</script>", "digest": "0" * 64, "version": "1", "absent": {"easy": "none is <u>"}}
+    return content | facts | {"settings": settings, "test": test, "classes": ["a", "b"], "format": 1}
+
+
+def test_the_pairs_that_are_needed_are_the_fewest_that_are_enough():
+    for trainings, family, worth in ((5, 7, 0.1), (3, 1, 0.08), (10, 9, 0.05)):
+        n = pairs_needed(NOISE, trainings=trainings, family=family, worth=worth)
+        found = [smallest(NOISE, n=each, trainings=trainings, family=family) for each in (n - 1, n)]
+        assert found[0] > worth >= found[1]
+    assert pairs_needed(NOISE, trainings=2, family=7, worth=0.05) is None
+    assert trainings_needed(NOISE, family=7, worth=0.05) > 3
+    assert trainings_needed(Noise(1.0, 0.45), family=7, worth=0.001) is None
+
+
+def test_what_is_too_small_is_told_the_size_it_would_need():
+    said = too_small(NOISE, n=50, trainings=5, family=7, worth=0.1, title="mine.csv")
+    needed = pairs_needed(NOISE, trainings=5, family=7, worth=0.1)
+    assert f"{needed:,} test pairs are needed" in said and "mine.csv: with 50 test pairs and 5 trainings" in said
+    assert too_small(NOISE, n=needed, trainings=5, family=7, worth=0.1, title="") == ""
+    said = too_small(NOISE, n=10_000, trainings=2, family=7, worth=0.05, title="")
+    more = trainings_needed(NOISE, family=7, worth=0.05)
+    assert f"with 2 trainings: {more} trainings" in said
+    assert "No number of trainings" in too_small(Noise(1.0, 1), n=9, trainings=5, family=7, worth=0.001, title="")
+
+
+def test_verdicts_by_hand():
+    assert verdict(Estimate(0.05, 0.01, 0.09, 9), 0.01, 0.1) == BETTER
+    assert verdict(Estimate(-0.05, -0.09, -0.01, 9), 0.01, 0.1) == WORSE
+    assert verdict(Estimate(0.05, 0.01, 0.09, 9), 0.2, 0.1) == SAME  # corrected for the other arms
+    assert verdict(Estimate(0.05, -0.01, 0.11, 9), 0.2, 0.1) == OPEN
+    assert verdict(Estimate(0.0, float("nan"), float("nan"), 9), float("nan"), 0.1) == OPEN
+
+
+def test_numbers_are_those_of_a_plain_computation_and_planted_differences_are_found():
+    right, content = made()
+    arms = {each["arm"]: each for each in content["arms"]}
+    assert list(arms) == list(TRUTH)
+    for name, each in arms.items():
+        own, twin = (right[name, which][TITLE].mean() for which in (ARM, TWIN))
+        assert each["accuracy"]["value"] == pytest.approx(own)
+        assert each["difference"]["value"] == pytest.approx(own - twin)
+        assert each["difference"]["low"] <= own - twin <= each["difference"]["high"]
+        if name != "base":
+            above = own - right["base", ARM][TITLE].mean()
+            assert each["above the base"]["value"] == pytest.approx(above)
+    assert arms["z-filter"]["verdict"] == BETTER and arms["hard"]["verdict"] == WORSE and arms["base"]["verdict"] == ""
+    # Holm by hand: the smallest of four p counts four times, the next three
+    p = sorted((arms[name]["difference"]["p"], arms[name]["difference"]["p, Holm"]) for name in arms if name != "base")
+    assert p[0][1] == pytest.approx(min(1, 4 * p[0][0])) and p[1][1] == pytest.approx(min(1, max(4 * p[0][0], 3 * p[1][0])))
+    assert arms["z-filter"]["rank"]["value"] == 1 and arms["hard"]["rank"]["value"] == 5
+    assert content["next"].startswith("Keep the pairs that the z-filter keeps: the model trained so predicts held.csv better")
+    assert content["next"].endswith("Do not choose pairs by: hard (worse than random ones).")
+    noise = measured_noise(right, PREMISES, TITLE)
+    gaps = right["base", ARM][TITLE].mean(axis=1) - right["base", TWIN][TITLE].mean(axis=1)
+    assert noise.spread == pytest.approx(gaps.std(ddof=1)) and 0.2 < noise.unit < 1
+    assert content["detectable"]["of all"]["value"] == pytest.approx(smallest(noise, n=N, trainings=S, family=4))
+    assert content["detectable"]["alone"]["value"] < content["detectable"]["of all"]["value"]
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_where_nothing_helps_the_corpus_is_left_as_it_is():
+    _, content = made(dict.fromkeys(TRUTH, (0.6, 0.6)))
+    assert content["next"].startswith("Leave the corpus as it is: of 4 interventions, none trains a better model")
+    _, content = made(dict.fromkeys(TRUTH, (0.5, 0.5)))
+    assert content["next"].startswith("Do not act on the comparison")
+
+
+def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file():
+    _, content = made()
+    content = whole(content)
+    page = comparison_page.page(content)
+    tags = []
+    parser = html.parser.HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append(tag)
+    parser.feed(page)
+    assert not {"script", "b", "i", "u"} & set(tags) and "&lt;b&gt;mine" in page
+    for each in content["arms"]:
+        assert f"{100 * each['accuracy']['value']:.1f} %" in page
+    assert "without 2 that stand in what is trained on" in page and "none is &lt;u&gt;" in page
+    table = comparison_page.table(content).set_index("arm")
+    assert table.loc["hard", "difference"] == pytest.approx(content["arms"][2]["difference"]["value"], abs=1e-5)
+    assert table.loc["easy", "verdict"] == "left out: none is <u>"
