@@ -94,7 +94,7 @@ def placed(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> list[tuple[str, L
 
 
 def ground(row: pd.Series) -> str:
-    """One claim as an item of Markdown: the verdict, linked to its row of the ledger, the claim, our number, chapter."""
+    """One claim as an item of Markdown: the verdict, linked to its row of the ledger, the claim, our number."""
     verdict = f'<a href="../chapters/63_claims.html#{row["id"]}">{MARKS[row["verdict"]]} {row["verdict"]}</a>'
     notes = [f"{row['unit']}: {' '.join(interval(row)).strip()}", fragile(row)]
     if row["verdict"] == NOT_JUDGED:

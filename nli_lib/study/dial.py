@@ -203,6 +203,18 @@ class Planted(Part):
     cleaned: int | None = Field(description="planted corpora that are cross-scored; None takes all")
 
 
+class Interventions(Part):
+    planted: dict[str, dict[str, float]] = Field(description="title -> strengths of what is planted, all others 0")
+    linear_pairs: int = Field(description="pairs of each planted corpus for the model of the hypothesis's n-grams")
+    linear_draws: int = Field(description="planted corpora of each kind for that model")
+    pairs: int = Field(description="pairs of each planted corpus for the encoder")
+    encoder: list[str] = Field(description="titles of the kinds for which the encoder is trained")
+    epochs: int
+    folds: int
+    trainings: int | None = Field(description="planted corpora of each kind for the encoder; None: one for each seed")
+    tested: int = Field(description="pairs of the test and of the challenge split")
+
+
 class Scale(Part):
     """One setting of the dial: which corpus, how much of it, which encoder, how many seeds; then a section a part."""
 
@@ -227,6 +239,7 @@ class Scale(Part):
     yardstick: Yardstick
     disco: Disco
     planted: Planted
+    interventions: Interventions
 
 
 @functools.lru_cache
