@@ -10,7 +10,8 @@ from nli_lib.report.claims import LEDGER, RECORD, ledger, read_claims
 from nli_lib.study import words
 
 PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")
-CONCLUDING = [*sorted(paths.BOOK.glob("parts/*_take_away.md")), paths.BOOK / "index.md"]
+LEARNT = paths.BOOK / "parts" / "6_what_we_learnt.md"
+CONCLUDING = [*sorted(paths.BOOK.glob("parts/*_take_away.md")), paths.BOOK / "index.md", LEARNT]
 # how a result is said: a take-away gives advice, and its results stand in placeholders
 RESULT = re.compile(
     r"\b(held|did (not|as)|better|worse|beats?|as well as|(in|de)creas\w+|lower(s|ed)|rais(es|ed)|proves?|refut\w+"
@@ -55,3 +56,21 @@ def test_a_typed_conclusion_is_found():
         "Its accuracy was lower by 3 points.",
     ):
         assert RESULT.search(text)
+
+
+def test_the_lessons_stand_where_the_verdicts_put_them(said):
+    low, high = said(-9e6, -8e6), said(8e6, 9e6)
+    assert low["lessons do"] != high["lessons do"] and low["lessons doubt"] != high["lessons doubt"]
+    assert "63_claims.html#" in high["lessons do"]
+    nothing = words.words(paths.RESULTS / "nowhere", "a study without a ledger")
+    assert nothing["lessons do"].startswith("Nothing yet") and "not recorded at this scale" in nothing["lessons open"]
+
+
+def test_a_study_names_the_chapters_that_it_lacks(tmp_path):
+    names = [path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")]
+    for name in names[1:]:
+        (tmp_path / f"{name}.ipynb").write_text("{}")
+    said = words.absent_chapters(tmp_path)
+    assert said.startswith(f"1 of {len(names)} chapters") and f"</chapters/{names[0]}>" in said
+    (tmp_path / f"{names[0]}.ipynb").write_text("{}")
+    assert words.absent_chapters(tmp_path) == "Every chapter of the study is recorded at this scale."

@@ -1,0 +1,58 @@
+"""What a headline rests on. Alone: pytest tests/study/test_grounds.py"""
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from nli_lib import paths
+from nli_lib.study import grounds
+
+CELLS = [
+    ('study.save(table, "left_out")\nkept = study.table("measured")', ["measure"]),
+    ('kept = study.table("points").query("n > 1")\nother = study.table("others")', []),
+    ('aside = study.table("aside")', []),
+    ('shown = kept.merge(study.table("judged", notebook="20_two"))', []),
+    ('study.say("{n}", n=len(shown))', ["answer", "headline"]),
+    ('shown = study.table("later")', []),
+]
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    cells = [new_code_cell(source, metadata={"tags": tags}) for source, tags in CELLS]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "10_one.ipynb")
+    (tmp_path / "results" / "small").mkdir(parents=True)
+    return tmp_path / "results" / "small"
+
+
+def record(folder, *tables):
+    for table in tables:
+        (folder / f"{table}.csv").write_text("a\n1\n")
+
+
+def test_only_the_tables_that_the_headline_is_computed_from(chapter):
+    assert grounds.headline_tables("10_one") == ["10_one.points", "10_one.others", "20_two.judged"]
+
+
+def test_a_headline_without_its_tables_rests_on_nothing(chapter):
+    ledger = pd.DataFrame({"notebook": ["10_one", "10_one", "20_two"], "verdict": ["held", "not held", "held"]})
+    record(chapter, "10_one.points", "10_one.others")
+    assert grounds.rests_on("10_one", "small", ledger) == ""
+    record(chapter, "20_two.judged")
+    said = grounds.rests_on("10_one", "small", ledger)
+    assert said.count("{download}`") == 3 and "20_two.judged.csv>`" in said
+    assert "{doc}`1 held, 1 did not hold </chapters/63_claims>`" in said
+    assert "{doc}`none </chapters/63_claims>`" in grounds.rests_on("10_one", "small", ledger[:0])
+
+
+def test_every_statement_of_the_front_page_names_its_grounds():
+    page = (paths.BOOK / "index.md").read_text(encoding="utf-8")
+    said = [paragraph for paragraph in page.split("\n\n") if "{{ headline" in paragraph]
+    assert len(said) == 5
+    for paragraph in said:
+        name = paragraph.split("{{ headline ")[1].split()[0]
+        assert f"(chapters/{name})" in paragraph and f"{{{{ rests {name} }}}}" in paragraph
+        assert "](chapters/63_claims)" in paragraph and grounds.headline_tables(name)
