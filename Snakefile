@@ -7,6 +7,7 @@
 # The trainings of chapter 61 are jobs of their own, each a run that the chapter then finds in the store. On a cluster the
 # folder of the project is shared, and `nli_lib.study.budgets` in a job trains what is missing:
 #
+#     pip install -e '.[cluster]' -c constraints.txt
 #     snakemake notebook_61_equal_budgets --executor slurm --jobs 50 --config scale=small
 
 import sys

@@ -23,7 +23,8 @@ The contract, in terms of the budget B, the share s and a = `added_pairs(B, s)`:
 "objective" the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
 
 A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
-different ones); its twin does so as often. Rows are in no order that a training depends on, and equal seeds give equal
+different ones); its twin does so as often. An arm and its twin draw in the same random order, so that they have in
+common what the arm did not change. Rows are in no order that a training depends on, and equal seeds give equal
 sets. The candidates must hold no pair twice and none of the additions; `candidates_of` draws them so. An arm lacks its
 input where the pool has no such addition or choice: it is left out, and ``Pool.absent`` may say why better than this
 module can, by the name of the arm, of the source, or of what it `needs`.
@@ -245,6 +246,13 @@ def _start(pool: Pool, size: int, seed: int) -> tuple[Corpus, Corpus]:
     return pool.candidates[first], pool.candidates[~first]
 
 
+def _first_kept(corpus: Corpus, keep: NDArray[np.bool_], size: int, seed: int) -> Corpus:
+    """Random pairs among those that are kept, at most so many. They are drawn in the order of `_like`, so that a twin
+    has the same pairs but for those that the arm dropped: less differs by chance."""
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    return corpus[np.sort(order[keep[order]][:size])]
+
+
 def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
     """As many random pairs of each label as ``part`` has; where a label has too few, of other labels."""
     found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
@@ -272,8 +280,7 @@ def _more(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[Tra
 
 
 def _chosen(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    kept = pool.candidates[pool.choices[arm.name].keep]
-    first = sample(kept, min(budget, len(kept)), seed=seed)
+    first = _first_kept(pool.candidates, pool.choices[arm.name].keep, budget, seed)
     twin = _like(pool.candidates, first, seed)
     return TrainingSet(first, len(first), labels=len(pool.candidates)), TrainingSet(twin, len(twin), labels=len(twin))
 
@@ -296,9 +303,9 @@ def _swapped(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[
 
 def _mixed(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
     of_base, of_source = np.split(pool.choices[arm.name].keep, [len(pool.candidates)])
-    source, kept = pool.additions[arm.source], pool.candidates[of_base]
-    start = sample(kept, min(budget - extra, len(kept)), seed=seed)
-    piece = sample(source[of_source], extra, seed=seed)
+    source = pool.additions[arm.source]
+    start = _first_kept(pool.candidates, of_base, budget - extra, seed)
+    piece = _first_kept(source, of_source, extra, seed)
     other = start if of_base.all() else _like(pool.candidates, start, seed)
     made = _joined(start, piece, arm)
     twin = _joined(other, _like(source, piece, seed), arm)
