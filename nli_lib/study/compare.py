@@ -251,7 +251,8 @@ class Work:
                 fold = draw_folds(candidates.labels, groups=candidates.premise, count=self.plan.folds, seed=seed)
                 spec = self.spec(candidates, seed, capture="train")
                 cross = cross_score(spec, candidates, fold)
-                self._free(list(fold_specs(spec, fold, range(self.plan.folds))))
+                # one at a time: in a chain the later ones would start from the model before
+                self._free([each for at in range(self.plan.folds) for each in fold_specs(spec, fold, [at])])
             except ValueError as error:
                 absent["cross scores"] = str(error)
         else:
