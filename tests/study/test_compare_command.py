@@ -13,6 +13,7 @@ from nli_lib.corpora.corpus import CorpusError
 from nli_lib.study import compare as comparisons
 from nli_lib.study.cli import app
 from nli_lib.study.compare import CompareError
+from nli_lib.study.compare_work import ARMS
 
 THREE, TWO = ("entailment", "neutral", "contradiction"), ("entailment", "not_entailment")
 SIGNS = ("surely", "perhaps", "never")
@@ -26,7 +27,9 @@ def rows(n, labels=THREE, start=0, wrong=9):
     for at in range(start, start + n):
         label = at % len(labels)
         sign = SIGNS[label] if at % wrong else random.choice(SIGNS[: len(labels)])
-        made.append((f"dog {NAMES[at // 2 % 60]} {NAMES[at // 120]} runs", f"it {sign} {random.choice(NAMES)}", labels[label]))
+        made.append(
+            (f"dog {NAMES[at // 2 % 60]} {NAMES[at // 120]} runs", f"it {sign} {random.choice(NAMES)}", labels[label])
+        )
     return made
 
 
@@ -68,12 +71,19 @@ def test_a_comparison_from_a_file_to_a_page_and_again_at_no_cost(call, tmp_path,
     done = call("--anyway", "--added", f"{NASTY}={added}", test=leaked)
     assert done.exit_code == 0, (done.output, done.exception)
     content, folder = found()
-    assert {path.name for path in folder.iterdir()} == {"compare.html", "compare.json", "compare.csv", "compare_pairs.csv"}
+    assert {path.name for path in folder.iterdir()} == {
+        "compare.html",
+        "compare.json",
+        "compare.csv",
+        "compare_pairs.csv",
+    }
     assert done.stdout.splitlines()[-5] == content["next"]
     arms = {each["arm"]: each for each in content["arms"]}
-    named = {"base", *comparisons.ARMS, f"{NASTY} added", f"{NASTY} swapped in"}
+    named = {"base", *ARMS, f"{NASTY} added", f"{NASTY} swapped in"}
     assert set(arms) | set(content["absent"]) == named and {"base", "random more", f"{NASTY} added"} <= set(arms)
-    assert content["test"]["taken out"] == 4 and content["test"]["pairs"] == 120 and content["test"]["name"] == "held.csv"
+    assert (
+        content["test"]["taken out"] == 4 and content["test"]["pairs"] == 120 and content["test"]["name"] == "held.csv"
+    )
     assert content["settings"]["rows of a training set"] == 50 and content["settings"]["candidates"] == 150
 
     # one number by an independent computation, from the predictions that the runs have stored
