@@ -248,7 +248,7 @@ def _known(value: float) -> float | None:
 
 
 def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
-    """The arms of a user's corpus by name: some of `select.arms`, then each of their own sources, added and swapped in."""
+    """The arms of a user's corpus by name: some of `select.arms`, then each source of theirs, added and swapped in."""
     known = {name: BY_NAME[name] for name in arms}
     own = [Arm(f"{source} {word}", form, source) for source in sources for word, form in
            (("added", "added"), ("swapped in", "swapped"))]  # fmt: skip

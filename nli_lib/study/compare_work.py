@@ -218,8 +218,8 @@ class Work:
         if accuracy <= most:
             said = (
                 f"Trained on {self.budget:,} pairs, the model predicts {accuracy:.1%} of {self.title}; always giving "
-                f"the most frequent label would predict {most:.1%}. It has not learnt the task, and a comparison of such "
-                "models compares noise."
+                f"the most frequent label would predict {most:.1%}. It has not learnt the task, and a comparison of "
+                "such models compares noise."
             )
             if not self.plan.anyway:
                 raise CompareError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
