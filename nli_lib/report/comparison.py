@@ -1,8 +1,8 @@
 """Interventions on somebody's corpus beside their random twins: what could be detected, what was, and what to do.
 
-    smallest(planned, n=600, trainings=5, family=8)      the smallest difference that would be found, before any training
-    pairs_needed(planned, trainings=5, family=8, worth=.1)   test pairs for which that is .1
-    content = comparison(right, premises, ...)           every number with interval and unit, a verdict an arm, a sentence
+    smallest(PLANNED, n=600, trainings=5, family=8)     the smallest difference that would be found, before any training
+    pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
+    content = comparison(right, premises, ...)          every number with interval and unit, verdicts, what to do
 
 Everything is about one test set. ``right`` is that of `report.budgets`: (arm, which) -> {title: (S, N) bool}.
 """
@@ -93,7 +93,10 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
     if more is None:
         return f"{said}No number of trainings up to {MOST_TRAININGS} would do."
     pairs = pairs_needed(noise, trainings=more, family=family, worth=worth)
-    return f"{said}No number of test pairs is enough for that with {trainings} trainings: {more} trainings and {pairs:,} pairs would do."
+    return (
+        f"{said}No number of test pairs is enough for that with {trainings} trainings: {more} trainings and {pairs:,} "
+        "pairs would do."
+    )
 
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:
@@ -149,7 +152,12 @@ def comparison(
             "accuracy": _number(own),
             "accuracy of the twin": _number(twin),
             "difference": _number(_estimate(gap), POINTS) | {"p": _known(gap["p"]), "p, Holm": _known(gap["p, Holm"])},
-            "rank": {"value": int(where["rank"]), "low": int(where["best"]), "high": int(where["worst"]), "unit": "place"},
+            "rank": {
+                "value": int(where["rank"]),
+                "low": int(where["best"]),
+                "high": int(where["worst"]),
+                "unit": "place",
+            },
             "verdict": "" if name == BASE else verdict(_estimate(gap), gap["p, Holm"], worth),
         }
         if name in above.index:
@@ -197,8 +205,8 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, majority: Est
     ending = f" Do not choose pairs by: {', '.join(worse)} (worse than random ones)." if worse else ""
     if not base["low"] > majority.value:
         return (
-            f"Do not act on the comparison: trained on so few pairs, the model predicts {title} no better than the most "
-            "frequent label does. Add pairs, or train longer."
+            f"Do not act on the comparison: trained on so few pairs, the model predicts {title} no better than the "
+            "most frequent label does. Add pairs, or train longer."
         )
     if not better:
         return (
@@ -240,7 +248,7 @@ def _known(value: float) -> float | None:
 
 
 def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
-    """The arms of a user's corpus by name: those of `select.arms`, then each of their own sources, added and swapped in."""
+    """The arms of a user's corpus by name: some of `select.arms`, then each source of theirs, added and swapped in."""
     known = {name: BY_NAME[name] for name in arms}
     own = [Arm(f"{source} {word}", form, source) for source in sources for word, form in
            (("added", "added"), ("swapped in", "swapped"))]  # fmt: skip

@@ -43,7 +43,11 @@ def table(content: Mapping) -> pd.DataFrame:
             row |= {name: found.get("value"), f"{name}, low": found.get("low"), f"{name}, high": found.get("high")}
         row |= {"p": each["difference"]["p"], "p, Holm": each["difference"]["p, Holm"]}
         row |= {"trainings": each["difference"]["trainings"], "over": each["difference"]["over"]}
-        row |= {"place": each["rank"]["value"], "place, best": each["rank"]["low"], "place, worst": each["rank"]["high"]}
+        row |= {
+            "place": each["rank"]["value"],
+            "place, best": each["rank"]["low"],
+            "place, worst": each["rank"]["high"],
+        }
         rows.append(row | {"verdict": each["verdict"]})
     absent = [{"arm": name, "verdict": f"left out: {reason}"} for name, reason in content["absent"].items()]
     return pd.DataFrame(rows + absent).round(5)

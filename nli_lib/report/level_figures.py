@@ -143,8 +143,8 @@ def _next(found: dict[str, Figure], *, learnt: bool) -> str:
     again = found.get("another training")
     if not learnt:
         return (
-            "Do not read the levels yet: the models fit these labels no better than the most frequent label does. Train "
-            "longer (--epochs), or add pairs."
+            "Do not read the levels yet: the models fit these labels no better than the most frequent label does. "
+            "Train longer (--epochs), or add pairs."
         )
     hard = found["hard"].estimate
     share = f"the {percent(hard.value)} {ends(hard)} of the pairs that are hard to learn"

@@ -335,7 +335,9 @@ def compare(
     budget: Annotated[
         int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
     ] = None,
-    share: Annotated[float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")] = 0.25,
+    share: Annotated[
+        float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")
+    ] = 0.25,
     scale: Scale = "small",
     data_dir: DataDir = None,
     columns: Columns = None,
@@ -346,7 +348,9 @@ def compare(
     worth: Annotated[
         float, typer.Option(min=0.5, max=100, help="the smallest difference worth knowing of, in points of accuracy")
     ] = 10.0,
-    anyway: Annotated[bool, typer.Option("--anyway", help="train even where no such difference would be found")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="train even where no such difference would be found")
+    ] = False,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="keep the weights, for another test file: about 90 MB a training")
     ] = False,

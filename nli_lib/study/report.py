@@ -5,7 +5,6 @@ report.html, report.json     in the folder of the corpus; the audit leaves its o
 What was measured before and still holds is taken as it is. What cannot be measured is named with the reason.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -29,7 +29,13 @@ from nli_lib.select.arms import ARM, TWIN
 NOISE = Noise(0.01, 0.45)
 TITLE, N, S = "held.csv", 900, 5
 PREMISES = {TITLE: np.arange(N) // 3}
-TRUTH = {"base": (0.6, 0.6), "z-filter": (0.75, 0.6), "hard": (0.4, 0.6), "AUM": (0.6, 0.6), "<b>mine</b> added": (0.6, 0.6)}
+TRUTH = {
+    "base": (0.6, 0.6),
+    "z-filter": (0.75, 0.6),
+    "hard": (0.4, 0.6),
+    "AUM": (0.6, 0.6),
+    "<b>mine</b> added": (0.6, 0.6),
+}
 
 
 def answers(truth=TRUTH, seed=0):
@@ -113,9 +119,13 @@ def test_numbers_are_those_of_a_plain_computation_and_planted_differences_are_fo
     assert arms["z-filter"]["verdict"] == BETTER and arms["hard"]["verdict"] == WORSE and arms["base"]["verdict"] == ""
     # Holm by hand: the smallest of four p counts four times, the next three
     p = sorted((arms[name]["difference"]["p"], arms[name]["difference"]["p, Holm"]) for name in arms if name != "base")
-    assert p[0][1] == pytest.approx(min(1, 4 * p[0][0])) and p[1][1] == pytest.approx(min(1, max(4 * p[0][0], 3 * p[1][0])))
+    assert p[0][1] == pytest.approx(min(1, 4 * p[0][0])) and p[1][1] == pytest.approx(
+        min(1, max(4 * p[0][0], 3 * p[1][0]))
+    )
     assert arms["z-filter"]["rank"]["value"] == 1 and arms["hard"]["rank"]["value"] == 5
-    assert content["next"].startswith("Keep the pairs that the z-filter keeps: the model trained so predicts held.csv better")
+    assert content["next"].startswith(
+        "Keep the pairs that the z-filter keeps: the model trained so predicts held.csv better"
+    )
     assert content["next"].endswith("Do not choose pairs by: hard (worse than random ones).")
     noise = measured_noise(right, PREMISES, TITLE)
     gaps = right["base", ARM][TITLE].mean(axis=1) - right["base", TWIN][TITLE].mean(axis=1)

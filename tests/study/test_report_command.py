@@ -113,7 +113,10 @@ def test_a_list_of_this_very_corpus_is_taken_and_another_is_not(home, tmp_path):
     assert call("suspects", mine, "--probs", tmp_path / "probs.csv").exit_code == 0
     assert call("report", mine, "--fast").exit_code == 0
     content, page = found()
-    assert content["suspects"]["figures"]["accuracy"]["value"] == pytest.approx(149 / 150) and "probs.csv" in content["suspects"]["how"]
+    assert (
+        content["suspects"]["figures"]["accuracy"]["value"] == pytest.approx(149 / 150)
+        and "probs.csv" in content["suspects"]["how"]
+    )
     assert content["suspects"]["page"] == "probs/suspects.html" and "probs/suspects.html" in page
     mine.write_text(mine.read_text(encoding="utf-8").replace("dog", "cat"), encoding="utf-8")
     assert call("report", mine, "--fast").exit_code == 0
