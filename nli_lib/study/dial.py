@@ -107,6 +107,7 @@ class Experts(Part):
     trainings: int | None = Field(description="trainings of each method; None takes one for each seed")
     tested: list[str] = Field(description="titles of the test sets of `suites.yaml`")
     tested_limit: int | None = Field(description="pairs of each of them; None takes all")
+    sets: list[str] = Field([], description="sets of chapter 24, by title, that a product of experts is trained on too")
     truth: int = Field(description="planted pairs on which the bias head is to find what was planted")
     truth_epochs: int
 
