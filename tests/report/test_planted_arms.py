@@ -43,7 +43,9 @@ def measured():
 
 
 def test_removing_a_planted_artifact_helps_exactly_on_the_challenge_split(measured):
-    found = expected(gains_over_twins(measured), PLANTED, "challenge").set_index(["planted", "arm", "title"]).sort_index()
+    found = (
+        expected(gains_over_twins(measured), PLANTED, "challenge").set_index(["planted", "arm", "title"]).sort_index()
+    )
     assert list(found.reset_index()[COLUMNS]) == COLUMNS
     for arm in (TRUTH, Z):
         assert found.loc[("words", arm, "challenge"), "low"] > 0
