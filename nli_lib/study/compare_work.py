@@ -117,7 +117,8 @@ class Work:
                 raise CompareError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
             print(said, flush=True)
         found = 100 * numbers.smallest(noise, **sizes)
-        print(f"The smallest difference that would be found: {found:.1f} points", flush=True)
+        said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
+        print(f"The smallest difference that would be found: {said}", flush=True)
 
     def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         recipe = {**self.place, "subset": corpus.digest[:12], "seed": seed, **fields, **self.plan.changes}
