@@ -53,8 +53,10 @@ PLANNED = Noise(spread=0.01, unit=float(np.sqrt(0.2)))
 
 
 def smallest(noise: Noise, *, n: int, trainings: int, family: int) -> float:
-    """The smallest true difference of an arm and its twin that is found among ``family`` arms in four of five cases; NaN
-    where nothing varies, as with models that always give one label."""
+    """The smallest true difference of an arm and its twin that is found among ``family`` arms in four of five cases.
+
+    NaN where nothing varies, as with models that always give one label.
+    """
     if not noise.spread + noise.unit > 0:
         return float("nan")
     return smallest_detectable(noise.spread, trainings, premises=noise.unit / np.sqrt(n), family=family)
