@@ -4,9 +4,10 @@
 #
 #     snakemake --cores 2 --config scale=small corpus=snli
 #
-# The trainings of chapter 61 are jobs of their own, each a run that the chapter then finds in the store. On a cluster the
-# folder of the project is shared, and `nli_lib.study.budgets` in a job trains what is missing:
+# The trainings of chapter 61 are jobs of their own, each a run that the chapter then finds in the store. On a cluster
+# the folder of the project is shared, and `nli_lib.study.budgets` in a job trains what is missing:
 #
+#     pip install -e '.[cluster]' -c constraints.txt
 #     snakemake notebook_61_equal_budgets --executor slurm --jobs 50 --config scale=small
 
 import sys

@@ -23,7 +23,8 @@ The contract, in terms of the budget B, the share s and a = `added_pairs(B, s)`:
 "objective" the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
 
 A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
-different ones); its twin does so as often. Rows are in no order that a training depends on, and equal seeds give equal
+different ones); its twin does so as often. An arm and its twin draw in the same random order, so that they have in
+common what the arm did not change. Rows are in no order that a training depends on, and equal seeds give equal
 sets. The candidates must hold no pair twice and none of the additions; `candidates_of` draws them so. An arm lacks its
 input where the pool has no such addition or choice: it is left out, and ``Pool.absent`` may say why better than this
 module can, by the name of the arm, of the source, or of what it `needs`.
@@ -39,21 +40,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, concat, overlap
-from nli_lib.measure.artifacts import Features, join, prediction
-from nli_lib.measure.check import class_count
-from nli_lib.measure.consensus import THRESHOLD, suspects
-from nli_lib.measure.difficulty import dynamics_features, levels
-from nli_lib.measure.dynamics import margin, variability
-from nli_lib.measure.partial_input import cross_fitted, partial_input_predictions
-from nli_lib.measure.shards import features_in_shards
 from nli_lib.select.augment import of_labels, without_copies
+from nli_lib.select.choices import choices as choices  # one door for who makes a comparison
 from nli_lib.select.mix import TWIN, drawn, sample, swap_in
 from nli_lib.select.selection import Selection
-from nli_lib.select.subsets import training_subsets
-from nli_lib.select.zfilter import z_filter, z_mix
 
 ARM, BY_PEOPLE = "arm", "by_people"
 CLASSIFY, PRODUCT, PRODUCT_TWIN = "classify", "product of experts", "product of experts, another hypothesis"
@@ -245,6 +238,13 @@ def _start(pool: Pool, size: int, seed: int) -> tuple[Corpus, Corpus]:
     return pool.candidates[first], pool.candidates[~first]
 
 
+def _first_kept(corpus: Corpus, keep: NDArray[np.bool_], size: int, seed: int) -> Corpus:
+    """Random pairs among those that are kept, at most so many. They are drawn in the order of `_like`, so that a twin
+    has the same pairs but for those that the arm dropped: less differs by chance."""
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    return corpus[np.sort(order[keep[order]][:size])]
+
+
 def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
     """As many random pairs of each label as ``part`` has; where a label has too few, of other labels."""
     found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
@@ -272,8 +272,7 @@ def _more(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[Tra
 
 
 def _chosen(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    kept = pool.candidates[pool.choices[arm.name].keep]
-    first = sample(kept, min(budget, len(kept)), seed=seed)
+    first = _first_kept(pool.candidates, pool.choices[arm.name].keep, budget, seed)
     twin = _like(pool.candidates, first, seed)
     return TrainingSet(first, len(first), labels=len(pool.candidates)), TrainingSet(twin, len(twin), labels=len(twin))
 
@@ -296,9 +295,9 @@ def _swapped(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[
 
 def _mixed(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
     of_base, of_source = np.split(pool.choices[arm.name].keep, [len(pool.candidates)])
-    source, kept = pool.additions[arm.source], pool.candidates[of_base]
-    start = sample(kept, min(budget - extra, len(kept)), seed=seed)
-    piece = sample(source[of_source], extra, seed=seed)
+    source = pool.additions[arm.source]
+    start = _first_kept(pool.candidates, of_base, budget - extra, seed)
+    piece = _first_kept(source, of_source, extra, seed)
     other = start if of_base.all() else _like(pool.candidates, start, seed)
     made = _joined(start, piece, arm)
     twin = _joined(other, _like(source, piece, seed), arm)
@@ -336,73 +335,3 @@ def _filled(made: TrainingSet, rows: int, seed: int) -> TrainingSet:
     whole, left = divmod(rows, len(corpus))
     parts = [corpus] * whole + [sample(corpus, left, seed=seed)]
     return made._replace(corpus=concat(parts, name=corpus.name))
-
-
-# ---------------------------------------------------------------- what the arms choose
-
-
-def choices(
-    candidates: Corpus,
-    *,
-    pair: ArrayLike | None = None,
-    hypothesis: ArrayLike | None = None,
-    cross: ArrayLike | None = None,
-    generated: Corpus | None = None,
-    threshold: float = THRESHOLD,
-    seed: int = 0,
-) -> tuple[dict[str, Selection], dict[str, str]]:
-    """``Pool.choices`` from what has been computed of M candidates, and why others are not there: arm -> reason.
-
-    pair        (E, M, C) logits of every epoch of a model trained on them: ambiguous third, AUM
-    hypothesis  (E', M, C) of one trained on their hypotheses: easy, hard
-    cross       (M, C) logits of models that did not train on the pair: consensus pruning above the ``threshold``
-    generated   Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z, whose filter takes the seed
-
-    The z-filter needs the texts alone. Sources: those of `select.zfilter`, `select.subsets`, `measure.consensus`.
-    """
-    made, absent = _filtered(candidates, generated, seed)
-    gold = candidates.labels
-    if cross is not None:
-        wrong = suspects(cross, gold, threshold=threshold)
-        made["consensus pruning"] = Selection.where(~wrong, dropped=f"another label, by more than {threshold:g}")
-    if pair is not None:
-        level = np.zeros(len(gold), np.int64)
-        if hypothesis is not None:
-            try:
-                level = levels(dynamics_features(pair, hypothesis, gold))
-            except ValueError as error:
-                hypothesis, absent["levels"] = None, str(error)
-        parts = training_subsets(level, variability(pair, gold), margin(pair, gold))
-        made |= {"ambiguous third": parts["data maps"], "AUM": parts["aum"]}
-        made |= {} if hypothesis is None else {name: parts[name] for name in ("easy", "hard")}
-    return made, absent
-
-
-def _filtered(candidates: Corpus, generated: Corpus | None, seed: int) -> tuple[dict[str, Selection], dict[str, str]]:
-    """The z-filter of the candidates, and the three mixtures with generated pairs."""
-    try:
-        table = _features(candidates, generated)
-    except ValueError as error:  # a label too rare for the cross-fitted prediction
-        return {}, dict.fromkeys(("features", "generated"), str(error))
-    whole = len(candidates)
-    options = {"names": table.names, "seed": seed, "n_classes": len(candidates.classes)}
-    found: dict[str, Selection] = {"z-filter": z_filter(table.matrix[:whole], candidates.labels, **options)}
-    if generated is None or not len(generated) or generated.classes != candidates.classes:
-        return found, {}
-    labels = np.concatenate([candidates.labels, generated.labels])
-    base = np.arange(len(labels)) < whole
-    mixed = {way: z_mix(way.lower(), table.matrix, labels, base, **options) for way in ("Z-Aug", "Par-Z", "Seq-Z")}
-    return found | mixed, {}
-
-
-def _features(candidates: Corpus, generated: Corpus | None) -> Features:
-    """Features of the candidates and, after them, the generated pairs: those of the z-filter, a cross-fitted prediction
-    from the hypothesis for the one and an out-of-sample one for the other."""
-    more = candidates[:0] if generated is None or generated.classes != candidates.classes else generated
-    classes, gold = class_count(candidates.labels, n_classes=len(candidates.classes)), candidates.labels
-    guess: NDArray = cross_fitted(candidates.hypothesis, gold, n_classes=classes, groups=candidates.premise)
-    if len(more):
-        other = partial_input_predictions(candidates.hypothesis, gold, {"": more.hypothesis}, n_classes=classes)[""]
-        guess = np.concatenate([guess, other])
-    sides = [np.concatenate([getattr(candidates, side), getattr(more, side)]) for side in ("premise", "hypothesis")]
-    return join(features_in_shards(*sides), prediction(guess.argmax(axis=1), n_classes=classes))

@@ -113,6 +113,17 @@ def test_planted_truth_the_chosen_are_those_that_the_score_names():
     assert sets["ambiguous third", ARM].labels == 360 and sets["ambiguous third", TWIN].labels == 96
 
 
+def test_a_twin_has_the_same_pairs_but_for_those_that_the_arm_dropped():
+    order = np.random.default_rng(7).permutation(360)
+    gone = np.zeros(360, dtype=bool)
+    gone[order[:5]] = True  # the first that anybody would draw
+    few = Selection.where(~gone, dropped="pruned")
+    sets, _ = training_sets(pool(choices={"consensus pruning": few}), budget=96, arms=["consensus pruning"], seed=7)
+    arm, twin = (set(sets["consensus pruning", which].corpus.uid) for which in (ARM, TWIN))
+    assert set(POOL.candidates.uid[gone]) <= twin and not set(POOL.candidates.uid[gone]) & arm
+    assert len(arm & twin) >= 90
+
+
 def test_equal_seeds_give_equal_sets_whatever_else_is_asked_for():
     whole, _ = training_sets(POOL, budget=96, seed=5)
     alone, _ = training_sets(POOL, budget=96, arms=["AUM", "WANLI added"], seed=5)
