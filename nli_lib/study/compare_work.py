@@ -32,9 +32,9 @@ from nli_lib.select.arms import (
     TrainingSet,
     budget_of,
     candidates_of,
-    choices,
     training_sets,
 )
+from nli_lib.select.choices import choices
 from nli_lib.select.folds import folds as draw_folds
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
