@@ -25,6 +25,7 @@ from nli_lib.select.arms import ARM, BY_NAME, TWIN, Arm
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 100
 BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth knowing of", "undecided"
+UNLEARNT = "nothing learnt"
 WHOLE = "all candidates"
 DO = {
     "random more": "collect more pairs like these",
@@ -52,7 +53,12 @@ PLANNED = Noise(spread=0.01, unit=float(np.sqrt(0.2)))
 
 
 def smallest(noise: Noise, *, n: int, trainings: int, family: int) -> float:
-    """The smallest true difference of an arm and its twin that is found among ``family`` arms in four of five cases."""
+    """The smallest true difference of an arm and its twin that is found among ``family`` arms in four of five cases.
+
+    NaN where nothing varies, as with models that always give one label.
+    """
+    if not noise.spread + noise.unit > 0:
+        return float("nan")
     return smallest_detectable(noise.spread, trainings, premises=noise.unit / np.sqrt(n), family=family)
 
 
@@ -78,9 +84,9 @@ def trainings_needed(noise: Noise, *, family: int, worth: float) -> int | None:
 
 
 def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float, title: str) -> str:
-    """Why a comparison is not worth its trainings, with the size that it would need; "" where it is."""
+    """Why a comparison is not worth its trainings, with the size that it would need; "" where it is, or unknown."""
     there = smallest(noise, n=n, trainings=trainings, family=family)
-    if there <= worth:
+    if not there > worth:
         return ""
     pairs = pairs_needed(noise, trainings=trainings, family=family, worth=worth)
     said = (
@@ -130,8 +136,9 @@ def comparison(
     whole     answers of models trained on all candidates; distinct: different pairs of each set of ``rows`` rows
     majority  the share of the test set's most frequent label; worth: the smallest difference that is worth knowing of
 
-    Keys: figures, detectable, arms (one entry an arm, the base's first), verdicts, next. A verdict takes Holm's p over
-    all arms but the base, whose twin is a second draw of the same corpus.
+    Keys: figures, learnt (whether the base is better than the majority label), detectable, arms (one entry an arm, the
+    base's first, with a verdict), next. A verdict takes Holm's p over all arms but the base, whose twin is a second
+    draw of the same corpus; where the base has learnt nothing, there is none.
     """
     groups, sizes = {title: [title]}, {title: len(premises[title])}
     others = {key: each for key, each in right.items() if key[0] != BASE}
@@ -142,6 +149,7 @@ def comparison(
     above = _plain(above_base(right, *place, resamples=resamples)).set_index("arm")
     order = _plain(ranks(scores(right, groups, sizes))).set_index("arm")
     found, trainings = [], len(right[BASE, ARM][title])
+    learnt = average(right[BASE, ARM], premises, [title], resamples=resamples).low > majority.value
     for name in gaps.index:
         own, twin = (average(right[name, which], premises, [title], resamples=resamples) for which in (ARM, TWIN))
         gap, where = gaps.loc[name], order.loc[name]
@@ -158,7 +166,7 @@ def comparison(
                 "high": int(where["worst"]),
                 "unit": "place",
             },
-            "verdict": "" if name == BASE else verdict(_estimate(gap), gap["p, Holm"], worth),
+            "verdict": "" if name == BASE else _verdict(gap, worth, learnt=learnt),
         }
         if name in above.index:
             entry["above the base"] = _number(_estimate(above.loc[name]), POINTS)
@@ -170,6 +178,7 @@ def comparison(
     figures = {"majority": _number(majority), WHOLE: _number(all_pairs)}
     return {
         "figures": figures,
+        "learnt": bool(learnt),
         "detectable": {
             **{name: _plain_number(each, POINTS) for name, each in exactly.items()},
             "spread": _plain_number(noise.spread, "share, standard deviation over trainings"),
@@ -178,8 +187,12 @@ def comparison(
         },
         "worth": _plain_number(worth, POINTS),
         "arms": found,
-        "next": _next(found, all_pairs, exactly["of all"], majority, title),
+        "next": _next(found, all_pairs, exactly["of all"], title, learnt=learnt),
     }
+
+
+def _verdict(gap: pd.Series, worth: float, *, learnt: bool) -> str:
+    return verdict(_estimate(gap), gap["p, Holm"], worth) if learnt else UNLEARNT
 
 
 def verdict(gap: Estimate, holm: float, worth: float) -> str:
@@ -197,13 +210,12 @@ def action(arm: Arm) -> str:
     return f"put {arm.source} in the place of own pairs" if arm.form == "swapped" else DO.get(arm.name, arm.name)
 
 
-def _next(found: Sequence[Mapping], whole: Estimate, limit: float, majority: Estimate, title: str) -> str:
+def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *, learnt: bool) -> str:
     arms = [each for each in found if each["arm"] != BASE]
-    base = next(each for each in found if each["arm"] == BASE)["accuracy"]
     better = sorted((each for each in arms if each["verdict"] == BETTER), key=lambda each: -each["difference"]["value"])
     worse = [each["arm"] for each in arms if each["verdict"] == WORSE]
     ending = f" Do not choose pairs by: {', '.join(worse)} (worse than random ones)." if worse else ""
-    if not base["low"] > majority.value:
+    if not learnt:
         return (
             f"Do not act on the comparison: trained on so few pairs, the model predicts {title} no better than the "
             "most frequent label does. Add pairs, or train longer."

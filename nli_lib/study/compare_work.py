@@ -32,9 +32,9 @@ from nli_lib.select.arms import (
     TrainingSet,
     budget_of,
     candidates_of,
-    choices,
     training_sets,
 )
+from nli_lib.select.choices import choices
 from nli_lib.select.folds import folds as draw_folds
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
@@ -117,7 +117,8 @@ class Work:
                 raise CompareError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
             print(said, flush=True)
         found = 100 * numbers.smallest(noise, **sizes)
-        print(f"The smallest difference that would be found: {found:.1f} points", flush=True)
+        said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
+        print(f"The smallest difference that would be found: {said}", flush=True)
 
     def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         recipe = {**self.place, "subset": corpus.digest[:12], "seed": seed, **fields, **self.plan.changes}

@@ -58,7 +58,7 @@ def run(
         try:
             parts[name] = measure()
         except (UserError, ValueError, ModuleNotFoundError) as error:
-            missing[name] = NO_TORCH if isinstance(error, ModuleNotFoundError) else str(error)
+            missing[name] = NO_TORCH if getattr(error, "name", None) == "torch" else str(error)
             print(f"{name}: not measured. {missing[name]}", flush=True)
 
     scores, how, page = np.empty(0), "", ""

@@ -12,6 +12,7 @@ from nli_lib.report.comparison import (
     BETTER,
     OPEN,
     SAME,
+    UNLEARNT,
     WORSE,
     Noise,
     comparison,
@@ -139,7 +140,11 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
     _, content = made(dict.fromkeys(TRUTH, (0.6, 0.6)))
     assert content["next"].startswith("Leave the corpus as it is: of 4 interventions, none trains a better model")
     _, content = made(dict.fromkeys(TRUTH, (0.5, 0.5)))
-    assert content["next"].startswith("Do not act on the comparison")
+    assert content["next"].startswith("Do not act on the comparison") and not content["learnt"]
+    assert {each["verdict"] for each in content["arms"][1:]} == {UNLEARNT}
+    assert "have not learnt the task" in comparison_page.page(whole(content))
+    assert np.isnan(smallest(Noise(0.0, 0.0), n=9, trainings=3, family=1))
+    assert too_small(Noise(0.0, 0.0), n=9, trainings=3, family=1, worth=0.1, title="") == ""
 
 
 def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file():

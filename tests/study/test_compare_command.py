@@ -196,3 +196,16 @@ def test_without_torch_it_says_what_to_install(call, monkeypatch):
     monkeypatch.setattr(comparisons.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
     assert str(call().exception) == comparisons.NO_TORCH
     assert issubclass(CompareError, Exception) and issubclass(CorpusError, Exception)
+
+
+def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(call, monkeypatch):
+    def twice(self):
+        spec = self.spec(self.corpus, 0, capture="train")
+        first, whole = self.answers(spec, self.corpus), self.test
+        self.test = whole[:50]
+        assert not list(spec.folder.rglob("*.safetensors"))
+        assert np.array_equal(self.answers(spec, self.corpus), first[:50])
+        raise CompareError("seen")
+
+    monkeypatch.setattr(comparisons.Work, "everything", twice)
+    assert str(call("--anyway").exception) == "seen"

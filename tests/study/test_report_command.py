@@ -134,6 +134,7 @@ def test_a_comparison_of_the_file_as_it_is_now_is_a_part(home, tmp_path):
         "version": version(),
         "corpus": "mine",
         "digest": found()[0]["digest"],
+        "learnt": True,
         "figures": {"majority": share, "all candidates": share},
         "detectable": {"alone": {"value": 0.01}, "of all": {"value": None}, "arms": 7},
         "worth": {"value": 0.1},
