@@ -171,6 +171,18 @@ class Yardstick(Part):
     ordinary_limit: int | None = Field(description="pairs of them; None takes all")
 
 
+class Interventions(Part):
+    planted: dict[str, dict[str, float]] = Field(description="title -> strengths of what is planted, all others 0")
+    linear_pairs: int = Field(description="pairs of each planted corpus for the model of the hypothesis's n-grams")
+    linear_draws: int = Field(description="planted corpora of each kind for that model")
+    pairs: int = Field(description="pairs of each planted corpus for the encoder")
+    encoder: list[str] = Field(description="titles of the kinds for which the encoder is trained")
+    epochs: int
+    folds: int
+    trainings: int | None = Field(description="planted corpora of each kind for the encoder; None: one for each seed")
+    tested: int = Field(description="pairs of the test and of the challenge split")
+
+
 class Disco(Part):
     originals: int = Field(description="ambiguous pairs whose premises are perturbed")
     ambiguous: float = Field(gt=0, le=1, description="share of the training pairs that counts as ambiguous")
@@ -268,6 +280,7 @@ class Scale(Part):
     counterfactual: Counterfactual
     difficulty: Difficulty
     yardstick: Yardstick
+    interventions: Interventions
     disco: Disco
     budgets: Budgets
     planted: Planted
