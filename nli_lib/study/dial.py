@@ -246,18 +246,6 @@ class Agreement(Part):
     resamples: int = Field(ge=20, description="of the premises, for each interval")
 
 
-class Interventions(Part):
-    planted: dict[str, dict[str, float]] = Field(description="title -> strengths of what is planted, all others 0")
-    linear_pairs: int = Field(description="pairs of each planted corpus for the model of the hypothesis's n-grams")
-    linear_draws: int = Field(description="planted corpora of each kind for that model")
-    pairs: int = Field(description="pairs of each planted corpus for the encoder")
-    encoder: list[str] = Field(description="titles of the kinds for which the encoder is trained")
-    epochs: int
-    folds: int
-    trainings: int | None = Field(description="planted corpora of each kind for the encoder; None: one for each seed")
-    tested: int = Field(description="pairs of the test and of the challenge split")
-
-
 class Scale(Part):
     """One setting of the dial: which corpus, how much of it, which encoder, how many seeds; then a section a part."""
 
@@ -285,7 +273,6 @@ class Scale(Part):
     budgets: Budgets
     planted: Planted
     agreement: Agreement
-    interventions: Interventions
 
 
 @functools.lru_cache
