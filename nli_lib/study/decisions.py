@@ -110,7 +110,8 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
 def read_list(folder: Path) -> pd.DataFrame:
     """The list of a folder, suspects.jsonl, as `exports.review_list` made it and `reorder` may have put it."""
     with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
-        return pd.DataFrame([json.loads(line) for line in lines])
+        rows = [json.loads(line) for line in lines if line.strip()]
+    return pd.DataFrame(rows) if rows else pd.read_csv(folder / "suspects.csv")  # the columns of an empty list
 
 
 def write_list(folder: Path, table: pd.DataFrame) -> None:

@@ -141,6 +141,17 @@ def test_probabilities_of_ones_own_make_a_list_of_their_own(mine, tmp_path):
     assert same["uid"].tolist() == fast["uid"].tolist()
 
 
+def test_a_corpus_whose_labels_nothing_contradicts_has_an_empty_list(mine, tmp_path):
+    path, probs = mine(), tmp_path / "probs.csv"
+    given = pd.read_csv(path)
+    sure = {label: np.where(given["verdict"] == label, 0.9, 0.05) for label in LABELS}
+    given[["pairID"]].assign(**sure).to_csv(probs, index=False)
+    done = call(path, "--probs", probs, "--columns", COLUMNS)
+    assert done.exit_code == 0 and "0 of 300 labels are contradicted" in done.output
+    listed = pd.read_csv(folder("probs") / "suspects.csv")
+    assert len(listed) == 0 and {"gap", "rank"} <= set(listed) and (folder("probs") / "suspects.html").is_file()
+
+
 def test_a_list_of_trained_models_gets_its_page_too(mine, monkeypatch):
     """The chapters that train are played by what they leave behind."""
     path = mine(extra=("when",))
