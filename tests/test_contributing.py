@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from nli_lib.study.dial import read_scale
 from nli_lib.study.schedule import Request, run
 
 CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
@@ -40,4 +41,4 @@ def test_it_runs_and_leaves_its_table(home):
     (outcome,) = run([], Request())
     assert (outcome.notebook, outcome.state) == ("03_length", "finished"), outcome.reason
     lengths = pd.read_csv(home / "data" / "results" / "smoke" / "03_length.lengths.csv")
-    assert lengths["count"].sum() == 600
+    assert lengths["count"].sum() == read_scale("smoke").limit

@@ -14,7 +14,10 @@ from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib.study import book, digests, draw, pages, status, words
 from nli_lib.study import manifest as records
+from nli_lib.study.dial import read_scale
 from nli_lib.study.schedule import Request
+
+LIMIT = read_scale("smoke").limit
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -241,7 +244,7 @@ def recorded(path, **changes):
     """The record that a finished run of a notebook leaves."""
     record = {"notebook": path.stem, "study": "smoke", "state": "finished", **digests.code_of(path)}
     record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
-    record |= {"dial": {"limit": 600}, "corpora": {"planted train": {"rows": 1200, "digest": "0"}}}
+    record |= {"dial": {"limit": LIMIT}, "corpora": {"planted train": {"rows": 1200, "digest": "0"}}}
     environment = {"python": "3.11.7", "revision": "abc1234"}
     return {**record, "environment": environment, "parameters": {"SCALE": "smoke"}, **changes}
 
@@ -267,7 +270,7 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert all("Smoke scale: proves the machinery" in html[name] for name in ("index", "1_fine", "status"))
     for state in ("finished", "finished, stale", "failed", "never run"):
         assert f"<p>{state}</p>" in html["status"]
-    assert "limit = 600" in text["status"]
+    assert f"limit = {LIMIT}" in text["status"]
     assert "planted train = 1,200 rows" in text["status"]
     assert '<a href="../_static/notebooks/1_fine.ipynb" download>' in html["1_fine"]
     assert (first.parent / "_static" / "notebooks" / "1_fine.ipynb").is_file()

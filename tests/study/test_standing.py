@@ -161,8 +161,9 @@ def scales(folder, **changes):
 
 
 def test_a_value_of_the_dial(chapters, monkeypatch):
-    monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=200))
-    assert stale() == {"30_trains": ["the dial's consensus.limit: 240 then, 200 now"]}
+    before = dial.read_scale("smoke").consensus.limit
+    monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=before + 1))
+    assert stale() == {"30_trains": [f"the dial's consensus.limit: {before} then, {before + 1} now"]}
 
 
 def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):

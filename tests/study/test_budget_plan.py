@@ -1,4 +1,4 @@
-"""Alone: pytest tests/study/test_budgets.py"""
+"""Alone: pytest tests/study/test_budget_plan.py"""
 
 import functools
 import os
