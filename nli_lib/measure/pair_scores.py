@@ -65,13 +65,16 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
     labels of the corpus, which the models were trained on. A score that no training knows is left out; one that fewer
     trainings know than others has NaN in the last rows; one that no training changes is the same in all.
 
-    low confidence, variability, estimated max variability, low correctness, low margin, forgetting: the data map's six
+    The data map's six, then:
+
     low AUM                         the mean margin, recorded in the training pass instead
     level of difficulty             0 easy, 1 ambiguous, 2 hard, from both views (`measure.difficulty`)
     low hypothesis-only confidence  the data map's of a model that reads the hypothesis; low n-gram probability: of a
                                     linear model that did not train on the pair
     low highest z                   of the features that the pair has, for the label
-    low cross-scored probability, cross-scored gap, cleanlab's order (its label quality, where it is installed)
+    low cross-scored probability    of the label, by models that did not train on the pair
+    cross-scored gap                of its logit and the largest, of the same models
+    cleanlab's order                its label quality from them, where it is installed
     votes                           share of all trainings whose cross-scoring predicts another label: one number, which
                                     stands in the row of every training
     low generator margin            log-probability under the label minus the largest under another
