@@ -1,4 +1,4 @@
-"""One of two processes that train together, for test_recorder.py: folder, encoder, options as JSON."""
+"""One of two processes that train together, for test_recorder.py: encoder, and a list of trainings as JSON."""
 
 import json
 import sys
@@ -19,7 +19,6 @@ from nli_lib.learn.numbered import POSITIONS
 from nli_lib.learn.recorder import RecordLogits
 
 ROWS = 21
-folder, encoder, options = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 
 
 class Rows(Dataset):
@@ -31,16 +30,21 @@ class Rows(Dataset):
 
 
 class Cut(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
     def on_save(self, args, state, control, **kwargs):
-        if state.global_step == options.get("stop"):
+        if state.global_step == self.step:
             raise KeyboardInterrupt
 
 
 class Keep(RecordLogits):
     """Keeps, beside the recording, what each forward pass of this process said."""
 
+    kept = ()
+
     def on_epoch_begin(self, *args, **kwargs):
-        kept.append([])
+        self.kept = [*self.kept, []]
         super().on_epoch_begin(*args, **kwargs)
 
     def _before(self, module, args, kwargs):
@@ -48,35 +52,40 @@ class Keep(RecordLogits):
         return super()._before(module, args, kwargs)
 
     def _after(self, module, args, output):
-        kept[-1].append([[row, *values] for row, values in zip(self.rows, output.logits.tolist(), strict=True)])
+        self.kept[-1].append([[row, *values] for row, values in zip(self.rows, output.logits.tolist(), strict=True)])
         super()._after(module, args, output)
 
 
-kept = []
-torch.manual_seed(3)
-model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
-arguments = TrainingArguments(
-    output_dir=str(folder / "out"), num_train_epochs=2, per_device_train_batch_size=4, learning_rate=1e-3, seed=5,
-    report_to="none", save_strategy="steps", save_steps=1, use_cpu=True, disable_tqdm=True, ddp_backend="gloo",
-    accelerator_config={"dispatch_batches": options.get("dispatch", False)},
-)  # fmt: skip
-recorder = Keep([{"row": at, "label": at % 3} for at in range(ROWS)], "row")
-given = {"train_dataset": Rows(), "data_collator": default_data_collator}
-trainer = Trainer(model=model, args=arguments, **given, callbacks=[recorder, Cut()])
-assert arguments.world_size == 2
-trainer.train(resume_from_checkpoint=options.get("resume"))
+def train(folder, *, stop=None, resume=False, dispatch=False):
+    torch.manual_seed(3)
+    model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
+    arguments = TrainingArguments(
+        output_dir=str(folder / "out"), num_train_epochs=2, per_device_train_batch_size=4, learning_rate=1e-3, seed=5,
+        report_to="none", save_strategy="steps", save_steps=1, use_cpu=True, disable_tqdm=True, ddp_backend="gloo",
+        accelerator_config={"dispatch_batches": dispatch},
+    )  # fmt: skip
+    recorder = Keep([{"row": at, "label": at % 3} for at in range(ROWS)], "row")
+    given = {"train_dataset": Rows(), "data_collator": default_data_collator}
+    trainer = Trainer(model=model, args=arguments, **given, callbacks=[recorder, Cut(stop)])
+    assert arguments.world_size == 2
+    trainer.train(resume_from_checkpoint=resume)
 
-rank = torch.distributed.get_rank()
-everybody = [None, None]
-torch.distributed.all_gather_object(everybody, kept)
-if rank == 0:
-    # in the order of the steps, the processes in turn
-    both = [
-        [row for step in zip(*(process[epoch] for process in everybody), strict=True) for part in step for row in part]
-        for epoch in range(len(kept))
-    ]
-    np.savez(folder / "both.npz", logits=recorder.logits, **{f"kept_{epoch}": rows for epoch, rows in enumerate(both)})
-else:
-    np.savez(folder / "one.npz", logits=recorder.logits)
-recorder.save(folder / "saved.npz")
+    everybody = [None, None]
+    torch.distributed.all_gather_object(everybody, recorder.kept)
+    if torch.distributed.get_rank() == 0:
+        # in the order of the steps, the processes in turn
+        both = [
+            [row for step in zip(*(each[epoch] for each in everybody), strict=True) for part in step for row in part]
+            for epoch in range(len(recorder.kept))
+        ]
+        kept = {f"kept_{epoch}": rows for epoch, rows in enumerate(both)}
+        np.savez(folder / "both.npz", logits=recorder.logits, **kept)
+    else:
+        np.savez(folder / "one.npz", logits=recorder.logits)
+    recorder.save(folder / "saved.npz")
+
+
+encoder = sys.argv[1]
+for folder, options in json.loads(sys.argv[2]):
+    train(Path(folder), **options)
 torch.distributed.destroy_process_group()

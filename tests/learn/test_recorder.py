@@ -269,36 +269,36 @@ def free_port():
         return free.getsockname()[1]
 
 
-def two_processes(folder, encoder, **more):
-    """Train on two processes (gloo); what both of them recorded."""
+def two_processes(encoder, *trainings):
+    """Train on two processes (gloo), one (folder, options) after another; what both said, and their exit codes."""
     port, workers = free_port(), []
     for rank in (0, 1):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         environment = {**os.environ, **{name: str(value) for name, value in place.items()}, "OMP_NUM_THREADS": "1"}
-        words = [sys.executable, str(WORKER), str(folder), encoder, json.dumps(more)]
+        words = [sys.executable, str(WORKER), encoder, json.dumps([(str(folder), how) for folder, how in trainings])]
         workers.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
     said = [worker.communicate(timeout=240)[0].decode() for worker in workers]
     return said, [worker.returncode for worker in workers]
 
 
 @pytest.fixture(scope="module")
-def whole(encoder, tmp_path_factory):
-    """The folder of a training on two processes that nothing cut."""
-    folder = tmp_path_factory.mktemp("whole")
-    said, codes = two_processes(folder, encoder)
+def together(encoder, tmp_path_factory):
+    """A folder for each of three trainings of the same two processes, of which the last one is cut and goes on."""
+    folder = tmp_path_factory.mktemp("together")
+    # dispatch: the first process reads the batches of both
+    how = {"whole": {}, "dispatched": {"dispatch": True}, "cut": {"stop": 2}}
+    said, codes = two_processes(encoder, *((folder / name, options) for name, options in how.items()))
+    assert 0 not in codes and "KeyboardInterrupt" in said[0], said
+    said, codes = two_processes(encoder, (folder / "cut", {"resume": True}))
     assert codes == [0, 0], said
     return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dispatch", [False, True])
-def test_two_processes_see_every_row_in_every_epoch(encoder, whole, tmp_path, dispatch):
+@pytest.mark.parametrize("name", ["whole", "dispatched"])
+def test_two_processes_see_every_row_in_every_epoch(together, name):
     """21 rows in batches of 4 on two processes: the last batches are filled with rows of the first."""
-    if dispatch:  # the first process reads the batches of both
-        said, codes = two_processes(tmp_path, encoder, dispatch=True)
-        assert codes == [0, 0], said
-    folder = tmp_path if dispatch else whole
-    with np.load(folder / "both.npz") as stored, np.load(folder / "one.npz") as other:
+    with np.load(together / name / "both.npz") as stored, np.load(together / name / "one.npz") as other:
         logits = stored["logits"]
         np.testing.assert_array_equal(logits, other["logits"])  # both processes hold all
         assert logits.shape == (2, 21, 3) and np.isfinite(logits).all()
@@ -311,12 +311,8 @@ def test_two_processes_see_every_row_in_every_epoch(encoder, whole, tmp_path, di
 
 
 @pytest.mark.slow
-def test_two_processes_go_on_after_a_kill(encoder, whole, tmp_path):
-    said, codes = two_processes(tmp_path / "cut", encoder, stop=2)
-    assert 0 not in codes and "KeyboardInterrupt" in said[0]
-    said, codes = two_processes(tmp_path / "cut", encoder, resume=True)
-    assert codes == [0, 0], said
-    with np.load(whole / "both.npz") as uncut, np.load(tmp_path / "cut" / "both.npz") as cut:
+def test_two_processes_go_on_after_a_kill(together):
+    with np.load(together / "whole" / "both.npz") as uncut, np.load(together / "cut" / "both.npz") as cut:
         np.testing.assert_array_equal(uncut["logits"], cut["logits"])
 
 

@@ -41,7 +41,9 @@ def likely_end(model, end):
         head.bias[end] = 4.0
 
 
-def test_slow_twin(model):
+def test_slow_twin(model, monkeypatch):
+    """In fp32: where the processor has bf16 units, the digits that are lost there move some draws."""
+    monkeypatch.setattr("nli_lib.learn.sampling.takes_bf16", lambda *_: False)
     likely_end(model, 0)
     found = as_lists(sample(model, 1, 0, range(20, 44), seed=7, max_length=24))
     assert found == [slow(model, 1, 0, draw, 7, 24) for draw in range(20, 44)]

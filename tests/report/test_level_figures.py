@@ -8,7 +8,14 @@ from audited import corpus
 
 from nli_lib.corpora.labels import LABELS, TWO_WAY
 from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.report import level_figures as module
 from nli_lib.report.level_figures import CONTRADICTED, WORDS, level_figures
+
+
+@pytest.fixture(autouse=True)
+def two_mixtures(monkeypatch):
+    """Of five: each fit takes a tenth of a second or two, and these tests ask for dozens."""
+    monkeypatch.setattr(module, "MIXTURES", 2)
 
 
 def given(n=120, classes=LABELS):

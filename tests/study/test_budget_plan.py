@@ -119,11 +119,10 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert costs.loc["our WANLI added", "tokens"] == 1200 and costs.loc["WANLI added", "tokens"] == 0
     assert costs.loc["consensus pruning", "human labels"] == 144 and costs.loc["base", "human labels"] == 36
     before = trained()
-    # the same arms as jobs, on a plan of their own, in another order: no training is done twice, and none is new
+    # a third of them as jobs, each on a plan of its own, in another order: none is trained twice, and none is new
     monkeypatch.setattr(Plan, "from_scale", classmethod(lambda cls, *args: make(arms=ONE_OF_EACH)))
-    for name in reversed(jobs("any")):
-        if name.split("-")[1] == "0":
-            run_job(make(arms=ONE_OF_EACH), name)
+    for name in [job for job in jobs("any") if job.split("-")[1] == "0"][::-3]:
+        run_job(make(arms=ONE_OF_EACH), name)
     assert trained() == before
     # and they give what the notebook alone gives
     found = make().right({0: sets}, flat)
