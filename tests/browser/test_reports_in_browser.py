@@ -1,4 +1,4 @@
-"""The pages of `report` and `compare` in a real browser, from disk. Alone: pytest tests/browser/test_reports_in_browser.py"""
+"""The pages of `report` and `compare` in a real browser, from disk."""
 
 import itertools
 
