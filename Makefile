@@ -41,7 +41,7 @@ test: .venv/.test
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(STUDY) run --scale smoke --jobs 2 || echo "the tests below say what is wrong"
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal -m "not gpu" # two workers of one thread, not of all cores
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks

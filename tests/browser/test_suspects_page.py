@@ -264,8 +264,13 @@ def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
         assert page.title() != "executed" and page.locator(".nli-worklist img").count() == 0
         assert page.locator(".jp-Notebook .jp-Cell").count() == 1  # the keys were not JupyterLab's
         text = exported(page)
+        sent = list(csv.reader(io.StringIO(text)))
+        for _ in range(100):  # the kernel writes a moment after the page has counted
+            written = list(csv.reader(io.StringIO((tmp_path / "decisions.csv").read_bytes().decode())))
+            if len(written) == len(sent):
+                break
+            page.wait_for_timeout(100)
         context.close()
+    assert written == sent
     check_csv(text, pressed, rows, tmp_path)
-    written = (tmp_path / "decisions.csv").read_bytes().decode()
-    assert list(csv.reader(io.StringIO(written))) == list(csv.reader(io.StringIO(text)))
     assert json.dumps(read_page(page_file)["rows"])  # the page is as it was

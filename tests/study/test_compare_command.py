@@ -55,6 +55,11 @@ def call(home, encoder, tmp_path):
     return compare
 
 
+@pytest.fixture
+def few_arms(monkeypatch):
+    monkeypatch.setattr("nli_lib.study.compare_work.ARMS", ("base", "random more", "z-filter", "consensus pruning"))
+
+
 def found():
     (path,) = paths.EXPORTS.glob("*/compare.json")
     return json.loads(path.read_text(encoding="utf-8")), path.parent
@@ -115,6 +120,7 @@ def test_a_comparison_from_a_file_to_a_page_and_again_at_no_cost(call, tmp_path,
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_arms")
 def test_two_classes_are_compared_and_what_needs_neutral_says_so(call, tmp_path):
     three = write(tmp_path / "three.csv", rows(60, start=2_000))
     two = write(tmp_path / "new.csv", [(p, h, "neutral") for p, h, _ in rows(60, start=3_000)])
@@ -130,6 +136,7 @@ def test_two_classes_are_compared_and_what_needs_neutral_says_so(call, tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_arms")
 def test_stopped_it_continues(call, monkeypatch):
     seen, answers = [], comparisons.Work.answers
 
