@@ -58,7 +58,7 @@ def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
         return ""
     links = [f"{{download}}`{table} </{_seen_from_book(path)}>`" for table, path in files.items()]
     counts = verdict_counts(ledger[ledger["notebook"] == name]) if len(ledger) else "none"
-    return f"from {', '.join(links)}; its claims: {{doc}}`{counts} </chapters/63_claims>`"
+    return f"from {', '.join(links)}; all claims on this chapter: {{doc}}`{counts} </chapters/63_claims>`"
 
 
 def _seen_from_book(path: Path) -> str:

@@ -31,6 +31,7 @@ def show(
     else:
         table = table.reset_index(drop=True)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
+    table = table.rename(columns=lambda name: f"{name:g}" if isinstance(name, float) else name)
     text = [
         {"selector": f".col{place}", "props": "text-align: left"}
         for place, column in enumerate(table)

@@ -11,6 +11,7 @@ from nli_lib.study.schedule import Request
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
 LOCAL = ("file:", "data:", "blob:")
+NO_CAPTION = "all => all.filter(each => !each.alt || each.alt.startsWith('Figure in the')).map(each => each.alt)"
 heard = {}  # window -> what the page that it shows has reported
 
 # Where on the screen a point of a plotly figure lies, in the middle of the points that are seen.
@@ -64,8 +65,8 @@ def problems(page, file):
             page.wait_for_function(ANSWERS, timeout=5_000)
         except driver.TimeoutError:
             found.append("an interactive figure does not answer the pointer")
-    if images := page.eval_on_selector_all("article img", "all => all.filter(each => !each.alt).map(each => each.src)"):
-        found.append(f"figures without words: {images}")
+    if figures := page.eval_on_selector_all("article img", NO_CAPTION):
+        found.append(f"figures without a caption: {figures}")
     page.set_viewport_size(PHONE)
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn anew
     if (width := page.evaluate("document.documentElement.scrollWidth")) > PHONE["width"]:
