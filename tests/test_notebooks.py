@@ -3,6 +3,7 @@
 import ast
 import functools
 import json
+import re
 import statistics
 from pathlib import Path
 
@@ -82,6 +83,12 @@ def test_cells_are_short_and_prose_is_long_enough():
     assert statistics.median(lengths) <= TYPICAL_CELL
     words = [sum(len("".join(cell["source"]).split()) for cell in cells(path, "markdown")) for path in NOTEBOOKS]
     assert statistics.mean(words) >= PROSE
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_formulas_are_text(path):
+    """The report asks no network for the script that would set LaTeX, so it would show the source."""
+    assert not re.search(r"\$[^$\n]+\$", "".join("".join(cell["source"]) for cell in cells(path, "markdown")))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -1,5 +1,6 @@
 """No page of the book has a typed conclusion. Alone: pytest tests/study/test_words.py"""
 
+import functools
 import re
 
 import pandas as pd
@@ -20,21 +21,23 @@ RESULT = re.compile(
 )
 
 
-@pytest.fixture
-def said(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
     """said(low, high): the words of the book where every claim was recorded with that interval at scale small."""
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    claims = read_claims()
+    folder, claims = tmp_path_factory.mktemp("words"), read_claims()
 
+    @functools.cache
     def of(low, high):
         rows = [(c.id, (low + high) / 2, low, high, 10**6, 5, "trainings", ";".join(c.evidence)) for c in claims]
         table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "full")
         assert list(table) == LEDGER
-        (tmp_path / "small").mkdir(exist_ok=True)
-        table.astype({"paper_value": str}).to_csv(tmp_path / "small" / "63_claims.ledger.csv", index=False)
-        return words.words(tmp_path / "chapters", "small")
+        (folder / "small").mkdir(exist_ok=True)
+        table.astype({"paper_value": str}).to_csv(folder / "small" / "63_claims.ledger.csv", index=False)
+        return words.words(folder / "chapters", "small")
 
-    return of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RESULTS", folder)
+        yield of
 
 
 @pytest.mark.parametrize("page", CONCLUDING, ids=lambda path: path.stem)
