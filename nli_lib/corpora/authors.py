@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.people import annotators
+from nli_lib.corpora.people import BY_AUTHORS, annotators
 
 LACKING = "no label of its author among five"
 
@@ -30,4 +30,4 @@ def with_authors_labels(corpus: Corpus) -> Corpus:
     table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
     lacking = len(corpus) - len(position)
     skipped = {**corpus.skipped, **({LACKING: lacking} if lacking else {})}
-    return replace(corpus, table=table, name=corpus.name if unchanged else f"{corpus.name}-authors", skipped=skipped)
+    return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)

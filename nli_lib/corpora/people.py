@@ -17,6 +17,7 @@ from nli_lib.corpora.load import sources
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
+BY_AUTHORS = "-authors"  # ends the name of a corpus whose labels are its authors'
 FIVE = 5  # labels of each annotated pair of SNLI
 REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, judged by five"}
 
@@ -30,13 +31,15 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     share_gold  share of the people who gave the corpus's own gold label, 0 to 1
     majority    index of the label that most gave; of equals, the first in the order of labels
 
-    Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
+    A corpus with its authors' labels (`corpora.authors`) has the people of the corpus that it was made from. Corpora
+    without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
     if (planted := _planted(corpus)) is not None:
         return planted
     try:
-        split = CHAOS.get((corpus.name, corpus.split), "none of ChaosNLI's")  # which `load` refuses
+        name = corpus.name.removesuffix(BY_AUTHORS)
+        split = CHAOS.get((name, corpus.split), "none of ChaosNLI's")  # which `load` refuses
         chaos = sources.load("chaosnli", split, data_dir=data_dir).table
     except CorpusError:
         return pd.DataFrame(columns=list(COLUMNS))

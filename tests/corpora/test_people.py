@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
+from nli_lib.corpora.authors import with_authors_labels
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
 from nli_lib.corpora.planted import make_split
@@ -46,6 +48,17 @@ def test_joined_by_uid_in_the_corpus_order(tmp_path):
     assert people["entropy"].to_numpy() == pytest.approx([0.0, 0.811278], abs=1e-6)  # H(1/4) in bits
     assert people["share_gold"].tolist() == [1.0, 0.25]
     assert people["majority"].tolist() == [0, 1]
+
+
+def test_the_authors_labels_are_judged_by_the_same_people(tmp_path):
+    chaos(tmp_path / "chaosnli", {"c": [25, 75, 0], "a": [100, 0, 0]})
+    corpus = snli(["a", "b", "c"], [0, 1, 0])
+    corpus.table["annotator_labels"] = [
+        json.dumps([LABELS[n] for n in each]) for each in ([1, 0, 0, 0, 0], [1], [0] * 5)
+    ]
+    people = human_labels(with_authors_labels(corpus), data_dir=str(tmp_path))
+    assert people["position"].tolist() == [0, 1] and people["uid"].tolist() == ["a", "c"]
+    assert people["share_gold"].tolist() == [0.0, 0.25]  # of the author's label
 
 
 def test_three_even_ways_are_log2_of_three(tmp_path):
