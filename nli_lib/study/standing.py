@@ -149,7 +149,12 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
         return "the folder has no smoke table of it"
     if differing := [part for part in old if not _equal(old[part], new.get(part))]:
         return f"the smoke tables differ: {', '.join(sorted(differing))}"
-    return "; ".join(_changed("{}, which it read,", record["inputs"], _result) + _changed_sources(record))
+    # another value at this scale, which smoke does not see; a key that is gone was renamed or is not read any more
+    then = record.get("dial", {})
+    now = _dial_at(record["parameters"]["SCALE"], then)
+    reasons = _changes("the dial's {}", {key: then[key] for key in now}, now)
+    reasons += _changed("{}, which it read,", record["inputs"], _result)
+    return "; ".join(reasons + _changed_sources(record))
 
 
 def _equal(old: Path, new: Path | None) -> bool:

@@ -266,6 +266,15 @@ def test_a_table_that_only_the_record_read_confirms_nothing_once_it_changes(reco
     assert "small/21_other.claims.csv" in records.read("10_scores", "small")["inputs"]
 
 
+def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small):
+    record = records.read("10_scores", "small")
+    records.write({**record, "dial": {"difficulty.trainings": {"snli": 1}}})
+    said = standing.confirm("small", recorded_small)["10_scores"]
+    assert said.startswith("left: the dial's difficulty.trainings: {'snli': 1} then, {")
+    records.write({**record, "dial": {"a.key.that.is.gone": 1}})
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+
+
 def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
     (recorded_small / "10_scores.scores.csv").write_text("x\n7\n")
     (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
