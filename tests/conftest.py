@@ -18,8 +18,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True, scope="module")
 def frozen():
-    """What torch and the other libraries have made so far stays. Looked through by each collection of garbage, of which
-    some libraries ask for many, it took a fifth of the tests' time."""
+    """What torch and the other libraries have made so far stays, and no collection of garbage looks through it again:
+    accelerate and statsmodels ask for a whole one at each training and each correction."""
     gc.collect()
     gc.freeze()
 

@@ -93,7 +93,7 @@ def main(weights: str, slots: str, context: str) -> None:
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)
     sys.stdin.read()
-    os._exit(0)  # the server's own end waits for ever where it is stopped before its loop has begun
+    os._exit(0)  # on a busy machine the server's own end sometimes never comes
 
 
 if __name__ == "__main__":

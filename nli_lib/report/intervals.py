@@ -39,8 +39,8 @@ def interval_plot(
     Colours are those of `style.palette`: a label, a level, a view or a corpus has its own, a random twin is grey.
     """
     shown = table.dropna(subset=[value]).assign(low=table.get("low", np.nan), high=table.get("high", np.nan))
-    shown["condition"] = shown[hue].astype(str) if hue else ""
-    titles, names = list(shown[y].unique()), list(shown["condition"].unique())
+    conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
+    titles, names = list(shown[y].unique()), list(conditions.unique())
     place, colours, paper = {name: at for at, name in enumerate(titles)}, palette(names), paper or {}
     with drawing(height=max(2.6, 0.9 + len(titles) * (0.2 + 0.15 * len(names)))) as (figure, axes):
         axes.set_title(textwrap.fill(title, 52))  # a longer line would widen the figure and make its text small
@@ -52,7 +52,7 @@ def interval_plot(
             axes.axhspan(row - 0.5, row + 0.5, color="#f4f4f4", lw=0, zorder=0)
         diamonds = [(of, place[key]) for key, of in paper.items() if key in place]
         for number, (name, marker) in enumerate(zip(names, itertools.cycle(MARKERS))):
-            part = shown[shown["condition"] == name]
+            part = shown[conditions == name]
             at = part[y].map(place).to_numpy() + (number - (len(names) - 1) / 2) * 0.66 / len(names)
             values, ends = part[value].to_numpy(dtype=float), part[["low", "high"]].to_numpy(dtype=float).clip(*within)
             reach = np.nan_to_num(np.stack([values - ends[:, 0], ends[:, 1] - values])).clip(0)

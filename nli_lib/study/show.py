@@ -31,7 +31,6 @@ def show(
     else:
         table = table.reset_index(drop=True)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
-    table = table.rename(columns=lambda name: f"{name:g}" if isinstance(name, float) else name)
     text = [
         {"selector": f".col{place}", "props": "text-align: left"}
         for place, column in enumerate(table)
@@ -43,7 +42,8 @@ def show(
     table = table.map(lambda value: value if pd.api.types.is_scalar(value) else str(value))
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
     style.format(formats, na_rep="", precision=digits, thousands=",", escape="html")
-    display(HTML(style.format_index(escape="html", axis=1).to_html()))
+    style.format_index(lambda name: f"{name:g}" if isinstance(name, float) else name, escape="html", axis=1)
+    display(HTML(style.to_html()))
 
 
 def show_interactive(figure: object) -> None:

@@ -189,6 +189,13 @@ def test_intervals_take_any_columns_leave_gaps_out_and_stay_within_what_is_possi
     assert not figure.legends
 
 
+@pytest.mark.parametrize("hue", [None, "label"])
+def test_a_column_called_condition_can_be_the_lines(hue):
+    table = pd.DataFrame({"condition": ["a", "b"], "label": ["x", "x"], "accuracy": [0.2, 0.4]})
+    axes = intervals.interval_plot(table, y="condition", hue=hue).figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+
+
 def test_a_thing_has_one_colour_in_every_figure():
     colours = palette(["easy", "SNLI", "a new thing", "random twin of the third", "neutral"])
     assert colours["neutral"] == COLOURS["neutral"]

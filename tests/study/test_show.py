@@ -44,6 +44,13 @@ def test_numbers_are_written_one_way(shown):
         shown(table, {"shares": "{:.1%}"})
 
 
+def test_a_number_as_a_header_has_no_more_digits_than_it_needs(shown):
+    page = shown(pd.DataFrame({0.4: [0.25], 10.0: [1.0]}), {0.4: "{:.1%}"})
+    assert ">0.4<" in page and ">10<" in page and ">25.0%<" in page
+    levels = pd.MultiIndex.from_product([["share"], [0.0, 0.5]])
+    assert ">0.5<" in shown(pd.DataFrame([[1, 2]], columns=levels))
+
+
 def test_a_table_without_rows_says_so(shown):
     assert "(no rows)" in shown(pd.DataFrame({"n": []}))
 
