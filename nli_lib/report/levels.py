@@ -75,14 +75,17 @@ def label_gap(table: pd.DataFrame, measure: str, label: int, level: str) -> Esti
     )
 
 
-def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str) -> pd.DataFrame:
+def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of each score with ``target`` within each training.
+
+    target  a column, or the table of other trainings of the same names, whose column of the score's name it then is
 
     Columns: score, value, low, high, n (premises). A score that is constant in some training has no row.
     """
-    rows, wanted = [], by_training(table, target)
+    rows = []
     for name in scores:
         values = by_training(table, name)
+        wanted = by_training(table, target) if isinstance(target, str) else by_training(target, name)
         if np.ptp(values, axis=1).all() and np.ptp(wanted, axis=1).all():
             rows.append((name, *estimate(table, correlations_with(values, wanted), resamples=FIGURE)[:4]))
     return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])

@@ -160,6 +160,7 @@ class Difficulty(Part):
     encoders_limit: int | None = Field(description="pairs that each of the two is trained on; None takes all")
     encoders_epochs: int
     subsets: list[str] | None = Field(description="training subsets, by name; None takes the paper's nine")
+    stress: int = Field(description="pairs that the stress test is made from")
     inversion: dict[str, tuple[str, str]] = Field(description="sets whose premise and hypothesis the paper swapped")
     released_stress: bool = Field(description="whether the released files of the stress test are used too")
 

@@ -108,6 +108,20 @@ def test_correlations_within_each_training():
     assert correlation_gain(pairs, "score", "score", "right")[:3] == (0, 0, 0)
 
 
+def test_correlations_with_the_same_columns_of_other_trainings():
+    pairs, others = table(), table().assign(training=lambda t: 2 - t["training"]).sample(frac=1, random_state=3)
+    found = correlation_table(pairs, ["score", "level"], others).set_index("score")
+    expected = [
+        pairs.query("training == @one")["score"].corr(
+            pairs.query("training == 2 - @one").set_index(pairs.query("training == @one").index)["score"], "spearman"
+        )
+        for one in range(3)
+    ]
+    assert found.loc["score", "value"] == pytest.approx(np.mean(expected))
+    itself = correlation_table(pairs, ["score"], pairs).loc[0]
+    assert itself["value"] == itself["low"] == itself["high"] == pytest.approx(1)
+
+
 def test_cells_agree_with_themselves():
     pairs = table().assign(flag=lambda t: (t["gold"] == 2).astype(float))
     assert cell_agreement(pairs, "flag", "level", "level").value == pytest.approx(1)
