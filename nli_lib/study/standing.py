@@ -153,6 +153,9 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     then = record.get("dial", {})
     now = _dial_at(record["parameters"]["SCALE"], then)
     reasons = _changes("the dial's {}", {key: then[key] for key in now}, now)
+    # and one that it has come to read, where smoke tries another value than this scale's
+    came = _dial_at(record["parameters"]["SCALE"], here["dial"].keys() - then) if "dial" in record else {}
+    reasons += [f"the dial's {key} is read since" for key in sorted(came) if came[key] != here["dial"][key]]
     reasons += _changed("{}, which it read,", record["inputs"], _result)
     return "; ".join(reasons + _changed_sources(record))
 

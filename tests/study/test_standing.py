@@ -275,6 +275,15 @@ def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
+def test_a_key_of_the_dial_that_is_read_since_confirms_only_where_smoke_has_its_value(recorded_small):
+    record, here = records.read("10_scores", "small"), records.read("10_scores", "smoke")
+    records.write({**record, "dial": {}})
+    records.write({**here, "dial": {**here["dial"], "difficulty.trainings": {}}})  # three at small
+    assert "the dial's difficulty.trainings is read since" in standing.confirm("small", recorded_small)["10_scores"]
+    records.write({**here, "dial": {"test_split": "test"}})  # at both
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+
+
 def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
     (recorded_small / "10_scores.scores.csv").write_text("x\n7\n")
     (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
