@@ -122,7 +122,12 @@ def ledger_table(table: pd.DataFrame) -> HTML:
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     groups = [
-        {"paper": PAPERS[key], "counts": verdict_counts(rows[own_claims(rows)]), "rows": rows.to_dict("records")}
+        {
+            "key": key,
+            "paper": PAPERS[key],
+            "counts": verdict_counts(rows[own_claims(rows)]),
+            "rows": rows.to_dict("records"),
+        }
         for key, rows in table.fillna({"reference": "", "over": ""}).groupby("paper", sort=False)
     ]
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]

@@ -52,13 +52,18 @@ def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
     """Markdown: the tables of a chapter's headline, each to take away, and the verdicts on the chapter's claims.
 
     "" where a table is not recorded in this study. `ledger` has no rows where no verdict is.
+    The link to the verdicts leads from a page in the book's root.
     """
     files = {table: find_table(paths.RESULTS / study / table) for table in headline_tables(name)}
     if not files or None in files.values():
         return ""
     links = [f"{{download}}`{table} </{_seen_from_book(path)}>`" for table, path in files.items()]
-    counts = verdict_counts(ledger[ledger["notebook"] == name]) if len(ledger) else "none"
-    return f"from {', '.join(links)}; all claims on this chapter: {{doc}}`{counts} </chapters/63_claims>`"
+    own = ledger[ledger["notebook"] == name] if len(ledger) else ledger
+    if own.empty:
+        return f"from {', '.join(links)}; no claim on this chapter is declared"
+    # to the first of them: MyST looks for targets in its sources, and a row of the ledger is made when it is drawn
+    counts = f'<a href="chapters/63_claims.html#{own["id"].iloc[0]}">{verdict_counts(own)}</a>'
+    return f"from {', '.join(links)}; all claims on this chapter: {counts}"
 
 
 def _seen_from_book(path: Path) -> str:

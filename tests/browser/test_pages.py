@@ -1,6 +1,9 @@
 """Every page of the built book in a real browser. Run alone: pytest tests/browser/test_pages.py"""
 
+import html
+import re
 import shutil
+from urllib.parse import unquote
 
 import pytest
 
@@ -85,6 +88,27 @@ def test_every_page(site, browser):
     assert not any(found.values()), {name: said for name, said in found.items() if said}
     drawn = sum((site.chapters / f"{name}.ipynb").is_file() for name in site.names)
     assert answered == drawn, "a chapter has no answer"
+
+
+@pytest.mark.slow
+@pytest.mark.notebooks
+def test_every_link_has_its_target(site):
+    """Links between the pages, to tables and to rows of the ledger; those to other sites are not followed."""
+    root = site.first.parent
+    text = {root / f"{name}.html": (root / f"{name}.html").read_text(encoding="utf-8") for name in site.pages}
+    ids = {page: set(re.findall(r'\bid="([^"]+)"', each)) for page, each in text.items()}
+    lost, rows = [], 0
+    for page, each in text.items():
+        for link in set(re.findall(r'<a\b[^>]*\bhref="([^"]+)"', each)):
+            path, _, place = unquote(html.unescape(link)).partition("#")
+            if ":" in path:
+                continue
+            target = (page.parent / path).resolve() if path else page
+            if not target.is_file() or (place and target in ids and place not in ids[target]):
+                lost.append((page.name, link))
+            rows += "63_claims.html#" in link
+    assert not lost
+    assert rows >= 5, "the front page leads to the rows of the ledger"
 
 
 @pytest.mark.slow
