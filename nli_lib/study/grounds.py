@@ -60,7 +60,7 @@ def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
     links = [f"{{download}}`{table} </{_seen_from_book(path)}>`" for table, path in files.items()]
     own = ledger[ledger["notebook"] == name] if len(ledger) else ledger
     if own.empty:
-        return f"from {', '.join(links)}; no claim on this chapter is declared"
+        return f"from {', '.join(links)}; no claim on this chapter has a verdict"
     # to the first of them: MyST looks for targets in its sources, and a row of the ledger is made when it is drawn
     counts = f'<a href="chapters/63_claims.html#{own["id"].iloc[0]}">{verdict_counts(own)}</a>'
     return f"from {', '.join(links)}; all claims on this chapter: {counts}"

@@ -106,7 +106,7 @@ def test_every_link_has_its_target(site):
             target = (page.parent / path).resolve() if path else page
             if not target.is_file() or (place and target in ids and place not in ids[target]):
                 lost.append((page.name, link))
-            rows += "63_claims.html#" in link
+            rows += page == root / "index.html" and "63_claims.html#" in link
     assert not lost
     assert rows >= 5, "the front page leads to the rows of the ledger"
 
