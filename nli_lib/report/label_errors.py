@@ -12,6 +12,7 @@ from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, judge, suspects, threshold_rule
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import percentile_interval, with_wilson
+from nli_lib.report.trainings import over_trainings
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
 TWIN = "random twin: any entailment"
@@ -134,13 +135,34 @@ def climb(by_fold: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> Est
     climb; one that is trained on from fold to fold has seen what it scores, and does (`learn.cross.cross_score`).
     """
     fold, n, correct = (by_fold[column].to_numpy() for column in ("fold", "n", "correct"))
+    draws = np.random.default_rng(seed).binomial(n, correct / n, size=(resamples, len(n)))
+    value, *slopes = (_slope(fold, row / n) for row in (correct, *draws))
+    return percentile_interval(value, np.array(slopes), n=int(n.sum()))
+
+
+def _slope(fold: np.ndarray, accuracy: np.ndarray) -> float:
+    """The slope of accuracy over the number of the fold within each half of the folds, averaged over both."""
     second = fold >= (fold.max() + 2) // 2
     parts = [part for part in (np.flatnonzero(~second), np.flatnonzero(second)) if len(part) > 1]
-    draws = np.random.default_rng(seed).binomial(n, correct / n, size=(resamples, len(n)))
-    value, *slopes = (
-        np.mean([np.polyfit(fold[part], row[part] / n[part], 1)[0] for part in parts]) for row in (correct, *draws)
-    )
-    return percentile_interval(value, np.array(slopes), n=int(n.sum()))
+    return float(np.mean([np.polyfit(fold[part], accuracy[part], 1)[0] for part in parts]))
+
+
+def climb_over_trainings(correct: ArrayLike, fold: ArrayLike, premises: ArrayLike) -> Estimate:
+    """`climb` of several cross-scorings of the same pairs, with an interval over trainings and premises.
+
+    correct (S, N) bool; fold (S, N) whole numbers from 0, the folds that each training drew; premises (N,).
+    """
+    correct, fold = np.asarray(correct, dtype=float), np.asarray(fold)
+    numbers = np.arange(fold.max() + 1)
+
+    def slope(at: np.ndarray, right: np.ndarray) -> float:
+        sizes, found = (np.bincount(at, weights, len(numbers)) for weights in (None, right))
+        return _slope(numbers, found / sizes) if sizes.all() else np.nan
+
+    def statistic(rows: np.ndarray) -> np.ndarray:
+        return np.array([slope(at[rows], right[rows]) for at, right in zip(fold, correct, strict=True)])
+
+    return over_trainings(statistic, correct.shape[1], groups=np.asarray(premises))
 
 
 def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFrame:

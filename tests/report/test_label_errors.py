@@ -8,6 +8,7 @@ from nli_lib.report.label_errors import (
     NONE,
     TWIN,
     climb,
+    climb_over_trainings,
     error_shares,
     list_quality,
     overlaps,
@@ -49,6 +50,22 @@ def test_a_sawtooth_climbs_and_a_level_does_not():
     assert climb(saw, resamples=200).low > 0.01
     flat = climb(level, resamples=200)
     assert flat.value == pytest.approx(0) and flat.low < 0 < flat.high and flat.n == 10_000
+
+
+def test_the_climb_of_several_trainings_is_the_mean_of_theirs():
+    random = np.random.default_rng(0)
+    fold = np.array([random.permutation(np.repeat(np.arange(10), 60)) for _ in range(3)])
+    correct = random.random((3, 600)) < 0.6 + 0.05 * (fold % 5)
+    each = [
+        climb(pd.DataFrame({"fold": at, "correct": right, "n": 1}).groupby("fold", as_index=False).sum(), resamples=2)
+        for at, right in zip(fold, correct.astype(int), strict=True)
+    ]
+    found = climb_over_trainings(correct, fold, np.arange(600) // 3)
+    assert found.value == pytest.approx(np.mean([one.value for one in each]))
+    assert 0 < found.low < 0.05 < found.high and found[3:] == (200, 3, "premises and trainings")
+    order = random.permutation(600)
+    again = climb_over_trainings(correct[:, order], fold[:, order], (np.arange(600) // 3)[order])
+    assert again.value == pytest.approx(found.value)
 
 
 def test_overlap_of_two_lists():
