@@ -26,8 +26,8 @@ ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
 ABSENT = [
     "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
-    "openai", "ot", "playwright", "sacrebleu", "sentence_transformers", "snakemake", "spellchecker", "torch",
-    "transformers", "xllamacpp",
+    "openai", "ot", "playwright", "sacrebleu", "safetensors", "sentence_transformers", "snakemake", "spellchecker",
+    "tokenizers", "torch", "transformers", "xllamacpp",
 ]  # fmt: skip
 
 

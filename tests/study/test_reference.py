@@ -1,12 +1,17 @@
 """The reference is made from the docstrings, all of them. Run alone: pytest tests/study/test_reference.py"""
 
+import ast
 import importlib.util
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
@@ -37,6 +42,34 @@ def test_every_public_module_is_listed():
     files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
     assert set(listed) == {"nli_lib.measure", *(f"nli_lib.measure.{name}" for name in files)}
     assert "nli_lib.corpora.load.sources" in reference.modules("nli_lib.corpora")
+
+
+def with_all_that_they_need(requirements):
+    """The distributions that pip installs for these requirements."""
+    found, waiting = set(), list(requirements)
+    while waiting:
+        wanted = Requirement(waiting.pop())
+        name = canonicalize_name(wanted.name)
+        if name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+            found.add(name)
+            try:
+                waiting += metadata.requires(name) or []
+            except metadata.PackageNotFoundError:
+                continue
+    return found
+
+
+def test_what_the_environment_of_the_book_lacks_is_stood_in_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    there = with_all_that_they_need(project["dependencies"] + project["optional-dependencies"]["book"])
+    lines = [line for path in (ROOT / "nli_lib").rglob("*.py") for line in ast.parse(path.read_text()).body]
+    modules = {line.module for line in lines if isinstance(line, ast.ImportFrom)}
+    modules |= {each.name for line in lines if isinstance(line, ast.Import) for each in line.names}
+    tops = {module.split(".")[0] for module in modules} - {"nli_lib"} - sys.stdlib_module_names
+    owners = metadata.packages_distributions()
+    lacking = {top for top in tops if not there & {canonicalize_name(owner) for owner in owners.get(top, ())}}
+    assert "torch" in lacking
+    assert lacking <= set(reference.ABSENT), "autodoc loses the page of a module that imports it"
 
 
 def test_rows_of_names_become_definitions():
