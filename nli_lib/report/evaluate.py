@@ -140,8 +140,8 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
         raise ValueError(f"seed {table.loc[repeated, 'seed'].iloc[0]} appears twice in one setting of {keys}")
     settings = table.astype({value: float}).groupby(keys, sort=False, dropna=False)[value]
     found = settings.agg(["mean", "std", "min", "max", "count"]).rename(columns={"count": "seeds"})
-    error = found["std"] / np.sqrt(found["seeds"])
-    found["low"], found["high"] = stats.t.interval(LEVEL, found["seeds"] - 1, found["mean"], error)
+    half = stats.t.ppf((1 + LEVEL) / 2, found["seeds"] - 1) * found["std"] / np.sqrt(found["seeds"])
+    found["low"], found["high"] = found["mean"] - half, found["mean"] + half
     return found.reset_index()
 
 

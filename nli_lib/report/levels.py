@@ -102,7 +102,8 @@ def cell_agreement(table: pd.DataFrame, flag: str, first: str, second: str) -> E
     """Is a yes or no spread over level and label in the same way when another encoder draws the levels?
 
     table: gold, ``flag`` (0 or 1, such as a negation), ``first`` and ``second`` (the level by each encoder). Pearson
-    correlation of the nine cells' shares of 1 between the two. Cells that one of the two lacks are left out.
+    correlation of the nine cells' shares of 1 between the two, and so is its interval kept within -1 and 1. Cells that
+    one of the two lacks are left out.
     """
     flags, gold = by_training(table, flag)[0], by_training(table, "gold")[0].astype(int)
     cells = [by_training(table, each).astype(int) * len(LEVELS) + gold for each in (first, second)]
@@ -118,4 +119,5 @@ def cell_agreement(table: pd.DataFrame, flag: str, first: str, second: str) -> E
     def statistic(rows: NDArray) -> NDArray:
         return np.array([agreement(shares(a, rows), shares(b, rows)) for a, b in zip(*cells, strict=True)])
 
-    return estimate(table, statistic)
+    found = estimate(table, statistic)
+    return found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0))

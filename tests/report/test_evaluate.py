@@ -1,5 +1,7 @@
 """Fast, any machine: pytest tests/report/test_evaluate.py"""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from nli_lib.report.evaluate import (
     slices,
     suite_table,
 )
-from nli_lib.report.inference import wilson
+from nli_lib.report.inference import t_interval, wilson
 
 TWO = ("entailment", "not_entailment")
 
@@ -90,8 +92,16 @@ def test_across_seeds_by_hand():
     assert wide.loc[0, "low"] < 0.8 < wide.loc[0, "high"]
     assert wide.loc[1, "seeds"] == 1
     assert wide.loc[1, ["std", "low", "high"]].isna().all()
+    assert wide.loc[0, "high"] == pytest.approx(t_interval(np.array([0.7, 0.8, 0.9])).high)
     shuffled = across_seeds(table.sample(frac=1, random_state=3)).sort_values("title", ignore_index=True)
     pd.testing.assert_frame_equal(shuffled, wide)
+
+
+def test_across_seeds_of_one_training_warns_of_nothing():
+    table = pd.DataFrame({"title": ["a", "b"], "seed": [0, 0], "accuracy": [0.1, 0.2]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning would stand on the page
+        assert across_seeds(table)[["low", "high"]].isna().all(axis=None)
 
 
 def test_across_seeds_refuses_doubles():

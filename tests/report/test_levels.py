@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.report.inference import t_interval
 from nli_lib.report.levels import (
     by_training,
     cell_agreement,
@@ -134,3 +135,6 @@ def test_cells_agree_with_themselves():
         by_hand.append(np.corrcoef(one, two)[0, 1])
     assert found.value == pytest.approx(np.mean(by_hand))
     assert found.low < found.value < found.high
+    spread = t_interval(by_hand)
+    assert spread.high > 1 and found.high == 1  # no correlation is beyond 1, whatever the spread of three trainings
+    assert found.low >= -1
