@@ -353,6 +353,11 @@ class Plan:
                 rows.append((group, title, len(part), int(gone.sum()), len(test)))
         return left, pd.DataFrame(rows, columns=["group", "title", "pairs", "taken out", "whole"]), missing
 
+    @functools.cached_property
+    def tested(self) -> dict[str, Corpus]:
+        """The test sets of all groups by title."""
+        return {title: test for each in self.tests()[0].values() for title, test in each.items()}
+
     def _stress(self) -> dict[str, Corpus]:
         _, name, split, size = self.dial.stress
         few, _ = load_each({STRESS: (name, split)}, self.data_dir, size)
@@ -418,7 +423,10 @@ def jobs(scale: str) -> dict[str, list[str]]:
 
 
 def run_job(plan: Plan, name: str) -> str:
-    """Do one job of `jobs` and say in a line what came of it."""
+    """Do one job of `jobs` and say in a line what came of it; a trained arm's predictions for the test sets are part of
+    its job."""
+    from nli_lib.learn.predict import predict
+
     kind, _, rest = name.partition("-")
     seed, _, what = rest.partition("-")
     if kind == "score" and what in ("dynamics", "hypothesis"):
@@ -432,7 +440,10 @@ def run_job(plan: Plan, name: str) -> str:
     made, absent = plan.sets(int(seed), [arm])
     if arm in absent:
         return f"nothing to train: {absent[arm]}"
-    return plan.train(made[arm, ARM if what in arms else TWIN], int(seed)).spec.id
+    run = plan.train(made[arm, ARM if what in arms else TWIN], int(seed))
+    for test in plan.tested.values():
+        predict(run, test)
+    return run.spec.id
 
 
 def _slug(arm: str) -> str:

@@ -139,6 +139,7 @@ def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_p
     run_job(make(), "train-0-ambiguous-third-twin")
     one = trained()
     assert len(one) == 2  # the model that scores, and the twin's
+    assert len(list(paths.RUNS.glob("*/predictions/*.npy"))) == len(make().tested)  # of the twin's, for every test set
     here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
     monkeypatch.setattr(paths, "RUNS", tmp_path / "other")
     plan = make()
