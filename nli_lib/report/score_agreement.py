@@ -34,10 +34,11 @@ def agreement(
 
     Columns: one, other, value, and the rest of `Estimate`; n counts the premises of the pairs that both know. The value
     is the mean over the trainings that both know; where none of the two changes with the training, the interval is over
-    premises alone. A row whose two names are equal says how far the score agrees with itself in another training: the
-    mean over every two trainings, low and high the smallest and the largest of them, 1 for a score that no training
-    changes; with one training there is no such row. Scores that share fewer than `FEW` pairs, or are constant on them,
-    have no row. The votes of all trainings (`VOTES`) are one number: their rows say nothing of other voters.
+    premises alone. Its ends are kept within -1 and 1. A row whose two names are equal says how far the score agrees
+    with itself in another training: the mean over every two trainings, low and high the smallest and the largest of
+    them, 1 for a score that no training changes; with one training there is no such row. Scores that share fewer than
+    `FEW` pairs, or are constant on them, have no row. The votes of all trainings (`VOTES`) are one number: their rows
+    say nothing of other voters.
     """
     names, values = list(scores), np.stack([np.asarray(each, dtype=float) for each in scores.values()])  # (K, S, N)
     premises = pd.factorize(np.asarray(premises))[0]
@@ -52,8 +53,9 @@ def agreement(
             found = found[:1] if fixed[i] and fixed[j] else found
             n = len(np.unique(premises[known[i] & known[j]]))
             drawn = draws[:, i, j]
-            estimate = with_trainings(found.mean(), drawn[np.isfinite(drawn)], found, n=n, units="premises")
-            rows.append((names[i], names[j], *estimate))
+            found = with_trainings(found.mean(), drawn[np.isfinite(drawn)], found, n=n, units="premises")
+            found = found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0))
+            rows.append((names[i], names[j], *found))
     return pd.DataFrame([row for row in rows if row], columns=["one", "other", *Estimate._fields])
 
 

@@ -121,6 +121,15 @@ def test_bounds_and_symmetry():
     assert np.array_equal(table, table.T, equal_nan=True) and (np.abs(table) <= 1 + 1e-12).all()
 
 
+def test_an_interval_ends_within_the_possible():
+    """Trainings of which one agrees far less: Student's interval over them would end beyond 1."""
+    one = np.arange(60.0)
+    others = np.stack([one, one, np.random.default_rng(1).permutation(one)])
+    table = agreement({"one": np.tile(one, (3, 1)), "other": others, "minus": -others}, np.arange(60), resamples=20)
+    assert estimate_of(table, "one", "other").high == 1 and estimate_of(table, "one", "minus").low == -1
+    assert table[["low", "high"]].abs().max(axis=None) <= 1
+
+
 def test_neighbours_agree():
     order = drawing_order(TABLE)
     places = sorted(order.index(name) for name in ("a", "also a", "minus a"))
