@@ -80,9 +80,13 @@ def _score_chain(
 
 
 def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterator[RunSpec]:
-    """The spec of each fold's run; in a chain all but the first start from the model of the run before."""
+    """The spec of each fold's run; in a chain all but the first start from the model of the run before.
+
+    A spec of a part of a corpus keeps the part's name: another part may fall into the same folds.
+    """
     drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
+    part = "" if spec.subset == "all" else f"{spec.subset}, "
     for at in folds:
-        spec = spec.model_copy(update={"subset": f"without fold {at} of {int(fold.max()) + 1}, {drawn}"})
+        spec = spec.model_copy(update={"subset": f"{part}without fold {at} of {int(fold.max()) + 1}, {drawn}"})
         yield spec
         spec = spec.model_copy(update={"model": f"{RUN}{spec.id}"})

@@ -49,6 +49,16 @@ def test_fresh_models_are_blind_to_the_labels_they_score(make_spec, corpus, fold
     assert not np.array_equal(before[fold == 0], after[fold == 0])
 
 
+def test_parts_that_fall_into_the_same_folds_have_runs_of_their_own(make_spec, corpus, fold):
+    turned = replace(corpus, table=corpus.table.assign(hypothesis=corpus.table["hypothesis"].str.upper() + " indeed"))
+    one, other = (cross_score(make_spec(epochs=1, subset=name), each, fold)
+                  for name, each in (("one", corpus), ("other", turned)))  # fmt: skip
+    assert not np.array_equal(one, other)
+    names = [each.subset for each in fold_specs(make_spec(subset="one"), fold, [0, 1])]
+    assert all(name.startswith("one, without fold ") and name.count("one") == 1 for name in names)
+    assert next(fold_specs(make_spec(), fold, [0])).subset.startswith("without fold ")  # as runs were always called
+
+
 def test_a_model_that_is_reused_has_seen_what_it_scores(make_spec, corpus, fold):
     spec = make_spec(epochs=1, capture="train")
     fresh, reused = (cross_score(spec, corpus, fold, reuse_model_for=each) for each in (1, 2))
