@@ -138,7 +138,8 @@ def comparison(
 
     Keys: figures, learnt (whether the base is better than the majority label), detectable, arms (one entry an arm, the
     base's first, with a verdict), next. A verdict takes Holm's p over all arms but the base, whose twin is a second
-    draw of the same corpus; where the base has learnt nothing, there is none.
+    draw of the same corpus. Where neither an arm nor its twin is better than the majority label, both may have learnt
+    nothing, and that they are alike says nothing: `UNLEARNT`, as for all arms where the base has learnt nothing.
     """
     groups, sizes = {title: [title]}, {title: len(premises[title])}
     others = {key: each for key, each in right.items() if key[0] != BASE}
@@ -149,7 +150,11 @@ def comparison(
     above = _plain(above_base(right, *place, resamples=resamples)).set_index("arm")
     order = _plain(ranks(scores(right, groups, sizes))).set_index("arm")
     found, trainings = [], len(right[BASE, ARM][title])
-    learnt = average(right[BASE, ARM], premises, [title], resamples=resamples).low > majority.value
+
+    def known(*accuracies: Estimate) -> bool:
+        return any(each.low > majority.value for each in accuracies)
+
+    learnt = known(average(right[BASE, ARM], premises, [title], resamples=resamples))
     for name in gaps.index:
         own, twin = (average(right[name, which], premises, [title], resamples=resamples) for which in (ARM, TWIN))
         gap, where = gaps.loc[name], order.loc[name]
@@ -166,7 +171,7 @@ def comparison(
                 "high": int(where["worst"]),
                 "unit": "place",
             },
-            "verdict": "" if name == BASE else _verdict(gap, worth, learnt=learnt),
+            "verdict": "" if name == BASE else _verdict(gap, worth, learnt=learnt and known(own, twin)),
         }
         if name in above.index:
             entry["above the base"] = _number(_estimate(above.loc[name]), POINTS)
@@ -221,10 +226,12 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
             "most frequent label does. Add pairs, or train longer."
         )
     if not better:
+        nothing = [each["arm"] for each in arms if each["verdict"] == UNLEARNT]
+        alike = f" From so few pairs nothing was learnt with: {', '.join(nothing)}." if nothing else ""
         return (
             f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than as "
             f"many random pairs do; a difference of {points(limit).lstrip('+')} would have been found in four of five "
-            f"cases.{ending}"
+            f"cases.{alike}{ending}"
         )
     best = better[0]
     gap = Estimate(*(best["difference"][end] for end in ("value", "low", "high")), n=0)

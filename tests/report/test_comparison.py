@@ -95,6 +95,11 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
     assert content["next"].startswith("Do not act on the comparison") and not content["learnt"]
     assert {each["verdict"] for each in content["arms"][1:]} == {UNLEARNT}
     assert "have not learnt the task" in comparison_page.page(whole(content))
+    # one arm whose models, like its twin's, give one label: that they are alike says nothing
+    _, content = made(dict.fromkeys(TRUTH, (0.6, 0.6)) | {"hard": (0.5, 0.5), "z-filter": (0.4, 0.6)})
+    verdicts = {each["arm"]: each["verdict"] for each in content["arms"]}
+    assert verdicts["hard"] == UNLEARNT and verdicts["z-filter"] == WORSE and SAME in verdicts.values()
+    assert "From so few pairs nothing was learnt with: hard." in content["next"]
     assert np.isnan(smallest(Noise(0.0, 0.0), n=9, trainings=3, family=1))
     assert too_small(Noise(0.0, 0.0), n=9, trainings=3, family=1, worth=0.1, title="") == ""
 
