@@ -64,7 +64,8 @@ def interval_plot(
             if len(known):
                 axes.vlines(known[:, 0], known[:, 1] - 0.4, known[:, 1] + 0.4, color=INK, lw=1.6, label=reference_label)
         elif reference is not None:
-            axes.axvline(reference, color=INK, ls="--", lw=1, label=f"{reference_label} {reference:.3g}")
+            label = f"{reference_label} {reference:.3g}" if reference else reference_label
+            axes.axvline(reference, color=INK, ls="--", lw=1, label=label)
         if diamonds:
             look = {"marker": "D", "s": 44, "facecolor": "white", "edgecolor": INK, "lw": 1.2, "zorder": 5}
             axes.scatter(*np.array(diamonds).T, label="the paper", **look)

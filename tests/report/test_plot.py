@@ -246,6 +246,13 @@ def test_labels_keep_their_colours_as_conditions():
     assert drawn == {label: COLOURS[label] for label in LABELS}
 
 
+def test_a_reference_of_zero_needs_no_number():
+    rows = [{"title": "hard", "condition": "z-filter", "accuracy": 0.3, "low": 0.2, "high": 0.4}]
+    told = [written(intervals.interval_plot(pd.DataFrame(rows), reference=at, reference_label="by chance"))
+            for at in (0.0, 0.5)]  # fmt: skip
+    assert "by chance" in told[0] and "by chance 0" not in told[0] and "by chance 0.5" in told[1]
+
+
 def test_a_table_without_values_says_so():
     empty = pd.DataFrame({"title": ["a"], "condition": ["b"], "accuracy": [np.nan]})
     assert "Nothing to show" in written(intervals.interval_plot(empty, title="Wrong labels"))
