@@ -23,7 +23,7 @@ class RunSpec(BaseModel):
     """Every setting that decides the numbers of one training run.
 
     The defaults are the recipe of WANLI (its Tables 4 and 5): RoBERTa-large, 5 epochs, learning rate 1e-5, batch 32,
-    weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6 % of the steps, gradients clipped
+    weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6% of the steps, gradients clipped
     at norm 1, at most 128 word pieces. `study.recipes` holds what the other papers change.
 
     The id depends only on the fields that differ from their defaults, so a new field changes no id as long as its

@@ -95,7 +95,7 @@ def percent(value: float) -> str:
     """A share for reading: one decimal of a percentage, more where that would say 0."""
     if value != value:
         return "–"
-    return f"{100 * value:.1f} %" if value == 0 or abs(value) >= 0.0005 else f"{100 * value:.2g} %"
+    return f"{100 * value:.1f}%" if value == 0 or abs(value) >= 0.0005 else f"{100 * value:.2g}%"
 
 
 def points(value: float) -> str:
@@ -141,7 +141,7 @@ def plain(feature: str) -> str:
         "lex-overlap> ": "more than {:.0%} of the hypothesis's words in the premise",
     }.items():
         if feature.startswith(start):
-            return words.format(float(feature.removeprefix(start))).replace(".0 ", " ").replace("%", " %")
+            return words.format(float(feature.removeprefix(start))).replace(".0 ", " ")
     if feature == "null":
         return "none in particular: every pair"
     if feature == "full-lex-overlap":

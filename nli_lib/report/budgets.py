@@ -133,7 +133,7 @@ def half_width(trainings: float, premises: float, seeds: int, *, alpha: float = 
 
 def p_value(found: Estimate, single: ArrayLike) -> float:
     """Two-sided p of "no difference": the level at which the interval of ``found`` ends at zero, so that p < .05 just
-    where the 95 % interval leaves zero out. NaN where nothing varies and the difference is not 0."""
+    where the 95% interval leaves zero out. NaN where nothing varies and the difference is not 0."""
     trainings, premises = errors(found, single)
     seeds, size = len(np.asarray(single)), abs(found.value)
     if size == 0:
@@ -215,9 +215,9 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
     worst (the places that the arm may have), trainings.
 
     Two arms differ for certain where their means lie further apart than Tukey's honestly significant difference: the
-    95 % point of the studentised range of K means with the residual variance of arms and trainings, in which the draw
+    95% point of the studentised range of K means with the residual variance of arms and trainings, in which the draw
     of candidates that all arms of a training share is taken out. An arm comes after those that are certainly better and
-    before those that are certainly worse; all these places hold at once with 95 %, on these test pairs. Source: Klein,
+    before those that are certainly worse; all these places hold at once with 95%, on these test pairs. Source: Klein,
     Wright and Wieczorek (2020), "A joint confidence region for an overall ranking of populations"; the differences are
     Tukey's. With one training, or one arm, nothing is certain.
     """

@@ -8,7 +8,7 @@ the statistic with its interval; the verdict follows from the two alone:
     inconclusive  the interval reaches over the border
     not judged    the rules of `lacks` are not met, and the reason says which
 
-Every claim is judged twice, by its 95 % interval and by a 99 % interval (`widened`), because dozens of claims are
+Every claim is judged twice, by its 95% interval and by a 99% interval (`widened`), because dozens of claims are
 judged side by side.
 """
 
@@ -158,7 +158,7 @@ def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str
 
 
 def widened(record: Mapping[str, object], level: float = 0.99) -> dict[str, float]:
-    """The ends of a recorded 95 % interval at another `level`, as {"low": ..., "high": ...}.
+    """The ends of a recorded 95% interval at another `level`, as {"low": ..., "high": ...}.
 
     Each end moves away from the value by the ratio of two quantiles: of Student's t with seeds - 1 degrees of freedom
     where the interval is over trainings, which is exact for a t interval, and of the normal distribution otherwise,

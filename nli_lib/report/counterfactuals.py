@@ -73,7 +73,7 @@ def half_difference(sets: Sets, measure: Measure, *, halves: int, most: int = MO
     """``measure`` of the first set minus that of the second at equal counts, mean over the directions that both have.
 
     Each draw takes a random half of the originals of either set and of their revisions so many as both have (at most
-    ``most``). The value is the mean over the draws and the interval their middle 95 %; n counts the originals of the
+    ``most``). The value is the mean over the draws and the interval their middle 95%; n counts the originals of the
     set that has fewer. No text is drawn twice, which Self-BLEU would take for a copy.
     """
     (one, other), shared = sets, shared_directions(sets)

@@ -129,7 +129,7 @@ def t_tests(table: pd.DataFrame, pairs: Sequence[tuple[str, str]], *, value: str
     table  title, condition, seed, ``value``; pairs: (condition, other)
     Columns: title, condition, other, difference with low and high (t interval of the paired differences), seeds, paired
     and welch (p values), NaN with fewer than two seeds. Equal numbers in all seeds give p = 1. Seeds that only one of
-    the two has are left out. Source: the paper on debiased generation, which tests at 95 % and does not say how (Z13).
+    the two has are left out. Source: the paper on debiased generation, which tests at 95% and does not say how (Z13).
     """
     rows = []
     for title, part in table.groupby("title", sort=False):

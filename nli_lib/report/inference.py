@@ -91,7 +91,7 @@ def bootstrap_interval(
 
 
 def percentile_interval(value: float, draws: np.ndarray, *, n: int, seeds: int = 1, over: str = "pairs") -> Estimate:
-    """``value`` with the middle 95 % of the resampled values ``draws`` (R,) as its interval."""
+    """``value`` with the middle 95% of the resampled values ``draws`` (R,) as its interval."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Estimate(float(value), float(low), float(high), int(n), seeds, over)
 

@@ -107,7 +107,7 @@ def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
 def retrieval_table(
     scores: Mapping[str, ArrayLike], wrong: ArrayLike, *, ks: Sequence[int] = (), resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    """One row a score: average precision with its 95 % bootstrap interval over the examples, precision at each k.
+    """One row a score: average precision with its 95% bootstrap interval over the examples, precision at each k.
 
     scores  name -> (N,), the more suspect the higher; columns score, area, low, high, n, wrong, "at k" for each of
             `ks`; no rows where no example is wrong, since nothing could be found

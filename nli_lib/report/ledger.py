@@ -86,7 +86,7 @@ def kind_of_claim(row: pd.Series) -> str:
 
 
 def fragile(row: pd.Series) -> str:
-    """What a judged claim would be at 99 % where that is another verdict, in words; "" where it is the same."""
+    """What a judged claim would be at 99% where that is another verdict, in words; "" where it is the same."""
     return f"{row['verdict_99']} at 99%" if VERDICTS[3] != row["verdict"] != row["verdict_99"] else ""
 
 

@@ -26,7 +26,7 @@ class Spread(NamedTuple):
 
 
 def spread(low: float, high: float, seeds: int, over: str) -> Spread:
-    """The spread that a recorded 95 % interval stands for.
+    """The spread that a recorded 95% interval stands for.
 
     An interval over trainings is Student's t, one over pairs (premises, words) is normal. Of one over both, the record
     does not say which part is whose: half of its square goes to each.
@@ -108,7 +108,7 @@ def verdicts(region: Region, low: NDArray, high: NDArray) -> NDArray[np.str_]:
 
 
 def error_bars(rates: pd.DataFrame, *, title: str = "") -> Figure:
-    """Verdicts at the level of 95 % by the distance of the truth from the border, one stacked bar a distance."""
+    """Verdicts at the level of 95% by the distance of the truth from the border, one stacked bar a distance."""
     wide = rates[rates["level"] == 0.95].pivot(index="distance", columns="verdict", values="share")
     wide = wide.reindex(columns=list(PLACES.values()))
     wide.index = [f"{'true' if at > 0 else 'false'}, by {abs(at):g}" for at in wide.index]

@@ -3,9 +3,9 @@
 A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. Nobody
 chooses where it stands:
 
-    do     every claim held, at 95 % and at 99 %
+    do     every claim held, at 95% and at 99%
     doubt  at least one claim did not hold, at both
-    open   all else: inconclusive, not judged, another verdict at 99 %, not recorded at this scale
+    open   all else: inconclusive, not judged, another verdict at 99%, not recorded at this scale
 
 A lesson that names a chapter in place of claims is asked for every claim of that chapter by itself.
 """
@@ -62,7 +62,7 @@ def read_lessons(path: Path = LESSONS) -> list[Lesson]:
 
 
 def settled(row: pd.Series) -> str:
-    """A claim's verdict where it is the same at 99 %, and "inconclusive" where it is not."""
+    """A claim's verdict where it is the same at 99%, and "inconclusive" where it is not."""
     return INCONCLUSIVE if fragile(row) else row["verdict"]
 
 
@@ -113,7 +113,7 @@ def lesson_text(lesson: Lesson, where: str, rows: pd.DataFrame) -> str:
 
 
 def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
-    """Markdown for each of `PLACES`, and under "count" one sentence that says how many answers stand in each."""
+    """Markdown for each of `PLACES`, and under "count" how many answers stand in each, in words."""
     found = placed(lessons, ledger)
     texts = {each: [lesson_text(lesson, each, rows) for at, lesson, rows in found if at == each] for each in PLACES}
     n = {each: len(parts) for each, parts in texts.items()}
@@ -121,4 +121,6 @@ def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
         f"{len(lessons)} questions are asked below. By the verdicts, {n['do']} of the answers are advice for today, "
         f"{n['doubt']} are warnings, and {n['open']} stay open."
     )
+    if len(found) > len(lessons):
+        count += " A question whose claims are decided one by one can have an answer in more than one of these places."
     return {each: "\n\n".join(parts) or NOTHING[each] for each, parts in texts.items()} | {"count": count}

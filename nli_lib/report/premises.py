@@ -68,7 +68,7 @@ def half_samples(premises: ArrayLike, *, resamples: int = 200, seed: int = 0) ->
 
 
 def centred_interval(value: float, draws: ArrayLike, *, n: int) -> Estimate:
-    """``value`` with the middle 95 % of ``draws`` (R,), all moved by one number so that their mean is ``value``.
+    """``value`` with the middle 95% of ``draws`` (R,), all moved by one number so that their mean is ``value``.
 
     For a count above a line, or a share: it rises in every resample, because a feature that lies below the line has
     its chance variation drawn a second time, on top of that of the corpus. The spread of the draws is an answer to how

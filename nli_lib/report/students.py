@@ -121,7 +121,7 @@ def printed_averages() -> pd.DataFrame:
     `WEIGHTED`, in percent.
 
     Source: DISCO, Table 4, whose averages weigh every test set by its size in Table 2 (D13), which the paper does not
-    say: 63 % of its robustness is one stress test.
+    say: 63% of its robustness is one stress test.
     """
     sizes, printed = (paper_table("disco", f"Table {number}") for number in (2, 4))
     single = pd.concat([paper_table("disco", f"Table {number}") for number in (3, 5)], axis=1)

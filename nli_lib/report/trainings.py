@@ -46,7 +46,7 @@ def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int
                kind are compared with trainings of another; one training alone adds nothing, and the interval says so
 
     It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
-    it covers 95 % or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91 %.
+    it covers 95% or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91%.
     """
     intervals = [t_interval(each) for each in trainings if len(each) > 1]
     halves = [

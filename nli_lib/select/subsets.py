@@ -18,7 +18,7 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     margin       (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
 
     Source: the difficulty paper section 4.2 and its code (H11). *Departures*: the text calls the first of these "the
-    top 66 % percentile"; the code keeps a third, and so do its tables.
+    top 66% percentile"; the code keeps a third, and so do its tables.
     """
     level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
     low, high = np.quantile(margin, QUANTILES)

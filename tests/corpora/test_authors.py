@@ -57,7 +57,7 @@ def test_a_corpus_without_five_labels_is_refused():
 @pytest.mark.realdata
 @pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA does not point at the corpora")
 def test_snli_dev_differs_from_its_authors_in_a_tenth_of_the_pairs():
-    """Bowman et al. (2015), section 2.2: the gold label is the author's in 91.2 % of the validated pairs."""
+    """Bowman et al. (2015), section 2.2: the gold label is the author's in 91.2% of the validated pairs."""
     corpus = with_authors_labels(load("snli", "validation"))
     same = (corpus.labels == corpus.table["majority"].to_numpy()).mean()
     assert len(corpus) > 9_800

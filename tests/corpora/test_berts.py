@@ -68,4 +68,4 @@ def test_the_real_counts_belong_to_the_real_corpus():
     found = hundred_berts(corpus)
     assert len(found) == len(corpus) == 9_815
     assert np.array_equal(found["position"], np.arange(9_815))
-    assert 83 < found["right"].mean() < 85.5  # the hundred models' mean accuracy, 84 % (McCoy et al., Table 1)
+    assert 83 < found["right"].mean() < 85.5  # the hundred models' mean accuracy, 84% (McCoy et al., Table 1)

@@ -127,7 +127,7 @@ def test_an_interval_is_widened_by_t_over_trainings_and_by_the_normal_otherwise(
     over_trainings = widened(ENOUGH)
     assert over_trainings["low"] == pytest.approx(0.65 - ratio * 0.05)
     assert over_trainings["high"] == pytest.approx(0.65 + ratio * 0.05)
-    values = np.array([0.62, 0.65, 0.68])  # of which a t interval at 99 % is the widened one at 95 %
+    values = np.array([0.62, 0.65, 0.68])  # of which a t interval at 99% is the widened one at 95%
     at_95 = t_interval(values)
     by_hand = t.ppf(0.995) * values.std(ddof=1) / np.sqrt(3)
     assert widened(at_95._asdict())["low"] == pytest.approx(values.mean() - by_hand)
@@ -211,6 +211,7 @@ def test_the_declared_claims():
     assert papers["wanli"] >= 7
     assert papers["zfilter"] >= 5
     assert papers["difficulty"] >= 10
+    assert len({claim.claim for claim in DECLARED}) == len(DECLARED), "a reader could not tell two claims apart"
     chapters = {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
     assert {claim.notebook for claim in DECLARED} - chapters <= {"53_across_encoders"}  # declared before it is written
     assert BY_ID["wanli-fig9-wanli-spread"].confirm.above == 0

@@ -114,7 +114,7 @@ def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file()
     parser.feed(page)
     assert not {"script", "b", "i", "u"} & set(tags) and "&lt;b&gt;mine" in page
     for each in content["arms"]:
-        assert f"{100 * each['accuracy']['value']:.1f} %" in page
+        assert f"{100 * each['accuracy']['value']:.1f}%" in page
     assert "without 2 that stand in what is trained on" in page and "none is &lt;u&gt;" in page
     table = comparison_page.table(content).set_index("arm")
     assert table.loc["hard", "difference"] == pytest.approx(content["arms"][2]["difference"]["value"], abs=1e-5)

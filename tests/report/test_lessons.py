@@ -107,6 +107,15 @@ def recorded(seed):
     return ledger(claims, pd.DataFrame(some, columns=RECORD), "full")
 
 
+def test_the_count_says_where_an_answer_stands_more_than_once():
+    lessons = read_lessons()
+    for table in map(recorded, range(3)):
+        places = [where for where, _, _ in placed(lessons, table)]
+        text = sections(lessons, table)["count"]
+        assert text.startswith(f"{len(lessons)} questions") and f"{places.count('do')} of the answers are advice" in text
+        assert ("more than one of these places" in text) == (len(places) > len(lessons))
+
+
 def test_each_lesson_stands_once_under_any_verdicts():
     whole, seen = [lesson for lesson in read_lessons() if lesson.claims], set()
     for table in map(recorded, range(6)):

@@ -21,7 +21,7 @@ def test_the_rounds_of_anli_are_one_column():
 
 
 def test_the_papers_gains_on_anli():
-    """47.49, 26.10 and 25.00 % against 51.99, 35.89 and 38.08 %: 9.1 points (WANLI, Table 3 and section 3.3)."""
+    """47.49, 26.10 and 25.00% against 51.99, 35.89 and 38.08%: 9.1 points (WANLI, Table 3 and section 3.3)."""
     sizes = {"ANLI R1": 10_000, "ANLI R2": 10_000, "ANLI R3": 12_000}
     printed = {"multinli": (47.49, 26.10, 25.00), "wanli": (51.99, 35.89, 38.08)}
     right = {

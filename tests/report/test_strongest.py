@@ -54,7 +54,7 @@ def test_the_planted_difference_is_found_in_each_level():
 
 
 def test_where_nothing_differs_the_simultaneous_interval_seldom_leaves_zero_out():
-    """Picked as the strongest of six, it would leave zero out in every fourth corpus at a level of 95 %."""
+    """Picked as the strongest of six, it would leave zero out in every fourth corpus at a level of 95%."""
     excluded = []
     for seed in range(60):
         pairs = table(tied=0.0, seed=seed, n=300).assign(level=2)

@@ -107,7 +107,7 @@ def test_a_test_file_is_compared(here):
     assert content["test"]["name"] == "test.tsv" and content["test"]["pairs"] == 24
     assert "take the 6 pairs of test.tsv" in content["next"][0]
     page = next(paths.EXPORTS.glob("*/audit.html")).read_text(encoding="utf-8")
-    assert "Test pairs found here" in page and "25.0 %" in page
+    assert "Test pairs found here" in page and "25.0%" in page
 
 
 def test_a_test_file_may_have_other_column_names(here):
@@ -176,7 +176,7 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     assert not asked  # the audit of the same file is there
     write(here / "test.csv", pairs(12))
     call("card", "mine.csv", "--test", "test.csv")
-    assert len(asked) == 1 and "**Leakage:** of 12 test pairs (test.csv), 100.0 %" in path.read_text(encoding="utf-8")
+    assert len(asked) == 1 and "**Leakage:** of 12 test pairs (test.csv), 100.0%" in path.read_text(encoding="utf-8")
     file.write_text(file.read_text().replace("Nobody", "Somebody"))
     call("card", "mine.csv")
     assert len(asked) == 2  # another file than the one that was audited

@@ -84,8 +84,8 @@ def check(path, names, content, page, card):
     most = max(counts.values()) / len(table)
     assert content["figures"]["majority"]["value"] == pytest.approx(most)
     for text in (page, card):
-        assert f"{100 * most:.1f} %" in text
-        assert f"“{word}”" in text and f"{100 * share:.1f} %" in text
+        assert f"{100 * most:.1f}%" in text
+        assert f"“{word}”" in text and f"{100 * share:.1f}%" in text
     assert content["figures"]["pairs"]["value"] == len(table)
     assert set(content["classes"]) == set(counts)
     return content["figures"]

@@ -69,7 +69,7 @@ def test_without_training_a_report_has_audit_and_suspects(home, tmp_path, monkey
         model = LogisticRegression(C=PENALTY, max_iter=PASSES).fit(features[fold != at], corpus.labels[fold != at])
         wrong += int((model.predict(features[fold == at]) != corpus.labels[fold == at]).sum())
     share = content["suspects"]["figures"]["contradicted"]
-    assert share["value"] == pytest.approx(wrong / 150) and f"{100 * wrong / 150:.1f} %" in page
+    assert share["value"] == pytest.approx(wrong / 150) and f"{100 * wrong / 150:.1f}%" in page
     assert share["unit"] == "share" and share["low"] < share["value"] < share["high"]
     assert content["audit"]["figures"]["pairs"]["value"] == 150 and "150 pairs" in page
 
@@ -87,7 +87,7 @@ def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(home, tmp
     labels = [np.load(path / "labels.npy") for path in paths.RUNS.glob("*_pair_*")]
     right = np.mean([(one.argmax(axis=1) == gold).mean() for one, gold in zip(last, labels, strict=True)])
     assert len(last) == 2 and len(labels[0]) == 120
-    assert levels["figures"]["fitted by the pair"]["value"] == pytest.approx(right) and f"{100 * right:.1f} %" in page
+    assert levels["figures"]["fitted by the pair"]["value"] == pytest.approx(right) and f"{100 * right:.1f}%" in page
     first = page
     monkeypatch.setattr("nli_lib.learn.fit._train", lambda *_args, **_more: pytest.fail("trained again"))
     assert call(*words).exit_code == 0
@@ -149,7 +149,7 @@ def test_a_comparison_of_the_file_as_it_is_now_is_a_part(home, tmp_path):
     assert call("report", mine, "--fast").exit_code == 0
     report, page = found()
     assert report["comparison"] == content and report["next"][-1] == content["next"]
-    assert "50.0 % [40.0, 60.0 %]" in page and "an unknown size" in page and "Left out" in page
+    assert "50.0% [40.0%, 60.0%]" in page and "an unknown size" in page and "Left out" in page
     shutil.copy(mine, tmp_path / "old.csv")
     mine.write_text(mine.read_text(encoding="utf-8").replace("runs", "sits"), encoding="utf-8")
     assert call("report", mine, "--fast").exit_code == 0

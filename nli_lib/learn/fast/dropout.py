@@ -4,7 +4,7 @@ PyTorch draws a CPU's dropout mask with a sequential Mersenne twister, one numbe
 is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element.
 
 Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006) and the kept ones
-are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16 % too low at p = 0.1.
+are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16% too low at p = 0.1.
 """
 
 import functools
