@@ -1,8 +1,7 @@
-"""One of two processes that train together, for test_recorder.py: encoder, and a list of trainings as JSON."""
+"""One of two processes that train together, for test_recorder.py."""
 
-import json
-import sys
-from pathlib import Path
+import contextlib
+import os
 
 import numpy as np
 import torch
@@ -56,7 +55,7 @@ class Keep(RecordLogits):
         super()._after(module, args, output)
 
 
-def train(folder, *, stop=None, resume=False, dispatch=False):
+def train(encoder, folder, *, stop=None, resume=False, dispatch=False):
     torch.manual_seed(3)
     model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
     arguments = TrainingArguments(
@@ -85,7 +84,15 @@ def train(folder, *, stop=None, resume=False, dispatch=False):
     recorder.save(folder / "saved.npz")
 
 
-encoder = sys.argv[1]
-for folder, options in json.loads(sys.argv[2]):
-    train(Path(folder), **options)
-torch.distributed.destroy_process_group()
+def work(place, log, encoder, trainings):
+    """Train one (folder, options) after another; place: the environment that torch's processes find each other by."""
+    os.environ |= place
+    torch.set_num_threads(1)
+    with log.open("w") as said, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            for folder, options in trainings:
+                train(encoder, folder, **options)
+        except BaseException as error:
+            print(repr(error))
+            raise
+    torch.distributed.destroy_process_group()

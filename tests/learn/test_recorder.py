@@ -1,15 +1,13 @@
 """A Trainer's logits, row by row and epoch by epoch. Run alone: pytest tests/learn/test_recorder.py"""
 
-import json
-import os
+import multiprocessing
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import recorder_worker
 import torch
 from datasets import Dataset
 from torch.utils.data import DataLoader, IterableDataset
@@ -27,7 +25,6 @@ from nli_lib.learn.numbered import RecorderError
 from nli_lib.learn.recorder import FILE, RecordLogits
 from nli_lib.measure import dynamics
 
-WORKER = Path(__file__).with_name("recorder_worker.py")
 ROWS, BATCH, EPOCHS, RATE = 22, 8, 3, 1e-3  # the last batch of an epoch holds 6
 
 
@@ -269,16 +266,22 @@ def free_port():
         return free.getsockname()[1]
 
 
-def two_processes(encoder, *trainings):
-    """Train on two processes (gloo), one (folder, options) after another; what both said, and their exit codes."""
-    port, workers = free_port(), []
-    for rank in (0, 1):
+def two_processes(encoder, folder, *trainings):
+    """Train on two processes (gloo), one (folder, options) after another; what both said, and their exit codes.
+
+    A server that has imported torch and the Trainer once forks them.
+    """
+    context, port, workers = multiprocessing.get_context("forkserver"), free_port(), []
+    context.set_forkserver_preload(["nli_lib.learn.recorder", "transformers.trainer"])
+    logs = [folder / f"said by {rank}.txt" for rank in (0, 1)]
+    for rank, log in enumerate(logs):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = {**os.environ, **{name: str(value) for name, value in place.items()}, "OMP_NUM_THREADS": "1"}
-        words = [sys.executable, str(WORKER), encoder, json.dumps([(str(folder), how) for folder, how in trainings])]
-        workers.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-    said = [worker.communicate(timeout=240)[0].decode() for worker in workers]
-    return said, [worker.returncode for worker in workers]
+        place = {name: str(value) for name, value in place.items()}
+        workers.append(context.Process(target=recorder_worker.work, args=(place, log, encoder, trainings)))
+        workers[-1].start()
+    for worker in workers:
+        worker.join(240)
+    return [log.read_text() for log in logs], [worker.exitcode for worker in workers]
 
 
 @pytest.fixture(scope="module")
@@ -287,9 +290,9 @@ def together(encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     # dispatch: the first process reads the batches of both
     how = {"whole": {}, "dispatched": {"dispatch": True}, "cut": {"stop": 2}}
-    said, codes = two_processes(encoder, *((folder / name, options) for name, options in how.items()))
+    said, codes = two_processes(encoder, folder, *((folder / name, options) for name, options in how.items()))
     assert 0 not in codes and "KeyboardInterrupt" in said[0], said
-    said, codes = two_processes(encoder, (folder / "cut", {"resume": True}))
+    said, codes = two_processes(encoder, folder, (folder / "cut", {"resume": True}))
     assert codes == [0, 0], said
     return folder
 

@@ -112,7 +112,8 @@ def test_the_count_says_where_an_answer_stands_more_than_once():
     for table in map(recorded, range(3)):
         places = [where for where, _, _ in placed(lessons, table)]
         text = sections(lessons, table)["count"]
-        assert text.startswith(f"{len(lessons)} questions") and f"{places.count('do')} of the answers are advice" in text
+        assert text.startswith(f"{len(lessons)} questions")
+        assert f"{places.count('do')} of the answers are advice" in text
         assert ("more than one of these places" in text) == (len(places) > len(lessons))
 
 
