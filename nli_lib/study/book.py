@@ -111,12 +111,19 @@ def gather_pages(site: Site) -> None:
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     _write(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
-    opening = (
-        f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. These are results "
-        "about this corpus. They are no evidence for or against the claims of the papers."
-    )
+    opening = f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. {worth(request)}"
     answers = [f"## [{_title(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
     _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
+
+
+def worth(request: Request) -> str:
+    """What the chapters' numbers say of a user's corpus at the scale of a request, in words."""
+    if request.scale == "smoke":
+        return (
+            "This scale reads a small part of a corpus and trains for seconds, to prove that everything works. Its "
+            "numbers are no results about this corpus; scale small gives those."
+        )
+    return "These are results about this corpus. They are no evidence for or against the claims of the papers."
 
 
 # ---------------------------------------------------------------- one chapter

@@ -491,6 +491,8 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
         old = path.stat().st_mtime_ns == before.get(path)
         print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
     print(book.build(request))
+    if request.scale == "smoke":
+        print(book.worth(request))
     if any(outcome.state != records.FINISHED for outcome in ended):
         raise typer.Exit(1)
 
