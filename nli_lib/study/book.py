@@ -117,11 +117,11 @@ def gather_pages(site: Site) -> None:
 
 
 def worth(request: Request) -> str:
-    """What the chapters' numbers say of a user's corpus at the scale of a request, in words."""
+    """What the chapters' results say of a user's corpus at the scale of a request, in words."""
     if request.scale == "smoke":
         return (
-            "This scale reads a small part of a corpus and trains for seconds, to prove that everything works. Its "
-            "numbers are no results about this corpus; scale small gives those."
+            "This scale reads a small part of a corpus and trains for seconds, to prove that everything works. Nothing "
+            "that it gives is a result about this corpus; use scale small for that."
         )
     return "These are results about this corpus. They are no evidence for or against the claims of the papers."
 

@@ -413,6 +413,7 @@ def generate(
     path = pairs.generate(request, n, model)
     print(path)
     print(f"People review these pairs with: nli-study review {shlex.quote(str(path))} --annotator NAME")
+    _warn_of_smoke(request)
 
 
 @app.command()
@@ -439,6 +440,7 @@ def counterfactuals(
     kept, dropped = pairs.counterfactuals(request, n, model)
     print(f"{kept}\n{dropped}")
     print(f"People review these pairs with: nli-study review {shlex.quote(str(kept))} --annotator NAME")
+    _warn_of_smoke(request)
 
 
 @app.command()
@@ -479,6 +481,14 @@ def _look_at(request: Request, rows_a_class: int, what: str) -> Corpus | None:
     return None
 
 
+def _warn_of_smoke(request: Request) -> None:
+    """Say at scale smoke that a part of the corpus was read, and that the results say nothing about it."""
+    from nli_lib.study import book
+
+    if request.scale == "smoke":
+        print(book.worth(request))
+
+
 def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict]) -> None:
     """Run some chapters on one corpus, name the lists they wrote, build the book. Exit code 1 when one fails."""
     from nli_lib.study import book
@@ -491,8 +501,7 @@ def _pages(chapters: tuple[str, ...], request: Request, others: dict[str, dict])
         old = path.stat().st_mtime_ns == before.get(path)
         print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
     print(book.build(request))
-    if request.scale == "smoke":
-        print(book.worth(request))
+    _warn_of_smoke(request)
     if any(outcome.state != records.FINISHED for outcome in ended):
         raise typer.Exit(1)
 

@@ -312,7 +312,7 @@ def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
     assert site.names == ["1_fine"]
     index = (site.source / "index.md").read_text()
     assert "my \\*pairs\\*\\.csv" in index
-    assert "no results about this corpus" in index  # of which smoke reads a part
+    assert "Nothing that it gives is a result about this corpus" in index  # of which smoke reads a part
     assert "These are results about this corpus" in book.worth(Request(scale="small", corpus=str(mine)))
     assert "{{ answer 1_fine }}" in index
     assert "BATCH \\= 10" in (site.chapters / "status.md").read_text()
