@@ -277,10 +277,11 @@ def two_processes(encoder, folder, *trainings):
     for rank, log in enumerate(logs):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         place = {name: str(value) for name, value in place.items()}
-        workers.append(context.Process(target=recorder_worker.work, args=(place, log, encoder, trainings)))
+        workers.append(context.Process(target=recorder_worker.work, args=(place, log, encoder, trainings), daemon=True))
         workers[-1].start()
     for worker in workers:
         worker.join(240)
+        assert worker.exitcode is not None, "a process hangs"
     return [log.read_text() for log in logs], [worker.exitcode for worker in workers]
 
 
