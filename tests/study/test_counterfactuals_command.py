@@ -96,6 +96,13 @@ def test_from_a_file_to_pairs_that_can_be_reviewed(mine, monkeypatch, capsys):
     assert set(queue["origin_uid"]) == {"7"} and set(queue["maker"]) == {"smollm2"}
 
 
+def test_scale_smoke_says_that_it_reads_a_part(mine, monkeypatch, capsys):
+    assert call(monkeypatch, "mine.csv") == 0
+    assert "small part" not in capsys.readouterr().out
+    assert call(monkeypatch, "mine.csv", "--scale", "smoke") == 0
+    assert "reads a small part of a corpus" in capsys.readouterr().out
+
+
 def test_every_drop_has_its_reason(mine, monkeypatch, capsys):
     assert call(monkeypatch, "mine.csv", "--n", "3") == 0
     dropped = lines(paths.EXPORTS / mine[0][1].study / counterfactuals.DROPPED)

@@ -90,6 +90,13 @@ def test_from_a_file_to_pairs_that_can_be_reviewed(mine, monkeypatch, capsys):
     assert set(json.loads(path.read_text().splitlines()[0])) == {*generate.COLUMNS, "max_variability"}
 
 
+def test_scale_smoke_says_that_it_reads_a_part(mine, monkeypatch, capsys):
+    assert call(monkeypatch, "--corpus", "mine.csv") == 0
+    assert "small part" not in capsys.readouterr().out
+    assert call(monkeypatch, "--corpus", "mine.csv", "--scale", "smoke") == 0
+    assert "reads a small part of a corpus" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("n", "draws", "exemplars"), [(500, 5, 200), (1, 5, 1), (7, 5, 2), (10, 4, 5)])
 def test_never_more_pairs_are_asked_for_than_are_wanted(n, draws, exemplars):
     assert generate.exemplars_for(n, draws) == exemplars
