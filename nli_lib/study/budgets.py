@@ -2,9 +2,12 @@
 compute the same runs, and none of them twice, because a run is found in the store by its settings.
 
     plan = Plan.of(study)                       # in the notebook, whose record then names what was read
-    right = plan.right({0: plan.sets(0)[0]}, tests)         # trains what is missing
+    sets, absent = plan.sets(0)                 # the training sets of a seed, and why some arms have none
+    run, right = plan.tested_run(sets["z-filter", ARM], 0, tests)       # trains it where it is missing
     jobs("small")                               # name -> names of the jobs that it waits for; needs the dial alone
     python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
+
+`study.trainings` makes one table of them all.
 """
 
 import functools
@@ -74,7 +77,7 @@ class JobError(UserError, ValueError):
 class Plan:
     """What chapter 61 trains, from the dial alone.
 
-    dial      the scale, or a notebook's view of it; base: title, corpus and split
+    dial      the scale, or a notebook's view of it; base: title, corpus and split; study: the folder of its results
     spec      makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
     """
 
@@ -82,6 +85,7 @@ class Plan:
         self,
         dial: Any,
         base: tuple[str, str, str],
+        study: str,
         *,
         spec: Callable[..., RunSpec],
         exported: Callable[[str, str], pd.DataFrame],
@@ -92,6 +96,7 @@ class Plan:
         self.dial, self.base, self.spec, self.exported = dial.budgets, base, spec, exported
         self.threshold, self.data_dir, self.columns = dial.consensus.threshold, data_dir, columns
         self.title, self.name, _ = base
+        self.study = study
         self.extra = added_pairs(self.dial.budget, self.dial.share)
         self._trainings = trainings  # of every arm, where they are not the dial's
         self._candidates: dict[int, Corpus] = {}
@@ -102,21 +107,21 @@ class Plan:
         own = study.corpus_name == study.dial.corpus
         base = study.dial.budgets.base if own else (study.title_of(), study.corpus_name, study.train_split)
         given = {"data_dir": study.data_dir, "columns": study.params["COLUMNS"], "trainings": study.params["SEEDS"]}
-        return cls(study.dial, tuple(base), spec=study.spec, exported=study.exported, **given)
+        return cls(study.dial, tuple(base), study.results_name, spec=study.spec, exported=study.exported, **given)
 
     @classmethod
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
         """The same plan without a notebook, for a job."""
-        dial, folder = read_scale(scale), paths.EXPORTS / records.study_name(scale, corpus)
+        dial, study = read_scale(scale), records.study_name(scale, corpus)
         known = corpus in (None, dial.corpus)
         title = SOURCES[corpus].title if corpus in SOURCES else Path(corpus or "").name
         base = dial.budgets.base if known else (title, corpus, "train")
         spec = functools.partial(run_spec, "wanli", dial)
 
         def exported(part: str, notebook: str) -> pd.DataFrame:
-            return pd.read_parquet(folder / f"{notebook}.{part}.parquet")
+            return pd.read_parquet(paths.EXPORTS / study / f"{notebook}.{part}.parquet")
 
-        return cls(dial, tuple(base), spec=spec, exported=exported, data_dir=data_dir)
+        return cls(dial, tuple(base), study, spec=spec, exported=exported, data_dir=data_dir)
 
     # ------------------------------------------------------------ sizes
 
@@ -181,6 +186,11 @@ class Plan:
         found, revised, _ = self._sources
         return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
 
+    @property
+    def missing(self) -> list[str]:
+        """Sources of added pairs that are not at hand."""
+        return list(self._sources[2])
+
     def additions(self, seed: int) -> dict[str, Corpus]:
         """What is added with a seed: pools to draw from, and so many revisions as are added, each with its original."""
         found, revised, _ = self._sources
@@ -219,10 +229,10 @@ class Plan:
 
     def updates(self, made: TrainingSet) -> int:
         """Updates of the weights that a training on the set makes."""
-        spec = self._spec(made.corpus, 0)
+        spec = self.spec_of(made.corpus, 0)
         return updates(len(made.corpus), epochs=spec.epochs, batch_size=spec.batch_size)
 
-    def _spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+    def spec_of(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
         return self.spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
 
@@ -231,7 +241,7 @@ class Plan:
         from nli_lib.learn.fit import fit
 
         view = "pair" if kind == "dynamics" else kind
-        return fit(self._spec(self.candidates(seed), seed, view=view), self.candidates(seed))
+        return fit(self.spec_of(self.candidates(seed), seed, view=view), self.candidates(seed))
 
     def _folds(self, seed: int) -> NDArray[np.int64]:
         candidates = self.candidates(seed)
@@ -241,7 +251,7 @@ class Plan:
         """Logits (M, C) of the candidates from models that did not train on their premise."""
         from nli_lib.learn.cross import cross_score
 
-        spec = self._spec(self.candidates(seed), seed, capture="train")
+        spec = self.spec_of(self.candidates(seed), seed, capture="train")
         return cross_score(spec, self.candidates(seed), self._folds(seed), jobs=1)
 
     def cross_runs(self, seed: int, which: Sequence[int] | None = None) -> list["Run"]:
@@ -251,7 +261,7 @@ class Plan:
 
         candidates, fold = self.candidates(seed), self._folds(seed)
         wanted = range(self.dial.folds) if which is None else which
-        specs = fold_specs(self._spec(candidates, seed, capture="train"), fold, wanted)
+        specs = fold_specs(self.spec_of(candidates, seed, capture="train"), fold, wanted)
         return [fit(spec, candidates, fold != at) for at, spec in zip(wanted, specs, strict=True)]
 
     def train(self, made: TrainingSet, seed: int) -> "Run":
@@ -260,54 +270,32 @@ class Plan:
         from nli_lib.learn.fit import fit
 
         if made.objective == CLASSIFY:
-            return fit(self._spec(made.corpus, seed, capture="train"), made.corpus)
+            return fit(self.spec_of(made.corpus, seed, capture="train"), made.corpus)
         reads = "own" if made.objective == PRODUCT else "another"
         objective = ProductOfExperts(self.dial.beta, self.dial.gamma, reads=reads)
-        spec = self._spec(made.corpus, seed, capture="train", objective=objective.name)
+        spec = self.spec_of(made.corpus, seed, capture="train", objective=objective.name)
         return fit(spec, made.corpus, objective=objective)
 
-    def right(
-        self, sets: Mapping[int, Sets], tests: Mapping[str, Corpus]
-    ) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
-        """Which test pairs each training gets right, as `report.budgets` reads it; seed -> its training sets.
-
-        An arm that could not be made with every seed has the trainings with which it was.
-        """
+    def tested_run(
+        self, made: TrainingSet, seed: int, tests: Mapping[str, Corpus]
+    ) -> tuple["Run", dict[str, NDArray[np.bool_]]]:
+        """The model of one training set, and by title which pairs of a test set it gets right."""
         from nli_lib.learn.predict import predict
         from nli_lib.report.evaluate import correct_predictions
 
-        found: dict[tuple[str, str], dict[str, list]] = {}
-        for seed, made in sets.items():
-            for key, each in made.items():
-                run, rows = self.train(each, seed), found.setdefault(key, {title: [] for title in tests})
-                for title, test in tests.items():
-                    rows[title].append(correct_predictions(predict(run, test), test.labels, test.classes))
-        return {key: {title: np.stack(rows) for title, rows in each.items()} for key, each in found.items()}
+        run = self.train(made, seed)
+        logits = {title: predict(run, test) for title, test in tests.items()}
+        return run, {
+            title: correct_predictions(logits[title], test.labels, test.classes) for title, test in tests.items()
+        }
 
-    def seconds(self, made: TrainingSet, seed: int, arm: str) -> tuple[float, float]:
-        """Machine seconds of a finished training and, before it, of the models that score the candidates for an arm."""
+    def scoring_seconds(self, seed: int, arm: str) -> float:
+        """Machine seconds of the finished models that score the candidates for an arm."""
         needs = BY_NAME[arm].needs
         scored = [self.scoring("dynamics", seed)] if needs in ("dynamics", "levels") else []
         scored += [self.scoring("hypothesis", seed)] if needs == "levels" else []
         scored += self.cross_runs(seed) if needs == "cross scores" else []
-        training, *before = (run.store.read_json("about.json")["seconds"] for run in (self.train(made, seed), *scored))
-        return float(training), float(sum(before))
-
-    def costs(self, sets: Mapping[int, Sets], written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
-        """What an arm costs, mean over its trainings; the runs must be finished.
-
-        written  source -> tokens and seconds that a language model took for each pair of it (`written_for`)
-        Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
-        tokens (of a language model), human labels.
-        """
-        rows = []
-        for seed, each in sets.items():
-            for (arm, which), made in each.items():
-                if which == ARM:
-                    tokens, seconds = (made.added * part for part in written.get(BY_NAME[arm].source, (0, 0)))
-                    rows.append((arm, sum(self.seconds(made, seed, arm)) + seconds, tokens, made.labels))
-        table = pd.DataFrame(rows, columns=["arm", "machine seconds", "tokens", "human labels"])
-        return table.groupby("arm", sort=False).mean().reset_index()
+        return float(sum(run.store.read_json("about.json")["seconds"] for run in scored))
 
     @property
     def own_costs(self) -> dict[str, str]:
@@ -425,8 +413,6 @@ def jobs(scale: str) -> dict[str, list[str]]:
 def run_job(plan: Plan, name: str) -> str:
     """Do one job of `jobs` and say in a line what came of it; a trained arm's predictions for the test sets are part of
     its job."""
-    from nli_lib.learn.predict import predict
-
     kind, _, rest = name.partition("-")
     seed, _, what = rest.partition("-")
     if kind == "score" and what in ("dynamics", "hypothesis"):
@@ -440,9 +426,7 @@ def run_job(plan: Plan, name: str) -> str:
     made, absent = plan.sets(int(seed), [arm])
     if arm in absent:
         return f"nothing to train: {absent[arm]}"
-    run = plan.train(made[arm, ARM if what in arms else TWIN], int(seed))
-    for test in plan.tested.values():
-        predict(run, test)
+    run, _ = plan.tested_run(made[arm, ARM if what in arms else TWIN], int(seed), plan.tested)
     return run.spec.id
 
 

@@ -24,6 +24,7 @@ from nli_lib.select.mix import TWIN
 from nli_lib.spec import RunSpec
 from nli_lib.study import budgets
 from nli_lib.study.budgets import JobError, Plan, jobs, own_pairs, run_job
+from nli_lib.study.trainings import costs, of_seed, right_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [arm.name for arm in ARMS]
@@ -84,12 +85,13 @@ def generated(part, notebook):
 @pytest.fixture
 def make(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.delenv("NLI_DATA", raising=False)
     settings = {"model": encoder, "batch_size": 8, "learning_rate": 5e-3, "precision": "fp32", "max_length": 48}
 
     def plan(exported=generated, **changed):
         dial = SimpleNamespace(budgets=SimpleNamespace(**{**DIAL, **changed}), consensus=SimpleNamespace(threshold=0.1))
-        return Plan(dial, DIAL["base"], spec=functools.partial(RunSpec, **settings), exported=exported)
+        return Plan(dial, DIAL["base"], "smoke", spec=functools.partial(RunSpec, **settings), exported=exported)
 
     return plan
 
@@ -111,13 +113,14 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert set(absent) <= {"Z-Aug", "Par-Z", "Seq-Z", "hard"}, absent
     assert len(sets) == 2 * (len(ONE_OF_EACH) - len(absent))
     flat = {title: test for each in tests.values() for title, test in each.items()}
-    right = plan.right({0: sets}, flat)
+    table = of_seed(plan, 0, flat)
+    right = right_of(table, flat)
     assert {key: {title: each.shape for title, each in rows.items()} for key, rows in right.items()} == {
         key: {title: (1, len(test)) for title, test in flat.items()} for key in sets
     }
-    costs = plan.costs({0: sets}, {"our WANLI": (100.0, 1.0)}).set_index("arm")
-    assert costs.loc["our WANLI added", "tokens"] == 1200 and costs.loc["WANLI added", "tokens"] == 0
-    assert costs.loc["consensus pruning", "human labels"] == 144 and costs.loc["base", "human labels"] == 36
+    spent = costs(table, {"our WANLI": (100.0, 1.0)}).set_index("arm")
+    assert spent.loc["our WANLI added", "tokens"] == 1200 and spent.loc["WANLI added", "tokens"] == 0
+    assert spent.loc["consensus pruning", "human labels"] == 144 and spent.loc["base", "human labels"] == 36
     before = trained()
     # a fifth of them as jobs, each on a plan of its own, in another order: none is trained twice, and none is new
     monkeypatch.setattr(Plan, "from_scale", classmethod(lambda cls, *args: make(arms=ONE_OF_EACH)))
@@ -125,7 +128,7 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
         run_job(make(arms=ONE_OF_EACH), name)
     assert trained() == before
     # and they give what the notebook alone gives
-    found = make().right({0: sets}, flat)
+    found = right_of(of_seed(make(), 0, flat), flat)
     assert all(np.array_equal(found[key][title], right[key][title]) for key in right for title in flat)
     groups, weights = {group: list(each) for group, each in tests.items()}, sizes.set_index("title")["whole"].to_dict()
     premises = {title: test.premise for title, test in flat.items()}
@@ -202,7 +205,7 @@ def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
     waits = jobs("small")
     assert waits["train-0-base"] == [] and "train-0-random-more-twin" not in waits  # it is the base
     assert waits["train-2-hard-twin"] == ["score-2-dynamics", "score-2-hypothesis"]
-    assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(5)]
+    assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(3)]
     assert all(other in waits for before in waits.values() for other in before)
     with pytest.raises(JobError, match='no job "train-9-base"'):
         run_job(Plan.from_scale("smoke"), "train-9-base")

@@ -1,0 +1,185 @@
+"""The trainings of chapter 61 as a table, one row each, and those of a seed that another machine has done.
+
+    table = trained(plan, tests)                    # every seed: taken over where it is recorded, trained where not
+    right = right_of(table, tests)                  # as `report.budgets` reads it
+    record(plan, 0)                                 # what `python -m nli_lib.study.trainings small 0` does
+
+Machines that share a folder share its runs. Those that do not can do a seed each: `record` leaves a seed's rows in
+`data/results/<study>/61_equal_budgets.seed-<n>.parquet`, some fifty kilobytes without any text, and the chapter takes
+them over. It trains a seed anew where its corpora, its settings or the code that chooses its pairs are others now. As
+with the runs of the store, the code of the training loop does not count.
+
+Columns of the table
+    seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
+    rows, updates, different, added, labels    as in `select.arms.TrainingSet`
+    one column a class                         rows of that label
+    corpora                                    names of the corpora in the set, joined by ";"
+    training seconds, scoring seconds          of the training, and of the models that score the candidates for it
+    device                                     what it was trained on
+    right: <title>                             which pairs of a test set it gets right, one bit a pair
+    key                                        what the seed rests on, as a digest
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+from numpy.typing import NDArray
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.select.arms import ARM, BY_NAME, TrainingSet
+from nli_lib.store import atomic, reading
+from nli_lib.study import manifest as records
+from nli_lib.study.budgets import NOTEBOOK, Plan
+from nli_lib.study.digests import dependences
+
+DECIDE = ("budget", "share", "candidates", "epochs", "folds", "beta", "gamma")  # keys of the dial, for every seed
+RIGHT = "right: "
+
+
+class SeedError(UserError, ValueError):
+    """No such seed; the message names those that there are."""
+
+
+def trained(plan: Plan, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> pd.DataFrame:
+    """The trainings of every seed and of some arms, by default of all of the plan."""
+    tables = []
+    for seed in plan.seeds_of("base"):
+        found = recorded(plan, seed, tests)
+        if found is None:
+            tables.append(of_seed(plan, seed, tests, arms))
+        else:
+            tables.append(found[found["arm"].isin(plan.arms_of(seed, arms))])
+    return pd.concat(tables, ignore_index=True)
+
+
+def record(plan: Plan, seed: int) -> Path:
+    """Train everything of a seed that is missing, and leave its rows for another machine; the file that was written.
+
+    Raises `SeedError` for a seed that the plan has not.
+    """
+    if seed not in plan.seeds_of("base"):
+        raise SeedError(f"chapter 61 has the seeds 0 to {len(plan.seeds_of('base')) - 1}, and not {seed}")
+    table, path = of_seed(plan, seed, plan.tested), file_of(plan, seed)
+    with atomic(path) as draft:
+        table.to_parquet(draft, index=False, compression="zstd")
+    return path
+
+
+def recorded(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> pd.DataFrame | None:
+    """The rows that `record` left of a seed; None where there are none, or where they rest on something else."""
+    path = file_of(plan, seed)
+    if not path.is_file():
+        return None
+    with reading(path, "delete it to train this seed again"):
+        table = pd.read_parquet(path)
+        fits = set(table["key"]) == {key_of(plan, seed, tests)}
+    print(f"seed {seed}: {path.name} " + ("is taken over" if fits else "rests on other data, settings or code"))
+    return table if fits else None
+
+
+def file_of(plan: Plan, seed: int) -> Path:
+    return paths.RESULTS / plan.study / f"{NOTEBOOK}.seed-{seed}.parquet"
+
+
+def key_of(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> str:
+    """Digest of what decides a seed's trainings: dial, recipe, corpora, arms, test sets, and the code that chooses."""
+    candidates = plan.candidates(seed)
+    corpora = [candidates, *plan.additions(seed).values(), *tests.values()]
+    parts = [
+        {name: getattr(plan.dial, name) for name in DECIDE} | {"threshold": plan.threshold},
+        plan.spec_of(candidates, seed).model_dump(),
+        [each.digest for each in corpora],
+        [list(tests), plan.arms_of(seed), sorted(plan.missing)],
+        dependences(["nli_lib.select.arms"]),
+    ]
+    return records.digest_bytes(repr(parts).encode())
+
+
+def of_seed(plan: Plan, seed: int, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> pd.DataFrame:
+    """The rows of one seed; trains what is missing."""
+    sets, absent = plan.sets(seed, arms)
+    rows = [{"arm": arm, "which": "", "reason": reason} for arm, reason in absent.items()]
+    rows += [{**each, "reason": ""} for each in _rows(plan, seed, sets, tests)]
+    return pd.DataFrame(rows).assign(seed=seed, key=key_of(plan, seed, tests))
+
+
+def _rows(
+    plan: Plan, seed: int, sets: Mapping[tuple[str, str], TrainingSet], tests: Mapping[str, Corpus]
+) -> Iterator[dict[str, object]]:
+    for (arm, which), made in sets.items():
+        run, right = plan.tested_run(made, seed, tests)
+        about = run.store.read_json("about.json")
+        yield {
+            "arm": arm,
+            "which": which,
+            "rows": len(made.corpus),
+            "updates": plan.updates(made),
+            "different": made.distinct,
+            "added": made.added,
+            "labels": made.labels,
+            **made.corpus.counts,
+            "corpora": ";".join(sorted(set(made.corpus.table["corpus"]))),
+            "training seconds": float(about["seconds"]),
+            "scoring seconds": plan.scoring_seconds(seed, arm),
+            "device": about["device"],
+            **{RIGHT + title: np.packbits(each).tobytes() for title, each in right.items()},
+        }
+
+
+# ---------------------------------------------------------------- what is read off the table
+
+
+def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
+    """(arm, which) -> title of a test set -> (S, N) bool, as `report.budgets` reads it. An arm that could not be made
+    with every seed has the trainings with which it was."""
+    return {
+        key: {title: np.stack([_unpacked(bits, len(test)) for bits in part[RIGHT + title]])
+              for title, test in tests.items()}
+        for key, part in table[table["reason"] == ""].groupby(["arm", "which"], sort=False)
+    }  # fmt: skip
+
+
+def _unpacked(bits: bytes, count: int) -> NDArray[np.bool_]:
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=count).astype(bool)
+
+
+def costs(table: pd.DataFrame, written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """What an arm costs, mean over its trainings.
+
+    written  source -> tokens and seconds that a language model took for each pair of it (`Plan.written_for`)
+    Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
+    tokens (of a language model), human labels.
+    """
+    arms = table[(table["reason"] == "") & (table["which"] == ARM)]
+    each = np.array([written.get(BY_NAME[arm].source, (0.0, 0.0)) for arm in arms["arm"]]).reshape(-1, 2)
+    tokens, seconds = (each * arms[["added"]].to_numpy()).T
+    found = arms[["arm"]].assign(
+        **{"machine seconds": arms["training seconds"] + arms["scoring seconds"] + seconds},
+        tokens=tokens,
+        **{"human labels": arms["labels"]},
+    )
+    return found.groupby("arm", sort=False).mean().reset_index()
+
+
+def main(
+    scale: Annotated[str, typer.Argument(help="smoke, small or full")],
+    seed: Annotated[int, typer.Argument(help="the seed to train, from 0 on")],
+    corpus: Annotated[str | None, typer.Option(help="another corpus, by name or path")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="folder of corpora")] = None,
+) -> None:
+    """All trainings of chapter 61 with one seed, recorded for the machine that runs the chapter."""
+    try:
+        print(record(Plan.from_scale(scale, corpus, data_dir), seed))
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    typer.run(main)
