@@ -5,6 +5,7 @@ where they stand and folds the code: one fold at the end of a section with the c
 one fold in all for the measuring half.
 """
 
+import copy
 import json
 import re
 from collections.abc import Iterable
@@ -63,17 +64,27 @@ def _interactive(figure: dict) -> str:
     return INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
 
 
+def _is_image(output: NotebookNode) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {})) and PLOTLY not in output["data"]
+
+
 def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) -> list[NotebookNode]:
-    """One cell without code for each output, so that a caption goes with its image and with nothing else."""
-    cells = []
-    for output in outputs:
+    """One cell without code for each output, so that a caption goes with its image and with nothing else. Several
+    images of one cell are counted in their captions."""
+    cells, outputs = [], list(outputs)
+    images = [at for at, output in enumerate(outputs) if _is_image(output)]
+    for at, output in enumerate(outputs):
         data, settings = output.get("data", {}), {}
         if PLOTLY in data:
             output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
-        elif any(kind.startswith("image/") for kind in data):
+        elif at in images:
             about = caption(cell) or f"Figure in the section {heading!r}"
+            settings = copy.deepcopy(cell.metadata.get("mystnb", {}))
+            if len(images) > 1 and caption(cell):
+                about = f"{about} ({images.index(at) + 1} of {len(images)})"
+                settings["figure"]["caption"] = about
             # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
-            settings = {**cell.metadata.get("mystnb", {}), "image": {"alt": about, "width": "100%"}}
+            settings["image"] = {"alt": about, "width": "100%"}
         tags = sorted({"remove-input"} | tagged(cell) & {"answer", "headline"})
         # the code is taken out of the page; a cell without any would be left out with its output
         cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))

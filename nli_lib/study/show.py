@@ -1,4 +1,8 @@
-"""Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures."""
+"""Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures.
+
+Tables are recorded with short names and shown with those of the prose: `above_half` as "above half", the corpus `mnli`
+as MultiNLI, and true and false as yes and no.
+"""
 
 import hashlib
 import json
@@ -8,6 +12,9 @@ import pandas as pd
 from IPython.display import HTML, display
 from pandas.io.formats.style import Styler
 
+from nli_lib.corpora.load.catalogue import SOURCES
+
+TITLES = {name: source.title for name, source in SOURCES.items()}
 PLOTLY = "application/vnd.plotly.v1+json"
 CONFIG = {"responsive": True, "displaylogo": False}
 
@@ -31,6 +38,9 @@ def show(
     else:
         table = table.reset_index(drop=True)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
+    table = table.map(_shown)
+    if "corpus" in table:
+        table["corpus"] = table["corpus"].replace(TITLES)
     text = [
         {"selector": f".col{place}", "props": "text-align: left"}
         for place, column in enumerate(table)
@@ -38,12 +48,23 @@ def show(
     ]
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
-    # the Styler escapes strings alone
-    table = table.map(lambda value: value if pd.api.types.is_scalar(value) else str(value))
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
     style.format(formats, na_rep="", precision=digits, thousands=",", escape="html")
-    style.format_index(lambda name: f"{name:g}" if isinstance(name, float) else name, escape="html", axis=1)
+    style.format_index(_header, escape="html", axis=1)
     display(HTML(style.to_html()))
+
+
+def _shown(value: object) -> object:
+    """A cell: the Styler escapes strings alone, so that whatever is no number becomes one."""
+    if pd.api.types.is_bool(value):
+        return "yes" if value else "no"
+    return value if pd.api.types.is_scalar(value) else str(value)
+
+
+def _header(name: object) -> object:
+    if isinstance(name, str):
+        return TITLES.get(name, name.replace("_", " "))
+    return f"{name:g}" if isinstance(name, float) else name
 
 
 def show_interactive(figure: object) -> None:

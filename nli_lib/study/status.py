@@ -52,10 +52,8 @@ def used(record: Mapping) -> list[str]:
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
     if changed := sorted({module for entry in record.get("confirmed", []) for module in entry["modules"]}):
         revision = record.get("environment", {}).get("revision", "unknown")
-        note = (
-            f"Recorded at revision {revision}; {len(changed)} modules have changed since, the smoke tables before and "
-            "after are equal."
-        )
+        count = "1 module has" if len(changed) == 1 else f"{len(changed)} modules have"
+        note = f"Recorded at revision {revision}; {count} changed since, the smoke tables before and after are equal."
         names = f"<details><summary>Modules that changed since</summary>{', '.join(changed)}</details>"
         lines += [as_text(note), names]
     return lines

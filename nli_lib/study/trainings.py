@@ -4,10 +4,10 @@
     right = right_of(table, tests)                  # as `report.budgets` reads it
     record(plan, 0)                                 # what `python -m nli_lib.study.trainings small 0` does
 
-Machines that share a folder share its runs. Those that do not can do a seed each: `record` leaves a seed's rows in
-`data/results/<study>/61_equal_budgets.seed-<n>.parquet`, some fifty kilobytes without any text, and the chapter takes
-them over. It trains a seed anew where its corpora, its settings or the code that chooses its pairs are others now. As
-with the runs of the store, the code of the training loop does not count.
+Machines that share a folder share its runs. Those that do not can do a seed each, or some arms of it: `record` leaves
+their rows in `data/results/<study>/61_equal_budgets.seed-<n>.parquet`, some fifty kilobytes without any text, and the
+chapter takes them over. It trains a seed anew where its corpora, its settings or the code that chooses its pairs are
+others now. As with the runs of the store, the code of the training loop does not count.
 
 Columns of the table
     seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
@@ -49,39 +49,38 @@ class SeedError(UserError, ValueError):
 
 def trained(plan: Plan, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> pd.DataFrame:
     """The trainings of every seed and of some arms, by default of all of the plan."""
-    tables = []
-    for seed in plan.seeds_of("base"):
-        found = recorded(plan, seed, tests)
-        if found is None:
-            tables.append(of_seed(plan, seed, tests, arms))
-        else:
-            tables.append(found[found["arm"].isin(plan.arms_of(seed, arms))])
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([of_seed(plan, seed, tests, arms) for seed in plan.seeds_of("base")], ignore_index=True)
 
 
-def record(plan: Plan, seed: int) -> Path:
-    """Train everything of a seed that is missing, and leave its rows for another machine; the file that was written.
+def record(plan: Plan, seed: int, arms: Sequence[str] | None = None) -> Path:
+    """Train what is missing of a seed's arms, by default of all, and leave their rows for another machine, with those
+    that it has recorded before; the file that was written.
 
-    Raises `SeedError` for a seed that the plan has not.
+    Raises `SeedError` for a seed or an arm that the plan has not.
     """
     if seed not in plan.seeds_of("base"):
         raise SeedError(f"chapter 61 has the seeds 0 to {len(plan.seeds_of('base')) - 1}, and not {seed}")
-    table, path = of_seed(plan, seed, plan.tested), file_of(plan, seed)
+    if unknown := [arm for arm in arms or () if arm not in plan.arms_of(seed)]:
+        raise SeedError(f"seed {seed} has no arm {unknown[0]!r}, but {', '.join(plan.arms_of(seed))}")
+    before, path = recorded(plan, seed, plan.tested), file_of(plan, seed)
+    made = of_seed(plan, seed, plan.tested, arms)
+    others = before[~before["arm"].isin(made["arm"])]
     with atomic(path) as draft:
-        table.to_parquet(draft, index=False, compression="zstd")
+        pd.concat([others, made], ignore_index=True).to_parquet(draft, index=False, compression="zstd")
     return path
 
 
-def recorded(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> pd.DataFrame | None:
-    """The rows that `record` left of a seed; None where there are none, or where they rest on something else."""
-    path = file_of(plan, seed)
+def recorded(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> pd.DataFrame:
+    """The rows that `record` left of a seed; no row where there are none, or where they rest on something else."""
+    path, none = file_of(plan, seed), pd.DataFrame(columns=["arm"])
     if not path.is_file():
-        return None
+        return none
     with reading(path, "delete it to train this seed again"):
         table = pd.read_parquet(path)
         fits = set(table["key"]) == {key_of(plan, seed, tests)}
-    print(f"seed {seed}: {path.name} " + ("is taken over" if fits else "rests on other data, settings or code"))
-    return table if fits else None
+    said = f"{len(table)} trainings are taken over" if fits else "rests on other data, settings or code"
+    print(f"seed {seed}, {path.name}: {said}", flush=True)
+    return table if fits else none
 
 
 def file_of(plan: Plan, seed: int) -> Path:
@@ -89,25 +88,30 @@ def file_of(plan: Plan, seed: int) -> Path:
 
 
 def key_of(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> str:
-    """Digest of what decides a seed's trainings: dial, recipe, corpora, arms, test sets, and the code that chooses."""
+    """Digest of what decides a seed's trainings: dial, recipe, corpora, test sets, and the code that chooses."""
     candidates = plan.candidates(seed)
     corpora = [candidates, *plan.additions(seed).values(), *tests.values()]
     parts = [
         {name: getattr(plan.dial, name) for name in DECIDE} | {"threshold": plan.threshold},
         plan.spec_of(candidates, seed).model_dump(),
         [each.digest for each in corpora],
-        [list(tests), plan.arms_of(seed), sorted(plan.missing)],
+        [list(tests), sorted(plan.missing)],
         dependences(["nli_lib.select.arms"]),
     ]
     return records.digest_bytes(repr(parts).encode())
 
 
 def of_seed(plan: Plan, seed: int, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> pd.DataFrame:
-    """The rows of one seed; trains what is missing."""
-    sets, absent = plan.sets(seed, arms)
+    """The rows of one seed, in the order of the arms: recorded ones are taken over, the others trained."""
+    wanted, before = plan.arms_of(seed, arms), recorded(plan, seed, tests)
+    left = [arm for arm in wanted if arm not in set(before["arm"])]
+    sets, absent = plan.sets(seed, left) if left else ({}, {})
     rows = [{"arm": arm, "which": "", "reason": reason} for arm, reason in absent.items()]
     rows += [{**each, "reason": ""} for each in _rows(plan, seed, sets, tests)]
-    return pd.DataFrame(rows).assign(seed=seed, key=key_of(plan, seed, tests))
+    new = pd.DataFrame(rows).assign(seed=seed, key=key_of(plan, seed, tests))
+    table = pd.concat([before, new], ignore_index=True) if len(before) else new
+    order = table["arm"].map({arm: at for at, arm in enumerate(wanted)})
+    return table[order.notna()].iloc[order.dropna().argsort(kind="stable")].reset_index(drop=True)
 
 
 def _rows(
@@ -173,10 +177,11 @@ def main(
     seed: Annotated[int, typer.Argument(help="the seed to train, from 0 on")],
     corpus: Annotated[str | None, typer.Option(help="another corpus, by name or path")] = None,
     data_dir: Annotated[str | None, typer.Option(help="folder of corpora")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="one of the arms; may be repeated. Default: all")] = None,
 ) -> None:
-    """All trainings of chapter 61 with one seed, recorded for the machine that runs the chapter."""
+    """Trainings of chapter 61 with one seed, recorded for the machine that runs the chapter."""
     try:
-        print(record(Plan.from_scale(scale, corpus, data_dir), seed))
+        print(record(Plan.from_scale(scale, corpus, data_dir), seed, arm))
     except UserError as error:
         sys.exit(str(error))
 

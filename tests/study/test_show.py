@@ -36,7 +36,7 @@ def test_many_headers_are_escaped(shown):
 def test_numbers_are_written_one_way(shown):
     table = pd.DataFrame({"n": [1234, 5], "x": [0.12345, np.nan], "share": [0.25, 1.0], "sure": [True, False]})
     page = shown(table, {"share": "{:.1%}"})
-    for text in (">1,234<", ">0.123<", ">25.0%<", ">True<"):
+    for text in (">1,234<", ">0.123<", ">25.0%<", ">yes<", ">no<"):
         assert text in page
     assert "nan" not in page
     assert ">0.1<" in shown(table, digits=1)
@@ -49,6 +49,15 @@ def test_a_number_as_a_header_has_no_more_digits_than_it_needs(shown):
     assert ">0.4<" in page and ">10<" in page and ">25.0%<" in page
     levels = pd.MultiIndex.from_product([["share"], [0.0, 0.5]])
     assert ">0.5<" in shown(pd.DataFrame([[1, 2]], columns=levels))
+
+
+def test_names_are_those_of_the_prose(shown):
+    table = pd.DataFrame({"corpus": ["mnli", "mine_1.csv"], "above_half": [0.5, 0.6], "snli": [1, 2], "text": "mnli"})
+    page = shown(table)
+    for text in (">MultiNLI<", ">mine_1.csv<", ">above half<", ">SNLI<", ">mnli<"):
+        assert text in page
+    assert ">MultiNLI<" in shown(table.set_index("corpus"), index=True)
+    assert list(table["corpus"]) == ["mnli", "mine_1.csv"]
 
 
 def test_a_table_without_rows_says_so(shown):

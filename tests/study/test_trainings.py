@@ -86,11 +86,22 @@ def test_a_recorded_seed_is_taken_over_and_equals_what_was_trained():
     assert list(table.loc[table["reason"] != "", "arm"]) == ["our DISCO added"]
 
 
-def test_some_arms_alone_are_trained_or_taken_over():
+def test_some_arms_alone_are_recorded_and_the_others_trained():
     plan = Planned()
     assert set(trained(plan, plan.tested, ["base"])["arm"]) == {"base"}
-    record(plan, 0)
-    assert set(trained(plan, plan.tested, ["base"]).query("seed == 0")["arm"]) == {"base"}
+    record(plan, 0, ["AUM"])
+    first = pd.read_parquet(file_of(plan, 0))
+    assert set(first["arm"]) == {"AUM"}
+    other = Planned(seeds=1)
+    table = trained(other, other.tested)
+    assert len(other.asked) == 2  # the base and its twin
+    assert table["arm"].drop_duplicates().tolist() == ARMS  # in the order of the plan, wherever they come from
+    assert set(trained(other, other.tested, ["base"])["arm"]) == {"base"}
+    record(other, 0, ["base"])  # added to those that are there
+    both = pd.read_parquet(file_of(other, 0))
+    assert set(both["arm"]) == {"AUM", "base"}
+    bits = "right: one"
+    assert both.loc[both["arm"] == "AUM", bits].tolist() == first[bits].tolist()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +119,7 @@ def test_some_arms_alone_are_trained_or_taken_over():
 def test_a_seed_that_rests_on_something_else_is_trained_anew_and_says_so(changed, capsys):
     record(Planned(), 0)
     plan = Planned(**changed)
-    assert recorded(plan, 0, plan.tested) is None
+    assert recorded(plan, 0, plan.tested).empty
     assert "rests on other data, settings or code" in capsys.readouterr().out
     trained(plan, plan.tested)
     assert set(plan.asked) == {0, 1}
@@ -117,7 +128,7 @@ def test_a_seed_that_rests_on_something_else_is_trained_anew_and_says_so(changed
 def test_other_code_that_chooses_pairs_makes_a_recorded_seed_void(monkeypatch):
     record(Planned(), 0)
     monkeypatch.setattr(trainings, "dependences", lambda roots: {roots[0]: "other"})
-    assert recorded(Planned(), 0, Planned().tested) is None
+    assert recorded(Planned(), 0, Planned().tested).empty
 
 
 def test_a_damaged_file_is_named_with_what_to_do():
@@ -127,9 +138,11 @@ def test_a_damaged_file_is_named_with_what_to_do():
         trained(Planned(), Planned().tested)
 
 
-def test_a_seed_that_the_plan_has_not_is_refused():
+def test_a_seed_or_an_arm_that_the_plan_has_not_is_refused():
     with pytest.raises(trainings.SeedError, match="has the seeds 0 to 1, and not 2"):
         record(Planned(), 2)
+    with pytest.raises(trainings.SeedError, match="seed 1 has no arm 'AUM', but base"):
+        record(Planned(), 1, ["AUM"])
 
 
 def test_what_an_arm_costs_by_hand():
