@@ -14,7 +14,9 @@ import re
 import sys
 from pathlib import Path
 
+from numpy.typing import ArrayLike
 from sphinx.ext.autodoc.mock import MockFinder, _MockObject
+from sphinx.util.typing import stringify_annotation
 
 LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
 LIBRARY = Path(importlib.util.find_spec("nli_lib").origin).parent
@@ -24,6 +26,9 @@ CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what 
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
+ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
+ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)\]\]")
+ANNOTATED = re.compile(r"~\w+\.Annotated\[(.+?), <[^<>]*>\]")  # of an option of the command line
 ABSENT = [
     "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
     "openai", "ot", "playwright", "sacrebleu", "safetensors", "sentence_transformers", "snakemake", "spellchecker",
@@ -117,6 +122,21 @@ def _definitions(rows):
     return [*made, *(["", as_rst(" ".join(text))] if text else [])]
 
 
+def signature(app, what, name, obj, options, given, returned):
+    """Types as the code has them: autodoc spells out what ArrayLike and NDArray stand for, half a line each."""
+    return tuple(text and _as_written(text) for text in (given, returned))
+
+
+def _as_written(text):
+    text = ANNOTATED.sub(r"\1", text.replace(ARRAY_LIKE, "~numpy.typing.ArrayLike"))
+    return ARRAY.sub(lambda found: "~numpy.typing.NDArray" + f"[{found[1]}]" * ("ScalarT" not in found[1]), text)
+
+
+def is_nothing_of_ours(app, what, name, obj, skip, options):
+    """Whether a member is left out: fields of named tuples, which their class describes, and pydantic's settings."""
+    return True if type(obj).__name__ == "_tuplegetter" or name == "model_config" else None
+
+
 def stand_in():
     """Let nothing of `ABSENT` be imported while the book is built, whether it is installed or not: torch takes long."""
     for name in FIRST:
@@ -135,4 +155,6 @@ def setup(app):
     app.config.python_maximum_signature_line_length = 100
     app.connect("source-read", write_pages)
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-process-signature", signature)
+    app.connect("autodoc-skip-member", is_nothing_of_ours)
     return {"version": "1", "parallel_read_safe": True}

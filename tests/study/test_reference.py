@@ -2,19 +2,27 @@
 
 import ast
 import importlib.util
+import inspect
+import re
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 
+import numpy as np
 import pytest
+import typer
 import yaml
+from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
+from sphinx.util.inspect import stringify_signature  # noqa: E402
+
 SPEC = importlib.util.spec_from_file_location("reference", ROOT / "book" / "_ext" / "reference.py")
 reference = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(reference)
@@ -89,6 +97,21 @@ def test_examples_stay_as_they_are():
     )
 
 
+def test_types_are_those_of_the_code():
+    def given(scores: ArrayLike, other: ArrayLike | None = None, *, at: NDArray[np.bool_]) -> dict[str, NDArray]: ...
+
+    def command(scale: Annotated[str, typer.Option(help="x")], job: Annotated[str | None, typer.Option()] = None): ...
+
+    def shown(function):
+        made = stringify_signature(inspect.signature(function), unqualified_typehints=True)
+        made, _ = reference.signature(None, "function", "", None, None, made, "")
+        return re.sub(r"~[\w.]+\.", "", made)  # Sphinx shows the last part of a name and links the whole
+
+    arrays = "(scores: ArrayLike, other: ArrayLike | None = None, *, at: NDArray[bool]) -> dict[str, NDArray]"
+    assert shown(given) == arrays
+    assert shown(command) == "(scale: str, job: str | None = None)"
+
+
 @pytest.mark.slow
 def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     source, html = tmp_path / "source", tmp_path / "html"
@@ -119,3 +142,6 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
     for name in ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up"):
         assert f'id="nli_lib.learn.{name}"' in pages["learn"]
     assert 'id="nli_lib.integrations.explorer.explore"' in pages["integrations"]
+    for page in pages.values():
+        for words in ("_SupportsArray", "_ScalarT", "Alias for field", "model_config", " object at 0x"):
+            assert words not in page
