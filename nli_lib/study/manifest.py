@@ -136,7 +136,8 @@ def command(notebook: str, scale: str, corpus: str | None) -> str:
 def recorded(record: Mapping) -> str:
     """When and with what a finished record was made, in words."""
     seeds = f"seeds {', '.join(map(str, record['seeds']))}; " if record.get("seeds") else ""
+    where = re.sub(r"\b1 cores\b", "1 core", record.get("device", ""))  # as it was written into records
     return (
-        f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {record.get('device', '')}; "
+        f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {where}; "
         f"{seeds}revision {record.get('environment', {}).get('revision', 'unknown')}"
     )
