@@ -149,7 +149,7 @@ def comparison(
     gaps = _plain(gaps).set_index("arm")
     above = _plain(above_base(right, *place, resamples=resamples)).set_index("arm")
     order = _plain(ranks(scores(right, groups, sizes))).set_index("arm")
-    found, trainings = [], len(right[BASE, ARM][title])
+    found = []
 
     def known(*accuracies: Estimate) -> bool:
         return any(each.low > majority.value for each in accuracies)
@@ -157,20 +157,12 @@ def comparison(
     learnt = known(average(right[BASE, ARM], premises, [title], resamples=resamples))
     for name in gaps.index:
         own, twin = (average(right[name, which], premises, [title], resamples=resamples) for which in (ARM, TWIN))
-        gap, where = gaps.loc[name], order.loc[name]
+        gap = gaps.loc[name]
         entry = {
             "arm": name,
             "do": action(arms[name]) if name != BASE else "",
             "distinct": Figure(exact(distinct[name, ARM], rows), "pairs").as_json(),
-            "accuracy": _number(own),
-            "accuracy of the twin": _number(twin),
-            "difference": _number(_estimate(gap), POINTS) | {"p": _known(gap["p"]), "p, Holm": _known(gap["p, Holm"])},
-            "rank": {
-                "value": int(where["rank"]),
-                "low": int(where["best"]),
-                "high": int(where["worst"]),
-                "unit": "place",
-            },
+            **_measured(own, twin, gap, order.loc[name]),
             "verdict": "" if name == BASE else _verdict(gap, worth, learnt=learnt and known(own, twin)),
         }
         if name in above.index:
@@ -178,6 +170,7 @@ def comparison(
         found.append(entry)
     noise, family = measured_noise(right, premises, title), len(found) - 1
     limits = {"alone": 1, "of all": family}
+    trainings = len(right[BASE, ARM][title])
     exactly = {name: smallest(noise, n=sizes[title], trainings=trainings, family=k) for name, k in limits.items()}
     all_pairs = average(whole, premises, [title], resamples=resamples)
     figures = {"majority": _number(majority), WHOLE: _number(all_pairs)}
@@ -193,6 +186,16 @@ def comparison(
         "worth": _plain_number(worth, POINTS),
         "arms": found,
         "next": _next(found, all_pairs, exactly["of all"], title, learnt=learnt),
+    }
+
+
+def _measured(own: Estimate, twin: Estimate, gap: pd.Series, place: pd.Series) -> dict:
+    """What was measured of an arm: its accuracy, its twin's, their difference, and its place among the arms."""
+    return {
+        "accuracy": _number(own),
+        "accuracy of the twin": _number(twin),
+        "difference": _number(_estimate(gap), POINTS) | {"p": _known(gap["p"]), "p, Holm": _known(gap["p, Holm"])},
+        "rank": {"value": int(place["rank"]), "low": int(place["best"]), "high": int(place["worst"]), "unit": "place"},
     }
 
 
