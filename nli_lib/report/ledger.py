@@ -4,6 +4,7 @@ Rows are those of `nli_lib.report.claims.ledger`. Whatever comes from a table is
 """
 
 import math
+import re
 import textwrap
 from pathlib import Path
 
@@ -27,7 +28,9 @@ PAPERS = {
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
 COUNTED = {"not held": "did not hold", VERDICTS[3]: "could not be judged"}  # the others as they are
-SHARES, POINTS = ("share", "accuracy"), ("difference of accuracy", "difference of share", "difference of drops")
+SHARES = ("share", "accuracy")
+POINTS = ("difference of accuracy", "difference of share", "difference of drops", "difference of flip rates")
+NUMBER_AND_WORDS = re.compile(r"(-?[0-9.]+)( \(.*\))")  # a paper's number with a remark
 
 
 def kind(unit: str) -> str:
@@ -40,8 +43,11 @@ def kind(unit: str) -> str:
 def quantity(value: float | str, unit: str, *, bare: bool = False) -> str:
     """A claim's number: shares in per cent, their differences in points, the rest in 3 digits.
 
-    What is not a number (a paper's value in words) is returned as it is. `bare` leaves "points" out, for intervals.
+    What is not a number (a paper's value in words) is returned as it is, a remark behind a number, too. `bare` leaves
+    "points" out, for intervals.
     """
+    if found := NUMBER_AND_WORDS.fullmatch(str(value)):
+        return quantity(found[1], unit, bare=bare) + found[2]
     try:
         value = float(value)
     except ValueError:
