@@ -260,9 +260,11 @@ class Plan:
         from nli_lib.learn.fit import fit
 
         candidates, fold = self.candidates(seed), self._folds(seed)
+        spec = self.spec_of(candidates, seed, capture="train")
         wanted = range(self.dial.folds) if which is None else which
-        specs = fold_specs(self.spec_of(candidates, seed, capture="train"), fold, wanted)
-        return [fit(spec, candidates, fold != at) for at, spec in zip(wanted, specs, strict=True)]
+        # one at a time: in a chain the later ones would start from the model before
+        specs = {at: next(fold_specs(spec, fold, [at])) for at in wanted}
+        return [fit(each, candidates, fold != at) for at, each in specs.items()]
 
     def train(self, made: TrainingSet, seed: int) -> "Run":
         """The model of one training set."""

@@ -122,6 +122,7 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert spent.loc["our WANLI added", "tokens"] == 1200 and spent.loc["WANLI added", "tokens"] == 0
     assert spent.loc["consensus pruning", "human labels"] == 144 and spent.loc["base", "human labels"] == 36
     before = trained()
+    assert sum("without-fold" in name for name in before) == DIAL["folds"]  # none more to learn how long they took
     # a fifth of them as jobs, each on a plan of its own, in another order: none is trained twice, and none is new
     monkeypatch.setattr(Plan, "from_scale", classmethod(lambda cls, *args: make(arms=ONE_OF_EACH)))
     for name in [job for job in jobs("any") if job.split("-")[1] == "0"][::-5]:
