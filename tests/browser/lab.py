@@ -52,4 +52,8 @@ def serving(folder, notebook):
         yield f"{address}/lab/tree/{notebook}?token={token}&reset"
     finally:
         server.terminate()
-        server.wait(30)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:  # it waits for kernels, and on a slow machine for long
+            server.kill()
+            server.wait()

@@ -1,4 +1,4 @@
-"""Alone: pytest tests/study/test_trainings.py"""
+"""Alone: pytest tests/study/test_seed_trainings.py"""
 
 from types import SimpleNamespace
 
