@@ -143,6 +143,19 @@ def test_a_caption_stands_with_its_image_alone_and_is_its_alternative_text(noteb
         assert cell.metadata["mystnb"]["image"]["alt"] == pages.caption(cell)
 
 
+def test_several_images_of_a_cell_are_counted_in_their_captions(notebook):
+    source, drawn = notebook
+    cell = next(cell for cell in drawn.cells if cell.source == "one()")
+    cell.outputs = [*cell.outputs, cell.outputs[-1]]
+    captions = [pages.caption(each) for each in pages.page(source, drawn).cells if pages.caption(each)]
+    assert captions == [
+        "The main figure.",
+        "The first figure. (1 of 2)",
+        "The first figure. (2 of 2)",
+        "The second figure.",
+    ]
+
+
 def test_the_answer_is_read_from_the_page(notebook):
     assert pages.answer(pages.page(*notebook)) == ["Before."]
     assert pages.answer(pages.page(*notebook), "headline") == []
