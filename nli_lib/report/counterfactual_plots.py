@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from nli_lib.report.counterfactuals import ALL, BOTH
 from nli_lib.report.style import SMALL, drawing, headline, palette
@@ -34,9 +34,9 @@ def diversity_by_size(table: pd.DataFrame, *, paper: Mapping[str, float] | None 
             axes.annotate(f"the paper, {name}", (0.01, value), xycoords=("axes fraction", "data"), va="bottom",
                           fontsize=SMALL, color=colours[name])  # fmt: skip
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(ScalarFormatter())
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xticks(sorted(lines.index.unique("size")))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.set(xlabel="revisions compared, by direction", ylabel="Self-BLEU", ylim=(0, None))
         figure.legend(loc="outside lower center", ncols=2)
         headline(figure, title)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nli_lib.report.names import name_of
 from nli_lib.report.style import INK, drawing, palette
 
 MARKERS = ("o", "s", "^", "v", "P", "X", "d", "*")
@@ -36,7 +37,8 @@ def interval_plot(
 
     A table without values gives a figure that says so.
 
-    Colours are those of `style.palette`: a label, a level, a view or a corpus has its own, a random twin is grey.
+    Names are those of `names.name_of`, colours those of `style.palette`: a label, a level, a view or a corpus has its
+    own, a random twin is grey.
     """
     shown = table.dropna(subset=[value]).assign(low=table.get("low", np.nan), high=table.get("high", np.nan))
     conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
@@ -56,7 +58,7 @@ def interval_plot(
             at = part[y].map(place).to_numpy() + (number - (len(names) - 1) / 2) * 0.66 / len(names)
             values, ends = part[value].to_numpy(dtype=float), part[["low", "high"]].to_numpy(dtype=float).clip(*within)
             reach = np.nan_to_num(np.stack([values - ends[:, 0], ends[:, 1] - values])).clip(0)
-            look = {"color": colours[name], "label": name, "capsize": 2.5, "lw": 1.4, "ms": 6, "zorder": 3}
+            look = {"color": colours[name], "label": name_of(name), "capsize": 2.5, "lw": 1.4, "ms": 6, "zorder": 3}
             axes.errorbar(values, at, xerr=reach, fmt=marker, **look)
             diamonds += [(paper[key, name], x) for x, key in zip(at, part[y], strict=True) if (key, name) in paper]
         if isinstance(reference, Mapping):
@@ -69,7 +71,8 @@ def interval_plot(
         if diamonds:
             look = {"marker": "D", "s": 44, "facecolor": "white", "edgecolor": INK, "lw": 1.2, "zorder": 5}
             axes.scatter(*np.array(diamonds).T, label="the paper", **look)
-        axes.set(yticks=range(len(titles)), yticklabels=titles, ylim=(len(titles) - 0.5, -0.5), xlabel=xlabel or value)
+        axes.set_yticks(range(len(titles)), list(map(name_of, titles)))
+        axes.set(ylim=(len(titles) - 0.5, -0.5), xlabel=xlabel or value)
         axes.grid(axis="x")
         axes.tick_params(axis="y", length=0)
         handles, labels = axes.get_legend_handles_labels()

@@ -14,6 +14,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from nli_lib.measure.artifacts import share_at_z, z_threshold
+from nli_lib.report.names import name_of
 from nli_lib.report.style import GREY, INK, SERIES, SMALL, TWIN, WIDTH, drawing, headline, label_points, palette, styled
 
 ALPHA = 0.01  # of the lines of significance
@@ -116,7 +117,7 @@ def competency(
                 axes.text(n[0], 1.03, f"z = {z:g}", fontsize=SMALL, color="#444444", ha="center", va="bottom")
         lines = significance(across, p0, len(part) if tests is None else tests)
         lines.plot(ax=axes, style=["--", "-"], color=INK, lw=1.2, legend=False)
-        axes.set(xscale="log", xlim=reach, ylim=(-0.03, 1.12), ylabel="p(label | feature)", title=name)
+        axes.set(xscale="log", xlim=reach, ylim=(-0.03, 1.12), ylabel="p(label | feature)", title=name_of(name))
         z = (part["p"] - p0) / np.sqrt(p0 * (1 - p0) / part["n"])
         top = part.loc[z.sort_values(ascending=False).index].groupby("label", sort=False).head(named)
         axes.scatter(top["n"], top["p"], s=24, facecolor="none", edgecolor=INK, lw=0.8)
@@ -147,7 +148,7 @@ def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
     return figure
 
 
-def similarity_densities(table: pd.DataFrame) -> Figure:
+def similarity_densities(table: pd.DataFrame, *, title: str = "") -> Figure:
     """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (WANLI, Figure 4).
 
     ``table``: corpus, label (a name), similarity (cosine, -1 to 1). Gaussian kernel, Scott's bandwidth; a tick at the
@@ -161,7 +162,8 @@ def similarity_densities(table: pd.DataFrame) -> Figure:
             sns.kdeplot(part, x="similarity", **look, fill=True, alpha=0.07, linewidth=1.8, ax=axes, legend=False)
             for label, median in part.groupby("label")["similarity"].median().items():
                 axes.plot([median] * 2, [0, 0.06], color=colours[label], lw=2.6, transform=axes.get_xaxis_transform())
-            axes.set(title=corpus, xlabel="cosine similarity", ylabel="density")
+            axes.set(title=name_of(corpus), xlabel="cosine similarity", ylabel="density")
         handles = [plt.Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        headline(figure, title)
     return figure

@@ -141,10 +141,12 @@ def _foot(name: str, request: Request) -> str:
 
 
 def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
+    """The page of a chapter without results: its question, and why there is no answer."""
+    question = "".join(records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"])
     why = f"\n\n```text\n{reason}\n```" if reason else ""
-    said = f"At scale {request.study} this notebook's state is: **{state}**.{why}"
+    said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**.{why}"
     box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
-    return f"# {_title(name)}\n\n{box}"
+    return f"{question}\n\n{box}"
 
 
 def _key(name: str, request: Request) -> str:

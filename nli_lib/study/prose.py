@@ -24,6 +24,14 @@ class _Filler(string.Formatter):
             return value.data, first
         return (as_text(value) if isinstance(value, str) else value), first
 
+    def format_field(self, value, format_spec):
+        return unsigned_zero(super().format_field(value, format_spec))
+
+
+def unsigned_zero(number: str) -> str:
+    """A written number without its sign where all its digits are zero: "-0.0 %" as "0.0 %"."""
+    return re.sub(r"^[-+](?=0(\.0+)?\D*$)", "", number)
+
 
 def as_text(value: str) -> str:
     """The Markdown that shows ``value`` as it is, on one line: no tag, link or role of the book comes alive in it."""

@@ -1,20 +1,23 @@
 """Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures.
 
 Tables are recorded with short names and shown with those of the prose: `above_half` as "above half", the corpus `mnli`
-as MultiNLI, and true and false as yes and no.
+as MultiNLI, and true and false as yes and no. A number that is rounded to zero has no sign.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 from IPython.display import HTML, display
 from pandas.io.formats.style import Styler
 
-from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.report.names import CORPORA, name_of
+from nli_lib.study.prose import unsigned_zero
 
-TITLES = {name: source.title for name, source in SOURCES.items()}
+NAMED = {"corpus", "condition", "encoder", "given", "pool", "score", "set", "slice", "source", "subset", "title"}
+HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # of an evaluation, "title" is that of its test set
+TEXTS = ("premise", "hypothesis")  # wide columns
 PLOTLY = "application/vnd.plotly.v1+json"
 CONFIG = {"responsive": True, "displaylogo": False}
 
@@ -39,17 +42,21 @@ def show(
         table = table.reset_index(drop=True)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
     table = table.map(_shown)
-    if "corpus" in table:
-        table["corpus"] = table["corpus"].replace(TITLES)
+    for column in [column for column in table if column in NAMED]:
+        table[column] = table[column].map(name_of)
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]
     text = [
-        {"selector": f".col{place}", "props": "text-align: left"}
+        {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in TEXTS else 'auto'}"}
         for place, column in enumerate(table)
-        if not pd.api.types.is_numeric_dtype(table[column])
+        if not numeric[place]
     ]
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
-    style.format(formats, na_rep="", precision=digits, thousands=",", escape="html")
+    floats = {column: f"{{:,.{digits}f}}" for column in table.select_dtypes("float")}
+    formats = floats | dict(formats or {})
+    written = {column: _written(how) for column, how in formats.items()}
+    style.format(written, na_rep="", precision=digits, thousands=",", escape="html")
     style.format_index(_header, escape="html", axis=1)
     display(HTML(style.to_html()))
 
@@ -61,9 +68,13 @@ def _shown(value: object) -> object:
     return value if pd.api.types.is_scalar(value) else str(value)
 
 
+def _written(how: str) -> Callable[[object], str]:
+    return lambda value: unsigned_zero(how.format(value))
+
+
 def _header(name: object) -> object:
     if isinstance(name, str):
-        return TITLES.get(name, name.replace("_", " "))
+        return HEADERS.get(name, name.replace("_", " "))
     return f"{name:g}" if isinstance(name, float) else name
 
 
