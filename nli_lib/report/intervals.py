@@ -77,5 +77,6 @@ def interval_plot(
         axes.tick_params(axis="y", length=0)
         handles, labels = axes.get_legend_handles_labels()
         if any(labels):
-            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+            wide = max(map(len, labels)) > 42  # such names side by side would make the drawing small
+            figure.legend(handles, labels, loc="outside lower center", ncols=1 if wide else 3)
     return figure

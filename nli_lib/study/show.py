@@ -53,7 +53,7 @@ def show(
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
-    floats = {column: f"{{:,.{digits}f}}" for column in table.select_dtypes("float")}
+    floats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}")
     formats = floats | dict(formats or {})
     written = {column: _written(how) for column, how in formats.items()}
     style.format(written, na_rep="", precision=digits, thousands=",", escape="html")

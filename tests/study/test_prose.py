@@ -26,6 +26,11 @@ def test_say_fills_and_refuses_gaps():
             fill(template, values)
 
 
+def test_zero_has_no_sign():
+    numbers = {"a": -0.04, "b": -0.5, "c": 0.004}
+    assert fill("{a:+.1f} points [{b:+.1f}, {c:+.0%}], x-0", numbers) == "0.0 points [-0.5, 0%], x-0"
+
+
 def test_a_field_reaches_into_a_value_and_is_checked_there():
     rho = SimpleNamespace(value=0.31, low=math.nan, n=1514)
     values = {"rho": rho, "row": {"word": "<b>"}}

@@ -66,3 +66,14 @@ def test_a_table_without_rows_says_so(shown):
 
 def test_the_same_table_makes_the_same_page(shown):
     assert shown(pd.DataFrame({"n": [1]})) == shown(pd.DataFrame({"n": [1]}))
+
+
+def test_names_inside_a_table_are_those_of_the_prose(shown):
+    page = shown(pd.DataFrame({"score": ["max_variability"], "premise": ["max_variability"], "std": [0.1]}))
+    assert page.count(">max variability<") == 1 and ">standard deviation<" in page
+
+
+def test_zero_has_no_sign(shown):
+    page = shown(pd.DataFrame({"x": [-0.0004, 0.04], "points": [-0.04, -0.5]}), {"points": "{:+.1f}"})
+    for text in (">0.000<", ">0.0<", ">-0.5<"):
+        assert text in page
