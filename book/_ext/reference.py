@@ -13,6 +13,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from zlib import crc32
 
 from numpy.typing import ArrayLike
 from sphinx.ext.autodoc.mock import MockFinder, _MockObject
@@ -26,6 +27,8 @@ CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what 
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
+# Sphinx reads a page again when its source or a module changed, and everything when this number is another
+CODE_VERSION = crc32(Path(__file__).read_bytes())
 ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)\]\]")
 ANNOTATED = re.compile(r"~\w+\.Annotated\[(.+?), <[^<>]*>\]")  # of an option of the command line
@@ -157,4 +160,4 @@ def setup(app):
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", is_nothing_of_ours)
-    return {"version": "1", "parallel_read_safe": True}
+    return {"version": "1", "env_version": CODE_VERSION, "parallel_read_safe": True}

@@ -112,6 +112,19 @@ def test_types_are_those_of_the_code():
     assert shown(command) == "(scale: str, job: str | None = None)"
 
 
+def test_a_change_of_the_extension_has_every_page_read_again(tmp_path):
+    """A book that was built before the change would keep its pages of the reference otherwise."""
+    copy = tmp_path / "reference.py"
+    versions = []
+    for text in ("", "", "# changed"):
+        copy.write_text(Path(SPEC.origin).read_text() + text)
+        spec = importlib.util.spec_from_file_location("copied_reference", copy)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        versions.append(module.CODE_VERSION)
+    assert versions[0] == versions[1] != versions[2]
+
+
 @pytest.mark.slow
 def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     source, html = tmp_path / "source", tmp_path / "html"
