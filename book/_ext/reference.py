@@ -27,6 +27,8 @@ CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what 
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 CODE = re.compile(r"`+([^`]+)`+")
+HEADS = "Shapes|Formula|Method|Features|Columns|Keys|Order|Sources?|[*]?Departures[*]?"  # what a line can be about
+ABOUT = re.compile(rf"\n(?=(?:{HEADS}): |Raises |Returns )")
 # Sphinx reads a page again when its source or a module changed, and everything when this number is another
 CODE_VERSION = crc32(Path(__file__).read_bytes())
 ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
@@ -88,13 +90,14 @@ def as_rst(text):
 
 
 def _escaped(text):
-    text = re.sub(r"([\\*_|])", r"\\\1", text)
+    text = re.sub(r"([\\*_|@])", r"\\\1", text)  # "word@premise" is no address
     return re.sub(r"\\\*(\w+)\\\*", r"*\1*", text)  # *Departures* stays what it is
 
 
 def docstring(app, what, name, obj, options, lines):
-    """Our docstrings are written to be read in an editor: rows of "name  meaning", examples set in by blanks."""
-    made, blocks = [], "\n".join(lines).strip("\n").split("\n\n")
+    """Our docstrings are written to be read in an editor: a line for shapes, one for the formula, one for the source;
+    rows of "name  meaning"; examples set in by blanks."""
+    made, blocks = [], ABOUT.sub("\n\n", "\n".join(lines).strip("\n")).split("\n\n")
     for block in blocks:
         rows = block.splitlines()
         if not rows:

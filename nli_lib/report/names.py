@@ -39,6 +39,7 @@ PRINTED = {
     "par-z": "Par-Z",
     "seq-z": "Seq-Z",
     "add": "+",
+    "arrow": "→",
     "m": "matched",
     "mm": "mismatched",
     "sd": "standard deviation",

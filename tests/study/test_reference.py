@@ -87,13 +87,19 @@ def test_rows_of_names_become_definitions():
 
 def test_words_that_mean_something_to_sphinx_are_escaped():
     assert told("Of `x_y` and a_b: 2 * 3 | 4.\n*Departures*: `a`s.") == (
-        "Of ``x_y`` and a\\_b: 2 \\* 3 \\| 4. *Departures*: ``a``\\ s."
+        "Of ``x_y`` and a\\_b: 2 \\* 3 \\| 4.\n\n*Departures*: ``a``\\ s."
     )
 
 
 def test_examples_stay_as_they_are():
     assert told("So:\n\n    run = fit(spec, *parts)\n    run.logits") == (
         "So:\n\n::\n\n        run = fit(spec, *parts)\n        run.logits"
+    )
+
+
+def test_shapes_formula_and_source_stand_apart_and_a_feature_is_no_address():
+    assert told("Share of x.\nShapes: (N,) -> (N,), a@premise.\nFormula: a\nover two lines.\n*Departures*: none.") == (
+        "Share of x.\n\nShapes: (N,) -> (N,), a\\@premise.\n\nFormula: a over two lines.\n\n*Departures*: none."
     )
 
 
