@@ -1,5 +1,7 @@
 """What a headline rests on. Alone: pytest tests/study/test_grounds.py"""
 
+import itertools
+
 import nbformat
 import pandas as pd
 import pytest
@@ -52,9 +54,10 @@ def test_a_headline_without_its_tables_rests_on_nothing(chapter):
 
 def test_every_statement_of_the_front_page_names_its_grounds():
     page = (paths.BOOK / "index.md").read_text(encoding="utf-8")
-    said = [paragraph for paragraph in page.split("\n\n") if "{{ headline" in paragraph]
+    said = [pair for pair in itertools.pairwise(page.split("\n\n")) if "{{ headline" in pair[0]]
     assert len(said) == 5
-    for paragraph in said:
-        name = paragraph.split("{{ headline ")[1].split()[0]
-        assert f"(chapters/{name})" in paragraph and f"{{{{ rests {name} }}}}" in paragraph
-        assert 'href="chapters/63_claims.html#ledger-' in paragraph and grounds.headline_tables(name)
+    for statement, evidence in said:
+        name = statement.split("{{ headline ")[1].split()[0]
+        assert evidence.startswith(":::{container} evidence\n")
+        assert f"(chapters/{name})" in evidence and f"{{{{ rests {name} }}}}" in evidence
+        assert 'href="chapters/63_claims.html#ledger-' in evidence and grounds.headline_tables(name)
