@@ -69,6 +69,7 @@ def region(row: pd.Series) -> str:
     """The values that would confirm a claim, in the unit of its numbers."""
     factor, sign = {"points": (100, " points"), "share": (100, "%"), "": (1, "")}[kind(row["unit"])]
     low, high = (f"{factor * row[end]:g}{sign}" for end in ("region_low", "region_high"))
+    low, high = (re.sub(r"^(-?1 point)s$", r"\1", end) for end in (low, high))
     if math.isinf(row["region_low"]):
         return f"below {high}"
     return f"above {low}" if math.isinf(row["region_high"]) else f"between {low} and {high}"

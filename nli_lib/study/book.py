@@ -27,6 +27,7 @@ from nli_lib.store import atomic, write_json
 from nli_lib.study import digests, pages, words
 from nli_lib.study import manifest as records
 from nli_lib.study.draw import draw
+from nli_lib.study.grounds import title_of
 from nli_lib.study.notebook import SMOKE_LABEL
 from nli_lib.study.prose import as_text
 from nli_lib.study.schedule import Request, order
@@ -82,10 +83,6 @@ def _write(path: Path, text: str) -> None:
             draft.write_text(text, encoding="utf-8")
 
 
-def _title(name: str) -> str:
-    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
-
-
 def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
     """Name, seen from `root` -> digest."""
     return {str(path.relative_to(root)): records.digest_file(path) for path in sorted(files)}
@@ -112,7 +109,7 @@ def gather_pages(site: Site) -> None:
     _write(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
     opening = f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. {worth(request)}"
-    answers = [f"## [{_title(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
+    answers = [f"## [{title_of(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
     _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
 
 

@@ -70,11 +70,16 @@ def _seen_from_book(path: Path) -> str:
     return Path(os.path.relpath(path, paths.BOOK)).as_posix()
 
 
+def title_of(name: str) -> str:
+    """The title of a chapter, as its first cell has it."""
+    return "".join(records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"]).partition("\n")[0].lstrip("# ")
+
+
 def absent_chapters(chapters: Path) -> str:
     """One sentence of Markdown that names the notebooks without a drawn page in the folder ``chapters``."""
     names = sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb"))
     lacking = [name for name in names if not (chapters / f"{name}.ipynb").is_file()]
     if not lacking:
         return "Every chapter of the study is recorded at this scale."
-    listed = ", ".join(f"{{doc}}`{name} </chapters/{name}>`" for name in lacking)
+    listed = ", ".join(f"{{doc}}`{title_of(name)} </chapters/{name}>`" for name in lacking)
     return f"{len(lacking)} of {len(names)} chapters are *not recorded at this scale*: {listed}."

@@ -56,6 +56,8 @@ def test_a_region_is_said_in_the_unit_of_its_numbers():
     assert region(claims().iloc[0]) == "above 50%"
     both = pd.Series({"region_low": -0.1, "region_high": 0.1, "unit": "difference of accuracy"})
     assert region(both) == "between -10 points and 10 points"
+    one = pd.Series({"unit": "difference of accuracy", "region_low": 0.01, "region_high": math.inf})
+    assert region(one) == "above 1 point"
     below = pd.Series({"region_low": -math.inf, "region_high": 2, "unit": "ratio"})
     assert region(below) == "below 2"
 

@@ -75,5 +75,6 @@ def test_a_study_names_the_chapters_that_it_lacks(tmp_path):
         (tmp_path / f"{name}.ipynb").write_text("{}")
     said = words.absent_chapters(tmp_path)
     assert said.startswith(f"1 of {len(names)} chapters") and f"</chapters/{names[0]}>" in said
+    assert f"`{names[0]}" not in said  # a reader knows a chapter by its title
     (tmp_path / f"{names[0]}.ipynb").write_text("{}")
     assert words.absent_chapters(tmp_path) == "Every chapter of the study is recorded at this scale."
