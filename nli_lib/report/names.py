@@ -28,7 +28,7 @@ SPLIT = re.compile(r"(\w+) ((?:train|validation|test)\w*)")  # "snli validation"
 
 # What rows and columns of a paper's table are made of; a part that is not here is shown as it is.
 PRINTED = {
-    **{part: part.upper() for part in ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st", "hans", "qnli", "aum")},
+    **{part: part.upper() for part in ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st")},
     "human-cad": "Human-CAD",
     "snli-hard": "SNLI-hard",
     "out-of-domain": "out of domain",

@@ -124,6 +124,7 @@ def competency(
         figure.draw_without_rendering()
         label_points(axes, top["n"], top["p"], top["feature"])
     rows[-1, 0].set_xlabel("n(feature): pairs that contain it")
+    headline(figure, title if "panel" in table else "")
     dots = [plt.Line2D([], [], marker="o", ls="", color=colour, label=name) for name, colour in colours.items()]
     figure.legend(handles=[*dots, *axes.get_legend_handles_labels()[0]], loc="outside lower center", ncols=3)
     return figure

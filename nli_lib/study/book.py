@@ -139,7 +139,7 @@ def _foot(name: str, request: Request) -> str:
 
 def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
     """The page of a chapter without results: its question, and why there is no answer."""
-    question = "".join(records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"])
+    question = records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"]
     why = f"\n\n```text\n{reason}\n```" if reason else ""
     said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**.{why}"
     box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")

@@ -72,7 +72,7 @@ def _seen_from_book(path: Path) -> str:
 
 def title_of(name: str) -> str:
     """The title of a chapter, as its first cell has it."""
-    return "".join(records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"]).partition("\n")[0].lstrip("# ")
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
 
 
 def absent_chapters(chapters: Path) -> str:

@@ -42,13 +42,12 @@ def show(
         table = table.reset_index(drop=True)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
     table = table.map(_shown)
-    for column in [column for column in table if column in NAMED]:
+    for column in NAMED.intersection(table):
         table[column] = table[column].map(name_of)
-    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]
     text = [
         {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in TEXTS else 'auto'}"}
-        for place, column in enumerate(table)
-        if not numeric[place]
+        for place, (column, kind) in enumerate(zip(table, table.dtypes, strict=True))
+        if not pd.api.types.is_numeric_dtype(kind)
     ]
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]

@@ -4,6 +4,7 @@ import matplotlib.text
 import pandas as pd
 import pytest
 
+from nli_lib.learn.encoders import HUB_MODELS, OFFLINE_MODELS
 from nli_lib.report.intervals import interval_plot
 from nli_lib.report.names import name_of, printed_name
 from nli_lib.report.papers import paper_table
@@ -52,6 +53,11 @@ def test_a_row_of_a_papers_table_is_in_words(key, shown):
 def test_rows_that_differ_are_shown_differently(table):
     rows = paper_table("difficulty", table).index
     assert len({printed_name(row) for row in rows}) == len(rows)
+
+
+def test_every_encoder_of_the_study_has_a_name_of_its_own():
+    keys = [*OFFLINE_MODELS, *HUB_MODELS]
+    assert not {name_of(key) for key in keys} & set(keys)
 
 
 def test_a_figure_shows_them():
