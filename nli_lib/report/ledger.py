@@ -1,11 +1,10 @@
-"""The ledger of claims in words, as a table to filter and as figures, for readers who have never seen a claim's id.
+"""The ledger of claims in words, as a table to filter and as a figure, for readers who have never seen a claim's id.
 
 Rows are those of `nli_lib.report.claims.ledger`. Whatever comes from a table is escaped.
 """
 
 import math
 import re
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ import pandas as pd
 from IPython.display import HTML
 from jinja2 import Environment, FileSystemLoader
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from nli_lib.report.claims import VERDICTS
 from nli_lib.report.style import COLOURS, INK, PALE, SMALL, drawing
 
-CONFIRMS = "#e4ecf2"
 PAPERS = {
     "wanli": "WANLI",
     "zfilter": "Debiased generation",
@@ -120,14 +117,31 @@ def changed_verdicts(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame({**columns, "now": both["verdict"], "why": why}).reset_index(drop=True)
 
 
+def places(table: pd.DataFrame) -> pd.DataFrame:
+    """Where the numbers of each claim lie on a line of its own from 0 to 100, for claims differ in unit.
+
+    Columns value, low, high, paper (NaN where the paper has words), region_low and region_high; an open end of the
+    confirming values lies at the end of the line.
+    """
+    paper = pd.to_numeric(table["paper_value"], errors="coerce")
+    numbers = table[["value", "low", "high", "region_low", "region_high"]].assign(paper=paper).astype(float)
+    finite = numbers.where(np.isfinite(numbers))
+    first, width = finite.min(axis=1), (finite.max(axis=1) - finite.min(axis=1)).replace(0, 1)
+    at = 10 + 80 * numbers.sub(first, axis=0).div(width, axis=0)
+    return at.assign(**at[["region_low", "region_high"]].clip(0, 100)).round(1)
+
+
 def ledger_table(table: pd.DataFrame) -> HTML:
     """The ledger as a table grouped by paper (ledger.html), with filters for paper and verdict and columns that sort.
 
     Columns `declared_in`, `declared_on`, `recorded_in` (`nli_lib.study.declarations`), where the table has them, say
-    when a claim was declared. In the book each row links to its chapter's page. On a phone a row becomes a card with
-    the verdict on top.
+    when a claim was declared. A judged claim's interval is drawn below its number: the confirming values are shaded,
+    a diamond is the paper's number. In the book each row links to its chapter's page. On a phone a row becomes a card
+    with the verdict on top.
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    at = places(table).astype(object)
+    table = table.assign(at=at.where(at.notna(), None).to_dict("records"))
     groups = [
         {
             "key": key,
@@ -141,49 +155,13 @@ def ledger_table(table: pd.DataFrame) -> HTML:
     page = files.get_template("ledger.html").render(
         groups=groups,
         choices={"paper": [group["paper"] for group in groups], "verdict": found},
-        titles=("Verdict", "Claim", "The paper", "Ours", "Judged by", "Chapter"),
+        titles=("Verdict", "Claim", "The paper", "Ours", "Chapter"),
         style=files.loader.get_source(files, "ledger.css")[0],
         script=files.loader.get_source(files, "ledger.js")[0],
         **{"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region},
         **{"kind_of_claim": kind_of_claim, "fragile": fragile},
     )
     return HTML(page)
-
-
-def ledger_figure(ledger: pd.DataFrame, *, title: str = "") -> Figure:
-    """Every claim that was tested, in words: our value with its interval against the shaded values that confirm it.
-
-    ``ledger`` as `nli_lib.report.claims.ledger` makes it. Each row has a scale of its own, because statistics differ in
-    unit; the numbers stand at the right, and the paper's value, where it is a number, is an open diamond. Claims that
-    are not judged are left out: they stand in the table.
-    """
-    tested = ledger[ledger["verdict"] != VERDICTS[3]].reset_index(drop=True)
-    paper = pd.to_numeric(tested["paper_value"], errors="coerce")  # NaN where the paper has words
-    numbers = tested[["value", "low", "high", "region_low", "region_high"]].assign(paper=paper).astype(float)
-    finite = numbers.where(np.isfinite(numbers))
-    first, width = finite.min(axis=1), (finite.max(axis=1) - finite.min(axis=1)).replace(0, 1)
-    at = numbers.sub(first, axis=0).div(width, axis=0) / 1.24 + 0.1  # onto 0 to 1, with room around
-    with drawing(height=1.3 + 0.8 * max(1, len(tested))) as (figure, axes):
-        edges = at[["region_low", "region_high"]].clip(0, 1)
-        axes.barh(at.index, edges["region_high"] - edges["region_low"], 0.48, edges["region_low"], color=CONFIRMS)
-        for verdict, marker in zip(VERDICTS[:3], "os^", strict=True):
-            ours = at[tested["verdict"] == verdict]
-            axes.hlines(ours.index, ours["low"], ours["high"], color=COLOURS[verdict], lw=2.4)
-            axes.plot(ours["value"], ours.index, marker, color=COLOURS[verdict], ms=7.5, label=verdict)
-        axes.plot(at["paper"], at.index, "D", mfc="white", mec=INK, ms=6.5, label="the paper")
-        for row, claim in tested.iterrows():
-            words = f"{claim['verdict']}: {' '.join(interval(claim))}\nconfirms: {region(claim)}"
-            axes.text(1.06, row, words, va="center", fontsize=SMALL)
-        if tested.empty:
-            axes.text(1, 0, f"None of the {len(ledger)} declared claims can be judged by these records.", ha="center")
-        axes.set(xticks=[], xlim=(-0.02, 2.75), ylim=(max(1, len(tested)) - 0.4, -0.6), title=title)
-        axes.set_yticks(at.index, [textwrap.fill(claim, 30) for claim in tested["claim"]])
-        axes.tick_params(axis="y", length=0)
-        axes.spines[["left", "bottom"]].set_visible(False)
-        handles, labels = axes.get_legend_handles_labels()
-        handles, labels = [*handles, Patch(color=CONFIRMS)], [*labels, "confirms"]
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, columnspacing=1.1, handlelength=1.4)
-    return figure
 
 
 def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:

@@ -12,6 +12,7 @@ from nli_lib.report.ledger import (
     fragile,
     ledger_table,
     own_claims,
+    places,
     quantity,
     region,
     verdict_counts,
@@ -118,6 +119,21 @@ def test_the_table_groups_by_paper_and_says_who_judged():
     assert 'href="10_data_map.html"' in html
     assert "Interval over pairs: 1,514 units, 3 training(s)." in html
     assert "http" not in html, "no network"
+
+
+def test_a_judged_claim_is_drawn_on_a_line_of_its_own():
+    table = claims()
+    held = places(table).iloc[0].to_dict()
+    # 0.5 to 0.7 on 10 to 90: 400 a unit
+    assert held == {"value": 58, "low": 30, "high": 90, "region_low": 10, "region_high": 100, "paper": 42}
+    html = ledger_table(table).data
+    assert html.count("<svg") == 1, "a claim that was not judged has no drawing"
+    assert 'd="M30.0 7H90.0"' in html and 'd="M42.0 3' in html and 'width="90.0"' in html
+    words = ledger_table(claims(paper_value="several (picture)")).data
+    assert 'class="paper" d=' not in words
+    below = places(claims(region_low=-math.inf, region_high=0.5, low=0.6, value=0.62, high=0.6)).iloc[0]
+    assert (below["region_low"], below["region_high"]) == (0, 10), "an interval need not hold its value"
+    assert "nan" not in ledger_table(claims(low=math.nan, high=math.nan)).data
 
 
 def test_text_of_a_claim_is_text():

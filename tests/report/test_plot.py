@@ -10,7 +10,7 @@ from scipy.stats import norm
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report import intervals, plot
 from nli_lib.report.claims import RECORD, ledger, read_claims
-from nli_lib.report.ledger import ledger_figure, own_claims, verdict_bars
+from nli_lib.report.ledger import own_claims, verdict_bars
 from nli_lib.report.style import COLOURS, GREY, STYLE, drawing, palette
 
 mpl.use("Agg")
@@ -212,19 +212,6 @@ def test_a_drawing_of_ones_own_has_the_style_and_is_not_left_open():
         panels[0].plot([0, 1])
     assert figure.get_size_inches().tolist() == [7, 3]
     assert not plt.get_fignums()
-
-
-def test_ledger_figure_shows_the_judged_claims_only():
-    claims = read_claims()
-    rows = [(c.id, 0.5, 0.4, 0.6, 10**6, 5, "trainings", ";".join(c.evidence)) for c in claims if not c.absolute][:6]
-    rows[0] = (*rows[0][:1], 0.7, *rows[0][2:])  # a bootstrap interval need not hold its value
-    table = ledger(claims, pd.DataFrame(rows, columns=RECORD), "small")
-    figure = ledger_figure(table)
-    tested = table[table["verdict"] != "not judged"]
-    assert len(figure.axes[0].get_yticklabels()) == len(tested) == 6
-    assert written(figure).count("confirms: ") == 6
-    assert tested["claim"].iloc[0] in written(figure) and tested["id"].iloc[0] not in written(figure)
-    assert "can be judged" in written(ledger_figure(ledger(claims, pd.DataFrame(rows, columns=RECORD), "smoke")))
 
 
 def test_verdict_bars_count_the_claims_of_each_paper():
