@@ -1,6 +1,6 @@
 """The lower layers of a packaged model. Alone: pytest tests/learn/test_decoder.py
 
-The language model's file is small and made here, as the shipped one is made: its 49,152 tokens would take half a minute to read.
+The language model's file is small and made here, as the shipped one is: its 49,152 tokens would take half a minute.
 """
 
 from pathlib import Path
