@@ -8,6 +8,7 @@ and every module of it that has a docstring follows, with what autodoc finds the
 need (torch and others) are stood in for, so that the book is built where they are not installed.
 """
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -26,6 +27,7 @@ FIRST = ("scipy.stats", "sklearn.linear_model", "statsmodels.api", "seaborn", "p
 CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what it hands out is described
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
+NUMBERED = re.compile(r"\d+\. ")
 CODE = re.compile(r"`+([^`]+)`+")
 HEADS = "Shapes|Formula|Method|Features|Columns|Keys|Order|Sources?|[*]?Departures[*]?"  # what a line can be about
 ABOUT = re.compile(rf"\n(?=(?:{HEADS}): |Raises |Returns )")
@@ -33,7 +35,7 @@ ABOUT = re.compile(rf"\n(?=(?:{HEADS}): |Raises |Returns )")
 CODE_VERSION = crc32(Path(__file__).read_bytes())
 ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)\]\]")
-ANNOTATED = re.compile(r"~\w+\.Annotated\[(.+?), <[^<>]*>\]")  # of an option of the command line
+ANNOTATED = re.compile(r"~\w+\.Annotated\[(.+?), (?:<[^<>]*>|FieldInfo\(.*?\]\))\]")  # of options and parameters
 ABSENT = [
     "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
     "openai", "ot", "playwright", "sacrebleu", "safetensors", "sentence_transformers", "snakemake", "spellchecker",
@@ -69,6 +71,8 @@ def write_pages(app, docname, source):
             title = name.removeprefix("nli_lib.")
             # what a package hands on is described where it is made
             package = source_of(name).name == "__init__.py" and name not in CLOSED
+            if package and not ast.get_docstring(ast.parse(source_of(name).read_text(encoding="utf-8"))):
+                continue
             members = "" if package else MEMBERS
             parts.append(f"{title}\n{'-' * len(title)}\n\n.. automodule:: {name}\n{members}")
         return "\n\n".join(parts)
@@ -99,11 +103,13 @@ def docstring(app, what, name, obj, options, lines):
     rows of "name  meaning"; examples set in by blanks."""
     made, blocks = [], ABOUT.sub("\n\n", "\n".join(lines).strip("\n")).split("\n\n")
     for block in blocks:
-        rows = block.splitlines()
+        rows = block.strip("\n").splitlines()
         if not rows:
             continue
-        if rows[0].startswith(" "):
+        if rows[0].startswith(" ") or _is_code(block):
             made += ["::", "", *(f"    {row}" for row in rows), ""]
+        elif all(NUMBERED.match(row) for row in rows):
+            made += [*map(as_rst, rows), ""]
         elif any(ROWS.fullmatch(row) for row in rows):
             made += [*_definitions(rows), ""]
         else:
@@ -111,8 +117,16 @@ def docstring(app, what, name, obj, options, lines):
     lines[:] = made
 
 
+def _is_code(block):
+    """Whether a block is an example that a docstring without other paragraphs has lost the indentation of."""
+    try:
+        return "(" in block and bool(ast.parse(block).body)
+    except SyntaxError:
+        return False
+
+
 def _definitions(rows):
-    """Rows of "name  meaning", the meaning going on in lines that are set in, as a definition list."""
+    """Rows of "name  meaning" as a definition list. A meaning goes on in lines that are set in or begin in lower case."""
     made, text = [], []
     for row in rows:
         found = ROWS.fullmatch(row)
@@ -121,7 +135,7 @@ def _definitions(rows):
                 made += [as_rst(" ".join(text)), ""]
                 text = []
             made += ["", f"``{found[1].strip('`')}``", f"    {as_rst(found[2])}"]
-        elif row.startswith(" ") and made:
+        elif made and not text and (row.startswith(" ") or row[0].islower()):
             made.append(f"    {as_rst(row.strip())}")
         else:
             text.append(row.strip())

@@ -111,7 +111,7 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
 
     position  place of the pair in `corpus`
     five      share of the corpus's own five annotators who gave the label, 0 to 1; NaN where they are not known
-    pair, key, label, error, count: as `varierr`
+    others    pair, key, label, error, count: as `varierr`
 
     Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. In the planted corpus a
     quarter of the premises is judged: each pair has one item, its given label, which is an error where it was flipped.

@@ -33,9 +33,9 @@ L = TypeVar("L", bound=Line)
 class Appended(Generic[L]):
     """The lines of a file, each handed to `_take` in their order; a subclass says what a line is and what that means.
 
-    line     the class of a line; name: what a message calls one
-    error    the class of the errors; cure: what to do about a line that cannot be read
-    patience seconds to wait for another process that writes
+    line      the class of a line; name: what a message calls one
+    error     the class of the errors; cure: what to do about a line that cannot be read
+    patience  seconds to wait for another process that writes
     """
 
     line: ClassVar[type[Line]]

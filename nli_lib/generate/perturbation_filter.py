@@ -89,8 +89,12 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
 
     With g, h, p and n the generation, the hypothesis and the two premises in lower case and without ASCII punctuation:
 
-    1. g is h     2. h is a part of g     3. g is a part of h, as an empty g always is     4. g is a part of p
-    5. the Jaccard index of the words of g and h, each as often as it occurs, is above .6     6. of g and p, above .35
+    1. g is h
+    2. h is a part of g
+    3. g is a part of h, as an empty g always is
+    4. g is a part of p
+    5. the Jaccard index of the words of g and h, each as often as it occurs, is above .6
+    6. that of g and p is above .35
     7. the generation holds a forbidden phrase, upper and lower case distinct
     8. the intended label is contradiction, and g holds a negation as a part: "no" in "snow" is one, and "doesn't" none
     9. the generation holds an underscore

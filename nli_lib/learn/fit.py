@@ -84,12 +84,12 @@ def fit(
 ) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
-    keep       boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
-               selection in `spec.subset`, which is part of the run's identity
-    objective  what is learnt, the one that `spec.objective` names; `Classify` by default
-    tokens     of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
-    validation the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs
-               without a better value, and the weights of the best epoch are the run's model
+    keep        boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
+                selection in `spec.subset`, which is part of the run's identity
+    objective   what is learnt, the one that `spec.objective` names; `Classify` by default
+    tokens      of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
+    validation  the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs
+                without a better value, and the weights of the best epoch are the run's model
 
     The run lives in `spec.folder`. An unfinished one continues at its first epoch that is not done and ends, on one
     CPU, with the same bits as an uninterrupted one; a finished one is returned at once. Raises `StoreError`, naming the

@@ -20,7 +20,7 @@ The contract, in terms of the budget B, the share s and a = `added_pairs(B, s)`:
 "swapped"   the start with a of its pairs replaced by pairs of the source; twin: by other candidates of those labels
 "mixed"     the arm chooses among candidates and additions at once (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a
             kept additions; twin: as many candidates and as many additions of the same labels, not filtered
-"objective" the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
+"objective"  the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
 
 A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
 different ones); its twin does so as often. An arm and its twin draw in the same random order, so that they have in

@@ -18,6 +18,7 @@ import yaml
 from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pydantic import Field
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
@@ -85,6 +86,19 @@ def test_rows_of_names_become_definitions():
     assert told(text) == "Do it.\n\n\n``labels``\n    (N,) gold labels,\n    all of them\n\n``fold``\n    which model"
 
 
+def test_a_meaning_goes_on_in_lower_case():
+    text = "table  columns value,\nlow and high.\nOne training has no interval."
+    assert told(text) == "``table``\n    columns value,\n    low and high.\n\nOne training has no interval."
+
+
+def test_a_paragraph_after_an_empty_line_is_not_set_in():
+    assert told("Do it.\n\nShapes: (N,) -> (N,).") == "Do it.\n\nShapes: (N,) -> (N,)."
+
+
+def test_numbered_rules_stay_a_list():
+    assert told("Rules:\n\n1. g is h\n2. g is *p*") == "Rules:\n\n1. g is h\n2. g is *p*"
+
+
 def test_words_that_mean_something_to_sphinx_are_escaped():
     assert told("Of `x_y` and a_b: 2 * 3 | 4.\n*Departures*: `a`s.") == (
         "Of ``x_y`` and a\\_b: 2 \\* 3 \\| 4.\n\n*Departures*: ``a``\\ s."
@@ -95,6 +109,8 @@ def test_examples_stay_as_they_are():
     assert told("So:\n\n    run = fit(spec, *parts)\n    run.logits") == (
         "So:\n\n::\n\n        run = fit(spec, *parts)\n        run.logits"
     )
+    alone = told("run = fit(spec, *parts)    # trains\nrun.logits                 # (E, N, C)")
+    assert alone == "::\n\n    run = fit(spec, *parts)    # trains\n    run.logits                 # (E, N, C)"
 
 
 def test_shapes_formula_and_source_stand_apart_and_a_feature_is_no_address():
@@ -108,6 +124,8 @@ def test_types_are_those_of_the_code():
 
     def command(scale: Annotated[str, typer.Option(help="x")], job: Annotated[str | None, typer.Option()] = None): ...
 
+    def parameters(seeds: Annotated[int, Field(ge=1, le=20)] | None = None): ...
+
     def shown(function):
         made = stringify_signature(inspect.signature(function), unqualified_typehints=True)
         made, _ = reference.signature(None, "function", "", None, None, made, "")
@@ -116,6 +134,7 @@ def test_types_are_those_of_the_code():
     arrays = "(scores: ArrayLike, other: ArrayLike | None = None, *, at: NDArray[bool]) -> dict[str, NDArray]"
     assert shown(given) == arrays
     assert shown(command) == "(scale: str, job: str | None = None)"
+    assert shown(parameters) == "(seeds: int | None = None)"
 
 
 def test_a_change_of_the_extension_has_every_page_read_again(tmp_path):

@@ -78,7 +78,7 @@ class _Layer(torch.autograd.Function):
     def backward(ctx, gradient: torch.Tensor):
         """The forward pass from its end to its start; d_z is the gradient of the loss for z.
 
-        For a product z = s W' + b:  d_s = d_z W,  d_W = d_z' s,  d_b = the sum of d_z over tokens. A residual sum hands
+        For a product z = s W' + b: d_s = d_z W, d_W = d_z' s, d_b = the sum of d_z over tokens. A residual sum hands
         its gradient to both sides, so `stream` carries the one for the residual stream down through the layer.
         """
         low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2, *rest = ctx.saved_tensors
