@@ -126,7 +126,7 @@ def _is_code(block):
 
 
 def _definitions(rows):
-    """Rows of "name  meaning" as a definition list. A meaning goes on in lines that are set in or begin in lower case."""
+    """Rows of "name  meaning" as a definition list; a meaning goes on in lines set in or begun in lower case."""
     made, text = [], []
     for row in rows:
         found = ROWS.fullmatch(row)
