@@ -134,7 +134,7 @@ def _definitions(rows):
             if text:
                 made += [as_rst(" ".join(text)), ""]
                 text = []
-            made += ["", f"``{found[1].strip('`')}``", f"    {as_rst(found[2])}"]
+            made += ["", f"``{found[1].strip('`*')}``", f"    {as_rst(found[2])}"]
         elif made and not text and (row.startswith(" ") or row[0].islower()):
             made.append(f"    {as_rst(row.strip())}")
         else:
