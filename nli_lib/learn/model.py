@@ -24,7 +24,7 @@ logging.disable_progress_bar()
 
 
 def find_model(name: str) -> str:
-    """The local folder or hub id of the encoder `name`; one of the lower layers of another is made at first use."""
+    """The local folder or hub id of the encoder `name`; one that is part of a language model is made at first use."""
     path = resolve_model(name)
     if name not in LOWER_LAYERS:
         return path

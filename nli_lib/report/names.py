@@ -10,7 +10,6 @@ from nli_lib.measure.dynamics import DOUBT
 CORPORA = {name: source.title for name, source in SOURCES.items()}
 MODELS = {
     "minilm": "MiniLM",
-    "minilm-2": "MiniLM (2 layers)",
     "smollm2": "SmolLM2",
     "smollm2-6": "SmolLM2 (6 layers)",
     "roberta": "RoBERTa",

@@ -19,7 +19,6 @@ from nli_lib.report.papers import paper_table
         ("max_variability", "max variability"),
         ("not_entailment", "not entailment"),
         ("smollm2-6", "SmolLM2 (6 layers)"),
-        ("minilm-2", "MiniLM (2 layers)"),
         ("disco, 2022 code", "DISCO, 2022 code"),
         ("mine_1.csv", "mine_1.csv"),
         ("hans up, mnli down", "hans up, mnli down"),
