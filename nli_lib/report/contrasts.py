@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.labels import LABELS
-from nli_lib.errors import UserError
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mann_whitney, stars, t_interval
@@ -63,23 +62,12 @@ def matched_tests(
 
 
 def level_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """`label_tests` of each corpus and training of a table with the columns corpus and training.
-
-    Raises `UserError` for a corpus with a level in which no training has two labels: the levels are then the labels
-    that a model predicts, which has learnt nothing else.
-    """
+    """`label_tests` of each corpus and training of a table with the columns corpus and training."""
     found = [
         label_tests(part, measures).assign(corpus=corpus, training=training)
         for (corpus, training), part in table.groupby(["corpus", "training"], sort=False)
     ]
-    tests = pd.concat(found, ignore_index=True)
-    for corpus in table["corpus"].unique():
-        if lacking := [level for level in LEVELS if level not in set(tests.loc[tests["corpus"] == corpus, "level"])]:
-            raise UserError(
-                f"{corpus}: no pairs of two labels in the {' and '.join(lacking)} level, so nothing can be compared "
-                "there. The models that draw the levels have learnt too little: give them more pairs or epochs."
-            )
-    return tests
+    return pd.concat(found, ignore_index=True)
 
 
 def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 200) -> pd.DataFrame:

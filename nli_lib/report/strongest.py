@@ -6,6 +6,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.labels import LABELS
+from nli_lib.errors import UserError
 from nli_lib.measure.difficulty import LEVELS
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import CELLS, LEVEL, t_interval
@@ -24,7 +25,17 @@ def strongest(tests: pd.DataFrame, table: pd.DataFrame, *, resamples: int = 10_0
     Student's t interval over the trainings, and of the interval over the pairs (`effect_interval`, in the mean over the
     trainings), which is simultaneous over all tests of that corpus and level, so that it holds for the one that was
     picked as well. tests: how many they are.
+
+    Raises `UserError` for a corpus with a level in which no training has pairs of two labels: the levels are then the
+    labels that a model predicts, which has learnt nothing else.
     """
+    for corpus in table["corpus"].unique():
+        tested = set(tests.loc[tests["corpus"] == corpus, "level"])
+        if lacking := [level for level in LEVELS if level not in tested]:
+            raise UserError(
+                f"{corpus}: no pairs of two labels in the {' and '.join(lacking)} level, so nothing can be compared "
+                "there. The models that draw the levels have learnt too little: give them more pairs or epochs."
+            )
     rows, keys = [], ["corpus", "level"]
     for (corpus, level), part in tests.assign(size=tests["effect"].abs()).groupby(keys, sort=False):
         medians = part.groupby(["measure", "pair"], sort=False)[["p", "size"]].median()

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from nli_lib.errors import UserError
 from nli_lib.report.contrasts import (
     ALL_TESTS,
     COLUMNS,
@@ -101,13 +100,6 @@ def test_tests_of_a_table_are_those_of_each_corpus():
     pd.testing.assert_frame_equal(alone, label_tests(planted(seed=1), BOTH))
     notes = star_notes(tests[tests["corpus"] == "b"])
     assert notes["tied", "easy"].splitlines() == ["E·N ***", "E·C ***", "N·C ***"]
-
-
-def test_levels_that_are_labels_are_refused_and_named():
-    table = two_corpora()
-    labels = table.assign(level=table["gold"].where(table["corpus"] == "b", table["level"]))
-    with pytest.raises(UserError, match="^b: no pairs of two labels in the easy and ambiguous and hard level"):
-        level_tests(labels, ["tied", "free"])
 
 
 def test_the_share_of_significant_tests_stands_beside_parts_as_small():
