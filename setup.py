@@ -7,7 +7,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
-CARRIED = ("notebooks", "book", "data/results/small", "data/README.md", "constraints.txt")
+CARRIED = ("notebooks", "book", "data/results/small", "data/results/small-mnli", "data/README.md", "constraints.txt")
 MADE = ("__pycache__", ".ipynb_checkpoints", "chapters", "_build", "plotly.min.js")  # by runs, and _static/notebooks
 IGNORED = shutil.ignore_patterns(*MADE)
 

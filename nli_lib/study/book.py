@@ -149,7 +149,7 @@ def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
 def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
     library = (path for path in digests.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
-    own = (paths.RESULTS / request.study).glob(f"{name}.*")
+    own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: `Study.elsewhere`
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     inputs = records.read(name, request.study).get("inputs")
     return records.digest_bytes(json.dumps([_digests(files), inputs, stamps(name, request)]).encode())

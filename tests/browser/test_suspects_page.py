@@ -196,9 +196,14 @@ def test_two_windows_and_a_page_that_is_made_anew(page_file, browser):
     for page in (one, other):
         page.goto(page_file.as_uri())
         wait_for(page, 0)
+    one.bring_to_front()
     one.locator(".nli-worklist").press("k")
-    wait_for(other, 1)  # told by the browser
+    wait_for(one, 1)
+    other.bring_to_front()  # told by the browser
+    wait_for(other, 1)
     other.locator(".nli-worklist").press("a")
+    wait_for(other, 2)
+    one.bring_to_front()
     wait_for(one, 2)
     one.reload()
     wait_for(one, 2)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from nli_lib.report.budgets import (
+    BASE,
     PLAIN,
     WEIGHTED,
     above_base,
@@ -15,6 +16,7 @@ from nli_lib.report.budgets import (
     certainly_above,
     detectable_table,
     errors,
+    on_both,
     p_value,
     price_of_a_point,
     ranks,
@@ -182,3 +184,24 @@ def test_a_point_has_a_price_only_where_something_was_gained():
     assert table.loc["x", "seconds"] == 10 and table.loc["x", "labels"] == 0
     assert table.loc["y", ["seconds", "labels"]].isna().all()
     assert table.loc["z", "seconds"] == -10 and table.loc["z", "labels"] == 600
+
+
+def test_two_base_corpora_side_by_side():
+    """Each interval by itself; a comparison that one of them lacks is left out, and so is the base's own."""
+    ends = {("a", "g"): (1, 2), ("a", "h"): (-2, -1), ("b", "g"): (-1, 1), ("only", "g"): (1, 2), (BASE, "g"): (1, 2)}
+    others = {("b", "g"): (-1, 1), ("a", "h"): (1, 2), ("a", "g"): (3, 4), ("c", "g"): (1, 2), (BASE, "g"): (1, 2)}
+    one, other = (
+        pd.DataFrame(
+            [(*key, average, sum(each) / 2, *each) for key, each in found.items() for average in (PLAIN, WEIGHTED)],
+            columns=["arm", "group", "average", "value", "low", "high"],
+        )
+        for found in (ends, others)
+    )
+    both = on_both({"SNLI": one, "MultiNLI": other})
+    assert list(both) == ["base", "arm", "group", "value", "low", "high", "apart"]
+    assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {
+        ("a", "g"): [2, 2], ("a", "h"): [-2, -2], ("b", "g"): [0, 0],
+    }  # fmt: skip
+    assert both["base"].tolist() == ["SNLI"] * 3 + ["MultiNLI"] * 3
+    other.loc[(other["arm"] == "b"), ["low", "high"]] = 1, 2
+    assert on_both({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]

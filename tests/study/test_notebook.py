@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nli_lib import paths
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.prompts import WANLI, digest_prompt
 from nli_lib.report.estimate import Estimate
@@ -108,6 +109,24 @@ def test_scale_decides_corpus_splits_and_seeds(home):
     assert (other.results_name, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
     spec = small.spec(view="hypothesis", seed=2, epochs=1)
     assert (spec.corpus, spec.split, spec.view, spec.seed, spec.epochs) == ("snli", "validation", "hypothesis", 2, 1)
+
+
+def test_tables_of_other_corpora_at_the_same_scale_are_found(home, tmp_path):
+    """Not the study's own, not another scale's, not another part's, and no user's file."""
+    mine = tmp_path / "mine.csv"
+    mine.write_text("premise,hypothesis,label\n")
+    for scale, corpus, part in (
+        ("small", None, "gains"),
+        ("small", "mnli", "gains"),
+        ("small", "wanli", "other"),
+        ("full", "anli", "gains"),
+        ("small", str(mine), "gains"),
+    ):
+        folder = paths.RESULTS / records.study_name(scale, corpus)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"10_try.{part}.csv").write_text(f"value\n{len(corpus or '')}\n")
+    found = begin("10_try", {"SCALE": "small"}).elsewhere("gains")
+    assert {title: table["value"].tolist() for title, table in found.items()} == {"MultiNLI": [4]}
 
 
 def test_a_users_file_has_a_study_of_its_own(home, tmp_path):
