@@ -29,10 +29,6 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Start(Part):
-    pairs: int = Field(description="planted pairs of chapter 00, a third of which is kept")
-
-
 class Wanli(Part):
     compared: dict[str, str] = Field(description="corpora set beside each other, each with its split")
     compared_limit: int | None = Field(description="pairs of each of them that a model is trained on; None takes all")
@@ -263,7 +259,6 @@ class Scale(Part):
     epochs: int
     learning_rate: float
     seeds: int
-    start: Start
     wanli: Wanli
     mixing: Mixing
     zfilter: Zfilter
