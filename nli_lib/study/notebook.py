@@ -283,12 +283,12 @@ class Study:
         For drawing: what another study has recorded makes no record of this one stale, and a page is drawn anew.
         """
         studies = {name: records.study_name(self.params["SCALE"], name) for name in SOURCES}
-        paths_of = {
+        files = {
             self.title_of(name): find_table(paths.RESULTS / study / f"{self.notebook}.{part}")
             for name, study in studies.items()
             if study != self.results_name
         }
-        return {title: read_table(path) for title, path in paths_of.items() if path is not None}
+        return {title: read_table(path) for title, path in files.items() if path is not None}
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
