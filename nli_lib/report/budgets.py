@@ -87,22 +87,21 @@ def differences(
     return table
 
 
-def on_both(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The comparisons that two base corpora have in common, from title -> `against_twins` of each: plain means, without
-    the base's own.
+def across_bases(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The comparisons that several base corpora have in common, from title -> `against_twins` of each: plain means,
+    without the base's own.
 
-    Columns: arm, group, base (the title), value, low, high, and apart: on how many of the two the interval leaves zero
-    out, 0 to 2, and -2 where it does so on both and on opposite sides. Two rows a comparison, in the first one's order.
+    Columns: arm, group, base (the title), value, low, high, and apart: with how many bases the interval leaves zero
+    out, negative where it does so on different sides. Of each comparison a row a base, in the order of the tables.
     """
-    plain = [
-        each.loc[(each["average"] == PLAIN) & (each["arm"] != BASE), ["arm", "group", "value", "low", "high"]]
-        for each in tables.values()
-    ]
-    both = pd.concat(dict(zip(tables, plain, strict=True)), names=["base"]).reset_index("base", drop=False)
-    side = (both["low"] > 0).astype(int) - (both["high"] < 0)
-    each = side.groupby([both["arm"], both["group"]], sort=False)
-    both["apart"] = each.transform(lambda part: -2 if part.prod() < 0 else part.abs().sum())
-    return both[each.transform("size") == len(tables)].reset_index(drop=True)
+    keep = ["arm", "group", "value", "low", "high"]
+    plain = {base: each.loc[(each["average"] == PLAIN) & (each["arm"] != BASE), keep] for base, each in tables.items()}
+    every = pd.concat(plain, names=["base"]).reset_index("base").reset_index(drop=True)
+    side = (every["low"] > 0).astype(int) - (every["high"] < 0)
+    by = [every["arm"], every["group"]]
+    count, total = (each.groupby(by).transform("sum") for each in (side.abs(), side))
+    every["apart"] = count.where(total.abs() == count, -count)
+    return every[side.groupby(by).transform("size") == len(tables)].reset_index(drop=True)
 
 
 def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:

@@ -12,11 +12,11 @@ from nli_lib.report.budgets import (
     PLAIN,
     WEIGHTED,
     above_base,
+    across_bases,
     against_twins,
     certainly_above,
     detectable_table,
     errors,
-    on_both,
     p_value,
     price_of_a_point,
     ranks,
@@ -197,11 +197,13 @@ def test_two_base_corpora_side_by_side():
         )
         for found in (ends, others)
     )
-    both = on_both({"SNLI": one, "MultiNLI": other})
+    both = across_bases({"SNLI": one, "MultiNLI": other})
     assert list(both) == ["base", "arm", "group", "value", "low", "high", "apart"]
     assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {
         ("a", "g"): [2, 2], ("a", "h"): [-2, -2], ("b", "g"): [0, 0],
     }  # fmt: skip
     assert both["base"].tolist() == ["SNLI"] * 3 + ["MultiNLI"] * 3
     other.loc[(other["arm"] == "b"), ["low", "high"]] = 1, 2
-    assert on_both({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]
+    assert across_bases({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]
+    three = across_bases({"SNLI": one, "MultiNLI": other, "WANLI": one})
+    assert three.groupby(["arm", "group"])["apart"].first().to_dict() == {("a", "g"): 3, ("a", "h"): -3, ("b", "g"): 1}
