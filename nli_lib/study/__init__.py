@@ -1,6 +1,21 @@
-"""The study: what runs, and what people call. `begin` is a notebook's way in."""
+"""The study: what runs, and what people call. `begin` is a notebook's way in.
 
-from nli_lib.study.notebook import ParameterError, Study, StudyError, begin
-from nli_lib.study.show import show_interactive
+What a notebook needs (pandas, scipy, IPython) takes two seconds to import and is imported when it is asked for, because
+the processes that only run notebooks are modules of this package too.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nli_lib.study.notebook import ParameterError, Study, StudyError, begin
+    from nli_lib.study.show import show_interactive
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin", "show_interactive"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "show" if name == "show_interactive" else "notebook"
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -30,7 +30,6 @@ from traitlets.config import Config
 from nli_lib import paths
 from nli_lib.store import now
 from nli_lib.study import manifest as records
-from nli_lib.study.recording import RUN_PID, TOKEN
 
 
 @dataclass
@@ -188,7 +187,7 @@ def run(job: Job) -> tuple[str, str]:
 def main() -> None:
     """Run the job given as JSON and leave its end state in the record."""
     job = Job(**json.loads(sys.argv[1]))
-    os.environ.update({TOKEN: job.token, RUN_PID: str(os.getpid())})
+    os.environ.update({records.TOKEN: job.token, records.RUN_PID: str(os.getpid())})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
     first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
     first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}

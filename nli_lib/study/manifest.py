@@ -39,6 +39,10 @@ TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "
 TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
 TYPES |= {"exports": dict, "journals": dict}
 
+# what the runner tells a kernel by its environment
+TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
+RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
+
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
 

@@ -13,9 +13,7 @@ from nli_lib.store import device, environment, now
 from nli_lib.study import digests
 from nli_lib.study import manifest as records
 
-TOKEN = "NLI_RUN_TOKEN"  # set by the runner: which run this kernel belongs to
 KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes")
-RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
 
 class StudyError(UserError, RuntimeError):
@@ -29,7 +27,7 @@ class Recording:
     """
 
     def __init__(self, notebook: str, study: str, parameters: Mapping[str, object]):
-        old, pid = records.read(notebook, study), int(os.environ.get(RUN_PID) or os.getpid())
+        old, pid = records.read(notebook, study), int(os.environ.get(records.RUN_PID) or os.getpid())
         if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
             raise StudyError(
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
@@ -40,7 +38,7 @@ class Recording:
             "notebook": notebook,
             "study": study,
             "state": records.RUNNING,
-            "token": os.environ.get(TOKEN),
+            "token": os.environ.get(records.TOKEN),
             "pid": pid,
             "started": now(),
             # where the corpora lie on this machine is nobody else's business
