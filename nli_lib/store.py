@@ -15,6 +15,7 @@ that cannot be read, or does not hold what was written, is a `StoreError` that n
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -128,6 +129,13 @@ def device() -> str:
     return f"{platform.machine()} CPU, {cores} cores"
 
 
+@functools.lru_cache(maxsize=1024)
+def _checksum(path: Path, size: int, modified: int) -> str:
+    """Of a file's content; a file that was not changed since is not read again."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
 class RunFolder:
     """One run on disk. Open it with `open_run`, which holds the lock."""
 
@@ -174,8 +182,9 @@ class RunFolder:
     def _checksums(self, files: Iterable[Path]) -> dict[str, str]:
         checksums = {}
         for path in files:
-            with self.reading(path.name), path.open("rb") as file:
-                checksums[str(path.relative_to(self.path))] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+            with self.reading(path.name):
+                about = path.stat()
+                checksums[str(path.relative_to(self.path))] = _checksum(path, about.st_size, about.st_mtime_ns)
         return checksums
 
     def verify(self, part: Literal["arrays", "model", "models"]) -> None:

@@ -66,6 +66,17 @@ def test_damage_to_a_finished_run_is_seen(finished, name):
         pass
 
 
+def test_a_file_is_read_again_for_its_checksum_only_when_it_was_changed(finished, monkeypatch):
+    read, digest = [], store.hashlib.file_digest
+    monkeypatch.setattr(store.hashlib, "file_digest", lambda file, kind: read.append(file.name) or digest(file, kind))
+    for _ in range(2):
+        store.RunFolder(finished).verify("arrays")
+    assert not read, "what has just been written was read for its checksum then"
+    (finished / "logits.npy").touch()
+    store.RunFolder(finished).verify("arrays")
+    assert read == [str(finished / "logits.npy")]
+
+
 def test_a_finished_run_without_checksums_is_one_of_before(finished):
     (finished / "checksums.json").unlink()
     with opened(finished) as run:

@@ -32,7 +32,13 @@ def find_model(name: str) -> str:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    return AutoTokenizer.from_pretrained(find_model(name))
+    """The tokenizer of the model `name`; whoever asks for it again gets the same one."""
+    return _tokenizer(find_model(name))
+
+
+@functools.lru_cache(maxsize=8)
+def _tokenizer(path: str) -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(path)
 
 
 def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
