@@ -33,7 +33,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDArray[np.float64]:
     """BLEU of each sentence with all other sentences as its references, 0 to 1; high = the others say the same.
 
-    Shapes: N sentences, each a sequence of words -> (N,). Their mean is the set's Self-BLEU, which **grows with N**:
+    Shapes: N sentences, each a sequence of words -> (N,). Their mean is the set's Self-BLEU, which grows with N:
     compare sets of equal size only.
     Formula: b exp(mean over n = 1..order of log p_n). p_n is the share of the sentence's n-grams that occur in the
     references, each counted at most as often as in the one reference that has it most often; where none occurs, .1
