@@ -153,8 +153,10 @@ def _as_written(text):
 
 
 def is_nothing_of_ours(app, what, name, obj, skip, options):
-    """Whether a member is left out: fields of named tuples, which their class describes, and pydantic's settings."""
-    return True if type(obj).__name__ == "_tuplegetter" or name == "model_config" else None
+    """Whether a member is left out: fields of named tuples, which their class describes, other classes that a class
+    names as its own ("alias of"), and pydantic's settings."""
+    alias = what == "class" and isinstance(obj, type)
+    return True if alias or type(obj).__name__ == "_tuplegetter" or name == "model_config" else None
 
 
 def stand_in():
