@@ -83,8 +83,15 @@ for name in {names!r}:
     assert not done.returncode, done.stderr
 
 
-def test_study_loads_without_what_trains_or_draws():
-    heavy = ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")
-    code = f"import sys, nli_lib.study; print([m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("entrance", "heavy"),
+    [
+        ("from nli_lib.study import begin", ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")),
+        ("import nli_lib.study.execute", ("torch", "pandas", "scipy", "pyarrow")),
+    ],
+    ids=["a notebook begins without what trains or draws", "the runner starts without what notebooks need"],
+)
+def test_an_entrance_loads_little(entrance, heavy):
+    code = f"import sys\n{entrance}\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
