@@ -3,6 +3,7 @@
     python benchmarks/generator.py                                  # the model of scale smoke, planted pairs
     python benchmarks/generator.py --model smollm2 --steps 6        # all of SmolLM2-135M
     python benchmarks/generator.py --model gpt2-large --corpus snli # on a GPU, with the hub
+    python benchmarks/generator.py --random gpt2-large --memory     # on a GPU, without: the peak of a training alone
 
 Four ratios. All train the same model on the same sequences, `--batch` of them a step, in the same precision and with
 the same recipe; a token is a word piece of a sequence, padding counts nothing.
@@ -11,7 +12,8 @@ the same recipe; a token is a word piece of a sequence, padding counts nothing.
                   likelihood alone, on the same rows
     debiasing     the same of the debiasing objective, half of the pairs rejected, half of their words marked
     Trainer       tokens a second of the loop, likelihood alone, over those of Hugging Face's Trainer at its best: rows
-                  grouped by length, padded by the collator, fused AdamW
+                  grouped by length, padded by the collator, fused AdamW. On a GPU the loop compiles the model's layers;
+                  the Trainer has them as they are, as by default
     sampling      tokens a second of samples drawn `--at-once` together, over those of `transformers.generate` for one
                   sequence at a time with its cache, temperature 1 and nothing cut off
 
@@ -30,7 +32,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import torch
-from transformers import Trainer, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.load.sources import load as load_corpus
@@ -44,6 +46,7 @@ from nli_lib.measure.tokens import tokenize
 from nli_lib.spec import RunSpec
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+SHAPES = {"gpt2": (768, 12, 12), "gpt2-large": (1280, 36, 20)}  # width, layers, heads
 RECIPE = {"schedule": "constant", "warmup": 0.0, "weight_decay": 0.0, "epsilon": 1e-6, "clip": None, "epochs": 100}
 
 
@@ -74,6 +77,15 @@ class Collator:
             ids[at, : lengths[at]] = torch.tensor(row["input_ids"])
         mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
         return {"input_ids": ids, "attention_mask": mask.long(), "labels": ids.masked_fill(~mask, -100)}
+
+
+def random_model(name: str) -> str:
+    """A folder with a model in the shape of a hub's model and SmolLM2's tokenizer, for a machine without the hub."""
+    folder = tempfile.mkdtemp()
+    width, layers, heads = SHAPES[name]
+    GPT2LMHeadModel(GPT2Config(n_embd=width, n_layer=layers, n_head=heads)).save_pretrained(folder)
+    load_tokenizer(language_model("smollm2")).save_pretrained(folder)
+    return folder
 
 
 def settle() -> None:
@@ -160,6 +172,26 @@ def one_by_one(model, start: int, end: int, count: int, length: int) -> int:
     return drawn
 
 
+def print_peaks() -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{'peak memory of the process, GiB':32} {peak:10.2f}")
+    if torch.cuda.is_available():
+        print(f"{'peak memory of the GPU, GiB':32} {torch.cuda.max_memory_allocated() / 2**30:10.2f}")
+
+
+def train_alone(title: str, spec: RunSpec, corpus: Corpus, objective: Generate, steps: int) -> None:
+    """A few steps on the longest pairs, and what they needed at most."""
+    loop = Loop(spec, corpus, objective=objective)
+    longest = np.argsort(-loop.lengths, kind="stable")[: spec.batch_size]
+    loop.start_epoch(0)
+    loop.step(longest)
+    seconds = timed("wall", lambda: [loop.step(longest) for _ in range(steps)])
+    tokens = int(loop.lengths[longest].sum())
+    print(f"{title}, {spec.objective}, {pick_device()}: batches of {spec.batch_size} pairs, {tokens:,} tokens")
+    print(f"{'seconds a step':32} {seconds / steps:10.3f}")
+    print_peaks()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-2")
@@ -176,14 +208,20 @@ def main() -> None:
     parser.add_argument(
         "--trained", type=int, default=0, help="steps before sampling, so that samples end as real ones"
     )
+    parser.add_argument("--random", choices=SHAPES, help="this model's shape, random weights; no --model")
+    parser.add_argument("--memory", action="store_true", help="only train with unlikelihood; print the peak")
     given = parser.parse_args()
 
     corpus = load_corpus(given.corpus, given.split, limit=given.pairs)
-    name, every = language_model(given.model), objectives(corpus)
+    name = random_model(given.random) if given.random else language_model(given.model)
+    every = objectives(corpus)
     specs = {
         key: RunSpec(corpus=given.corpus, model=name, objective=each.name, batch_size=given.batch, **RECIPE)
         for key, each in every.items()
     }
+    if given.memory:
+        train_alone(given.random or name, specs["unlikelihood"], corpus, every["unlikelihood"], given.steps)
+        return
     tokenizer = load_tokenizer(name)
     tokens = sequences(corpus, tokenizer, 128)
     bounds = tokens.offsets.tolist()
@@ -230,10 +268,7 @@ def main() -> None:
     print(f"\n{given.model}, {given.corpus}, {pick_device()}, median (least, largest) of {given.rounds} rounds")
     for key, values in table.items():
         print(f"{key:32} {values.median():10,.2f}  ({values.min():,.2f}, {values.max():,.2f})")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{'peak memory of the process, GiB':32} {peak:10.2f}")
-    if torch.cuda.is_available():
-        print(f"{'peak memory of the GPU, GiB':32} {torch.cuda.max_memory_allocated() / 2**30:10.2f}")
+    print_peaks()
 
 
 if __name__ == "__main__":

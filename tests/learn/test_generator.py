@@ -15,7 +15,16 @@ from tiny_words import make_corpus
 
 from nli_lib.learn.encode import Tokens
 from nli_lib.learn.fit import TrainingError, fit
-from nli_lib.learn.generator import SUREST, Debias, Generate, GeneratorError, load, train, unlikelihood
+from nli_lib.learn.generator import (
+    SUREST,
+    Debias,
+    Generate,
+    GeneratorError,
+    compile_layers,
+    load,
+    train,
+    unlikelihood,
+)
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.serialise import frame, sequences
@@ -403,3 +412,39 @@ def test_in_bf16_the_loss_is_about_the_same_and_falls(make, corpus, kind, monkey
         assert all(weight.dtype == torch.float32 for weight in loop.finish().state_dict().values())
     assert losses[True][1] < losses[True][0]
     np.testing.assert_allclose(losses[True], losses[False], rtol=0.03)
+
+
+def test_compiled_layers_share_one_program_and_change_no_number(make, corpus):
+    spec = make(Generate(0.5), "llama")
+    plain, compiled = (Loop(spec, corpus, objective=Generate(0.5)) for _ in range(2))
+    programs = []
+
+    def backend(program, inputs):
+        programs.append(program)
+        return program
+
+    compile_layers(compiled.model, backend=backend)
+    batches, same = plain.start_epoch(0), compiled.start_epoch(0)
+    for rows, again in zip(batches, same, strict=True):
+        torch.manual_seed(0)
+        expected = plain.step(rows)
+        torch.manual_seed(0)
+        torch.testing.assert_close(compiled.step(again), expected)
+    torch.testing.assert_close(compiled.evaluate()[1], plain.evaluate()[1])
+    assert 0 < len(programs) <= 4
+    assert compiled.finish().state_dict().keys() == plain.finish().state_dict().keys()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_generator_learns_on_a_gpu_as_its_layers_would_one_by_one(make, corpus, kind, monkeypatch):
+    spec = make(Generate(0.5), kind, precision="fp32")
+    compiled = Loop(spec, corpus, objective=Generate(0.5))
+    monkeypatch.setattr("nli_lib.learn.generator.compile_layers", lambda model: None)
+    plain = Loop(spec, corpus, objective=Generate(0.5))
+    for epoch in range(3):
+        for loop in (compiled, plain):
+            losses = torch.stack([loop.step(rows)[0] for rows in loop.start_epoch(epoch)])
+    torch.testing.assert_close(compiled.evaluate()[1], plain.evaluate()[1], rtol=1e-2, atol=1e-1)
+    assert losses.mean() < plain.evaluate()[0] * 2
