@@ -114,7 +114,7 @@ def docstring(app, what, name, obj, options, lines):
             made += [*_definitions(rows), ""]
         else:
             made += [as_rst(" ".join(row.strip() for row in rows)), ""]
-    lines[:] = made
+    lines[:] = [*made, *_definitions(_keys(obj))]
 
 
 def _is_code(block):
@@ -142,8 +142,25 @@ def _definitions(rows):
     return [*made, *(["", as_rst(" ".join(text))] if text else [])]
 
 
+def _keys(obj):
+    """Rows of "name  meaning" for the keys of a section of the dial, which says what they mean beside each of them."""
+    fields = getattr(obj, "model_fields", {}) if isinstance(obj, type) else {}
+    if not any(each.description for each in fields.values()):
+        return []
+    types = {name: _short(each.annotation) for name, each in fields.items()}
+    meanings = {name: f"{each.description} (`{types[name]}`)" for name, each in fields.items() if each.description}
+    return [f"{name}  {meanings.get(name, f'`{types[name]}`')}" for name in fields]
+
+
+def _short(annotation):
+    """A type without the modules of its parts."""
+    return re.sub(r"~?\w+\.", "", stringify_annotation(annotation, "smart"))
+
+
 def signature(app, what, name, obj, options, given, returned):
     """Types as the code has them: autodoc spells out what ArrayLike and NDArray stand for, half a line each."""
+    if _keys(obj):
+        return "", None  # they follow, with what they mean
     return tuple(text and _as_written(text) for text in (given, returned))
 
 

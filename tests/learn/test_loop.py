@@ -126,8 +126,9 @@ def test_a_head_for_other_classes_is_refused(make_spec, encoder, tmp_path, corpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_loop_learns_on_a_gpu(make_spec):
     corpus = make_corpus(400)
-    loop = Loop(make_spec(precision="bf16", epochs=8, batch_size=16), corpus)
-    for epoch in range(8):
+    # with 8 epochs some seeds stay at an accuracy of .58, on a CPU as well
+    loop = Loop(make_spec(precision="bf16", epochs=20, batch_size=16), corpus)
+    for epoch in range(20):
         losses = [loop.step(rows)[0] for rows in loop.start_epoch(epoch)]
     assert torch.stack(losses).mean() < 0.9
     assert np.mean(loop.evaluate()[1].numpy().argmax(1) == corpus.labels) > 0.6

@@ -9,7 +9,7 @@ import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
@@ -183,3 +183,21 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
     for page in pages.values():
         for words in ("_SupportsArray", "_ScalarT", "Alias for field", "model_config", " object at 0x"):
             assert words not in page
+
+
+def test_the_keys_of_a_section_of_the_dial_follow_with_what_they_mean():
+    class Section(BaseModel):
+        limit: int | None = Field(description="pairs; None takes `all`")
+        view: Literal["pair", "premise"]
+
+    class Bare(BaseModel):
+        name: str
+
+    lines = []
+    reference.docstring(None, "class", "name", Section, None, lines)
+    assert [line for line in lines if line] == [
+        *("``limit``", "    pairs; None takes ``all`` (``int | None``)"),
+        *("``view``", "    ``Literal['pair', 'premise']``"),
+    ]
+    assert reference.signature(None, "class", "name", Section, None, "(*, limit: int)", None) == ("", None)
+    assert reference.signature(None, "class", "name", Bare, None, "(*, name: str)", None) == ("(*, name: str)", None)
