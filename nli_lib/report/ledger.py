@@ -57,8 +57,13 @@ def quantity(value: float | str, unit: str, *, bare: bool = False) -> str:
 
 
 def interval(row: pd.Series) -> tuple[str, str]:
-    """(our number, its interval in brackets); the interval is "" where none was recorded."""
-    low, high = (quantity(row[end], row["unit"], bare=True) for end in ("low", "high"))
+    """(our number, its interval in brackets); the interval is "" where none was recorded.
+
+    That of a share ends at 0 and at 100%, though a t interval need not.
+    """
+    ends = np.array([row["low"], row["high"]], float)
+    ends = ends.clip(0, 1) if kind(row["unit"]) == "share" else ends
+    low, high = (quantity(end, row["unit"], bare=True) for end in ends)
     return quantity(row["value"], row["unit"]), "" if "–" in (low, high) else f"[{low}, {high}]"
 
 

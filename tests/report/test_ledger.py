@@ -10,6 +10,7 @@ from nli_lib.report.claims import VERDICTS
 from nli_lib.report.ledger import (
     changed_verdicts,
     fragile,
+    interval,
     ledger_table,
     own_claims,
     places,
@@ -51,6 +52,16 @@ def claims(**changes):
 )
 def test_numbers_are_said_in_their_unit(value, unit, said):
     assert quantity(value, unit) == said
+
+
+def test_the_interval_of_a_share_ends_at_nothing_and_at_all():
+    few = claims(value=0.01, low=-0.02, high=0.04).iloc[0]
+    assert interval(few) == ("1.0%", "[0.0%, 4.0%]")
+    nearly_all = claims(value=0.99, low=0.96, high=1.02).iloc[0]
+    assert interval(nearly_all) == ("99.0%", "[96.0%, 100.0%]")
+    gain = claims(unit="difference of shares", value=0.01, low=-0.02, high=0.04).iloc[0]
+    assert interval(gain) == ("+1.0 points", "[-2.0, +4.0]")
+    assert interval(claims().iloc[1]) == ("–", "")
 
 
 def test_a_region_is_said_in_the_unit_of_its_numbers():
