@@ -17,7 +17,8 @@ the same recipe; a token is a word piece of a sequence, padding counts nothing.
     sampling      tokens a second of samples drawn `--at-once` together, over those of `transformers.generate` for one
                   sequence at a time with its cache, temperature 1 and nothing cut off
 
-Rounds run all sides in turn, so that what else the machine does strikes each; the ratio is the median over `--rounds`.
+Rounds run all sides in turn, so that what else the machine does strikes each; the ratio is the median over `--rounds`,
+after a first round that is not counted: in it a GPU compiles, and a process grows its memory.
 With `--clock cpu` and OMP_NUM_THREADS=1 the process's own time counts, for a machine that others use too.
 """
 
@@ -231,11 +232,11 @@ def main() -> None:
     loops = {key: Loop(specs[key], corpus, objective=each) for key, each in every.items()}
     model = load(find_model(name)).to(pick_device())
     found = []
-    for turn in range(given.rounds):
+    for turn in range(given.rounds + 1):
         seconds = {}
         for key, loop in loops.items():
             batches = steps_of(loop, given.steps + 1, turn)
-            loop.step(batches[0])  # not timed: a process grows its memory first
+            loop.step(batches[0])
             seconds[key] = timed(given.clock, lambda loop=loop, batches=batches: [loop.step(at) for at in batches[1:]])
         length = sum(int(loops["likelihood"].lengths[at].sum()) for at in batches[1:])
         ours = length / seconds["likelihood"]
@@ -262,7 +263,8 @@ def main() -> None:
             )
             count = sum(given.length - 1 if each is None else len(each) + 1 for each in made)
             row[f"{size} at once / one at a time"] = count / work / row["one at a time"]
-        found.append(row)
+        if turn > 0:
+            found.append(row)
         print(f"round {turn}: " + ", ".join(f"{key} {value:,.2f}" for key, value in row.items()), flush=True)
     table = pd.DataFrame(found)
     print(f"\n{given.model}, {given.corpus}, {pick_device()}, median (least, largest) of {given.rounds} rounds")
