@@ -151,12 +151,13 @@ def measure_levels(
         place["subset"] = f"{len(part)} pairs, {part.digest[:8]}"
     spec = run_spec("difficulty", read_scale(request.scale), **place, **changes)
     views, trainings = ("pair", "hypothesis"), []
-    print(f"{len(views)} models, {seeds} training(s) of each: {spec.epochs} epochs of {len(part):,} pairs", flush=True)
+    often = "one training" if seeds == 1 else f"{seeds} trainings"
+    print(f"{len(views)} models, {often} of each: {spec.epochs} epochs of {len(part):,} pairs", flush=True)
     for seed in range(seeds):
         runs = [fit(spec.model_copy(update={"view": view, "seed": seed}), part) for view in views]
         trainings.append(tuple(run.logits for run in runs))
     said = (
-        f"{Path(spec.model).name}, {spec.epochs} epochs, {seeds} training(s) of each view on {len(part):,} of "
+        f"{Path(spec.model).name}, {spec.epochs} epochs, {often} of each view on {len(part):,} of "
         f"{len(corpus):,} pairs: a small scale."
     )
     return level_figures(part, trainings, contradicted=None if wrong is None else wrong[rows], said=said)

@@ -128,7 +128,7 @@ def test_the_table_groups_by_paper_and_says_who_judged():
     assert html.count("<tr data-verdict=") == 2
     assert "SNLI&#39;s five annotators" in html
     assert 'href="10_data_map.html"' in html
-    assert "Interval over pairs: 1,514 units, 3 training(s)." in html
+    assert "Interval over pairs: n = 1,514, 3 trainings." in html
     assert "http" not in html, "no network"
 
 
