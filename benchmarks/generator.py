@@ -80,9 +80,8 @@ class Collator:
         return {"input_ids": ids, "attention_mask": mask.long(), "labels": ids.masked_fill(~mask, -100)}
 
 
-def random_model(name: str) -> str:
-    """A folder with a model in the shape of a hub's model and SmolLM2's tokenizer, for a machine without the hub."""
-    folder = tempfile.mkdtemp()
+def random_model(name: str, folder: str) -> str:
+    """The folder, with a model in the shape of a hub's model and SmolLM2's tokenizer, for a machine without the hub."""
     width, layers, heads = SHAPES[name]
     GPT2LMHeadModel(GPT2Config(n_embd=width, n_layer=layers, n_head=heads)).save_pretrained(folder)
     load_tokenizer(language_model("smollm2")).save_pretrained(folder)
@@ -214,7 +213,8 @@ def main() -> None:
     given = parser.parse_args()
 
     corpus = load_corpus(given.corpus, given.split, limit=given.pairs)
-    name = random_model(given.random) if given.random else language_model(given.model)
+    folder = tempfile.TemporaryDirectory()  # three gigabytes of GPT-2 large, removed at the end
+    name = random_model(given.random, folder.name) if given.random else language_model(given.model)
     every = objectives(corpus)
     specs = {
         key: RunSpec(corpus=given.corpus, model=name, objective=each.name, batch_size=given.batch, **RECIPE)
@@ -267,7 +267,8 @@ def main() -> None:
             found.append(row)
         print(f"round {turn}: " + ", ".join(f"{key} {value:,.2f}" for key, value in row.items()), flush=True)
     table = pd.DataFrame(found)
-    print(f"\n{given.model}, {given.corpus}, {pick_device()}, median (least, largest) of {given.rounds} rounds")
+    title = given.random or given.model
+    print(f"\n{title}, {given.corpus}, {pick_device()}, median (least, largest) of {given.rounds} rounds")
     for key, values in table.items():
         print(f"{key:32} {values.median():10,.2f}  ({values.min():,.2f}, {values.max():,.2f})")
     print_peaks()

@@ -147,14 +147,15 @@ def _keys(obj):
     fields = getattr(obj, "model_fields", {}) if isinstance(obj, type) else {}
     if not any(each.description for each in fields.values()):
         return []
-    types = {name: _short(each.annotation) for name, each in fields.items()}
+    types = {name: _short(each) for name, each in fields.items()}
     meanings = {name: f"{each.description} (`{types[name]}`)" for name, each in fields.items() if each.description}
     return [f"{name}  {meanings.get(name, f'`{types[name]}`')}" for name in fields]
 
 
-def _short(annotation):
-    """A type without the modules of its parts."""
-    return re.sub(r"~?\w+\.", "", stringify_annotation(annotation, "smart"))
+def _short(field):
+    """A key's type without the modules of its parts, and its default where it has one."""
+    default = "" if field.is_required() or field.default_factory else f" = {field.default!r}"
+    return re.sub(r"~?\b[a-zA-Z_]\w*\.", "", stringify_annotation(field.annotation, "smart")) + default
 
 
 def signature(app, what, name, obj, options, given, returned):

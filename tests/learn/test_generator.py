@@ -443,8 +443,9 @@ def test_a_generator_learns_on_a_gpu_as_its_layers_would_one_by_one(make, corpus
     compiled = Loop(spec, corpus, objective=Generate(0.5))
     monkeypatch.setattr("nli_lib.learn.generator.compile_layers", lambda model: None)
     plain = Loop(spec, corpus, objective=Generate(0.5))
+    losses = []
     for epoch in range(3):
         for loop in (compiled, plain):
-            losses = torch.stack([loop.step(rows)[0] for rows in loop.start_epoch(epoch)])
+            losses.append(float(torch.stack([loop.step(rows)[0] for rows in loop.start_epoch(epoch)]).mean()))
     torch.testing.assert_close(compiled.evaluate()[1], plain.evaluate()[1], rtol=1e-2, atol=1e-1)
-    assert losses.mean() < plain.evaluate()[0] * 2
+    assert losses[-2] < losses[0], "the compiled one learns"

@@ -188,7 +188,7 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
 def test_the_keys_of_a_section_of_the_dial_follow_with_what_they_mean():
     class Section(BaseModel):
         limit: int | None = Field(description="pairs; None takes `all`")
-        view: Literal["pair", "premise"]
+        view: Literal["pair", "premise"] = "pair"
 
     class Bare(BaseModel):
         name: str
@@ -197,7 +197,7 @@ def test_the_keys_of_a_section_of_the_dial_follow_with_what_they_mean():
     reference.docstring(None, "class", "name", Section, None, lines)
     assert [line for line in lines if line] == [
         *("``limit``", "    pairs; None takes ``all`` (``int | None``)"),
-        *("``view``", "    ``Literal['pair', 'premise']``"),
+        *("``view``", "    ``Literal['pair', 'premise'] = 'pair'``"),
     ]
     assert reference.signature(None, "class", "name", Section, None, "(*, limit: int)", None) == ("", None)
     assert reference.signature(None, "class", "name", Bare, None, "(*, name: str)", None) == ("(*, name: str)", None)
