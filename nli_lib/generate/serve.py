@@ -4,6 +4,11 @@
         answers = ask(requests, journal)
 
 The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed.
+
+*Departures*: left to itself it draws from the 40 most probable tokens alone, and from those that are at least a
+twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
+presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what
+has been written so far; nothing that a request can say changes that.
 """
 
 import contextlib
@@ -20,6 +25,7 @@ from nli_lib.learn.encoders import install_model, resolve_model
 MODEL = "smollm2"  # as requests name it
 WEIGHTS = "smollm2-6"  # the package's file, whose lowest layers are an encoder elsewhere
 ADDRESS = "OPENAI_BASE_URL"
+SAMPLERS = "penalties;temperature;top_p"  # what OpenAI's API has, in the order in which it is applied
 
 
 @contextlib.contextmanager
@@ -87,6 +93,7 @@ def main(weights: str, slots: str, context: str) -> None:
     parameters.model.path, parameters.model_alias = weights, {MODEL}
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.n_parallel, parameters.n_ctx = int(slots), int(slots) * int(context)
+    parameters.sampling.samplers = SAMPLERS
     # one core is left for whoever asks: a thread of the server that is displaced keeps all others spinning
     for threads in (parameters.cpuparams, parameters.cpuparams_batch):
         threads.n_threads = max(1, (os.cpu_count() or 1) - 1)

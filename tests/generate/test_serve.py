@@ -51,6 +51,16 @@ def test_a_real_model_answers_and_its_server_ends_with_the_block(tmp_path):
 
 @needs
 @pytest.mark.slow
+def test_every_token_of_the_vocabulary_can_be_drawn(tmp_path):
+    """The server's own defaults leave out all but the 40 most probable tokens, which no request has asked for."""
+    sampling = Sampling(max_tokens=1, temperature=2.0)
+    wanted = [Request(model=MODEL, prompt="A man rides a", sampling=sampling, draw=draw) for draw in range(100)]
+    with serve(tmp_path / "server.log", slots=1, context=256), Journal(tmp_path / "journal.jsonl") as journal:
+        assert len({answer.text for answer in ask(wanted, journal, at_once=1)}) > 40
+
+
+@needs
+@pytest.mark.slow
 def test_a_killed_study_leaves_no_server(tmp_path):
     program = f"""
 import time
