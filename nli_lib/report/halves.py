@@ -36,7 +36,8 @@ def select_halves(logits: Sequence[ArrayLike], labels: ArrayLike) -> Halves:
     labels = np.asarray(labels)
     shape = len(logits), len(labels)
     scores = np.array([max_variability(each) for each in logits]).reshape(shape)
-    chosen = [most_ambiguous(each, labels) for each in scores]
+    classes = [np.shape(each)[-1] for each in logits]
+    chosen = [most_ambiguous(each, labels, classes=count) for each, count in zip(scores, classes, strict=True)]
     twins = [each.random_twin(labels, seed) for seed, each in enumerate(chosen)]
     return Halves(scores, *(np.array([each.keep for each in part], bool).reshape(shape) for part in (chosen, twins)))
 

@@ -47,6 +47,12 @@ def test_a_half_is_what_the_paper_says_and_its_twin_has_its_labels():
     assert wavers[halves.keep[0]].mean() > 0.9
 
 
+def test_of_two_classes_a_half_is_kept_as_well():
+    random, labels = np.random.default_rng(0), np.arange(40) % 2
+    halves = select_halves([random.normal(size=(4, 40, 2))], labels)
+    assert np.bincount(labels[halves.keep[0]]).tolist() == np.bincount(labels[halves.twin[0]]).tolist() == [10, 10]
+
+
 def test_the_next_training_is_the_judge():
     last = np.zeros((2, 1, 4, 3))  # two trainings, one epoch, four pairs
     last[1, 0, 0] = [9, -9, -9]
