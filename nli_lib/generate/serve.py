@@ -8,7 +8,7 @@ The server is llama.cpp's, in a process of its own, which ends with the block, a
 *Departures*: left to itself it draws from the 40 most probable tokens alone, and from those that are at least a
 twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
 presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what
-has been written so far; nothing that a request can say changes that.
+has been written so far; the server has no setting for that.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from nli_lib.learn.encoders import install_model, resolve_model
 MODEL = "smollm2"  # as requests name it
 WEIGHTS = "smollm2-6"  # the package's file, whose lowest layers are an encoder elsewhere
 ADDRESS = "OPENAI_BASE_URL"
-SAMPLERS = "penalties;temperature;top_p"  # what OpenAI's API has, in the order in which it is applied
+SAMPLERS = "penalties;temperature;top_p"  # those of OpenAI's API; the nucleus is that of the tempered distribution
 
 
 @contextlib.contextmanager
