@@ -43,16 +43,19 @@ def pool(**changed):
     return Pool(**{"candidates": candidates, "additions": SOURCES, "choices": made, "absent": absent, **changed})
 
 
-POOL = pool()
+@pytest.fixture(scope="module")
+def shared():
+    """The pool that most tests read, made once."""
+    return pool()
 
 
 def different(corpus):
     return len(corpus.table.drop_duplicates(["premise", "hypothesis", "label"]))
 
 
-def test_a_hand_case_of_sizes_and_updates():
+def test_a_hand_case_of_sizes_and_updates(shared):
     # 96 rows, a quarter added: 72 of the base and 24 others; three epochs of batches of 32 are nine updates
-    sets, absent = training_sets(POOL, budget=96, share=0.25, seed=1)
+    sets, absent = training_sets(shared, budget=96, share=0.25, seed=1)
     assert absent == {}
     assert {len(each.corpus) for each in sets.values()} == {96}
     assert added_pairs(96, 0.25) == 24 and updates(96, epochs=3, batch_size=32) == 9
@@ -66,8 +69,8 @@ def test_a_hand_case_of_sizes_and_updates():
 
 
 @pytest.mark.parametrize("arm", [arm.name for arm in ARMS])
-def test_every_twin_has_as_many_pairs_labels_repeats_and_updates(arm):
-    sets, _ = training_sets(POOL, budget=96, arms=[arm], seed=2)
+def test_every_twin_has_as_many_pairs_labels_repeats_and_updates(arm, shared):
+    sets, _ = training_sets(shared, budget=96, arms=[arm], seed=2)
     one, twin = sets[arm, ARM], sets[arm, TWIN]
     assert len(one.corpus) == len(twin.corpus) == 96
     assert one.distinct == different(one.corpus)
@@ -79,14 +82,14 @@ def test_every_twin_has_as_many_pairs_labels_repeats_and_updates(arm):
         assert np.bincount(one.corpus.labels).tolist() == np.bincount(twin.corpus.labels).tolist()
 
 
-def test_what_an_arm_adds_replaces_others_of_its_twin_and_nothing_else():
-    sets, _ = training_sets(POOL, budget=96, seed=0)
+def test_what_an_arm_adds_replaces_others_of_its_twin_and_nothing_else(shared):
+    sets, _ = training_sets(shared, budget=96, seed=0)
     base = set(sets["base", ARM].corpus.uid)
     for name in ("WANLI added", "DISCO added", "Human-CAD added"):
         arm, twin = (set(sets[name, which].corpus.uid) for which in (ARM, TWIN))
         kept = {uid for uid in base if "#" not in uid}
         assert kept <= arm and kept <= twin
-        assert all(uid in POOL.candidates.uid for uid in twin)
+        assert all(uid in shared.candidates.uid for uid in twin)
     swapped, twin = (sets["WANLI swapped in", which] for which in (ARM, TWIN))
     assert swapped.added == 24 and twin.added == 0
     # Z-Aug takes the start whole, as its twin does, and both add generated pairs: filtered or not
@@ -95,41 +98,41 @@ def test_what_an_arm_adds_replaces_others_of_its_twin_and_nothing_else():
     assert (one["split"] == "challenge").sum() == (other["split"] == "challenge").sum() == 24
 
 
-def test_the_product_of_experts_trains_on_one_set_with_two_losses():
-    sets, _ = training_sets(POOL, budget=96)
+def test_the_product_of_experts_trains_on_one_set_with_two_losses(shared):
+    sets, _ = training_sets(shared, budget=96)
     one, twin = sets["product of experts", ARM], sets["product of experts", TWIN]
     assert one.corpus.digest == twin.corpus.digest == sets["random more", ARM].corpus.digest
     assert (one.objective, twin.objective) == (PRODUCT, PRODUCT_TWIN)
     assert {each.objective for key, each in sets.items() if key[0] != "product of experts"} == {CLASSIFY}
 
 
-def test_planted_truth_the_chosen_are_those_that_the_score_names():
-    sets, _ = training_sets(POOL, budget=96)
-    at = np.flatnonzero(np.isin(PAIRS.uid, POOL.candidates.uid))
+def test_planted_truth_the_chosen_are_those_that_the_score_names(shared):
+    sets, _ = training_sets(shared, budget=96)
+    at = np.flatnonzero(np.isin(PAIRS.uid, shared.candidates.uid))
     score = variability(LOGITS[:, at], PAIRS.labels[at])
-    least = dict(zip(POOL.candidates.uid, score, strict=True))
+    least = dict(zip(shared.candidates.uid, score, strict=True))
     chosen = [least[uid] for uid in sets["ambiguous third", ARM].corpus.uid]
     assert min(chosen) > np.quantile(score, 0.66)
     assert sets["ambiguous third", ARM].labels == 360 and sets["ambiguous third", TWIN].labels == 96
 
 
-def test_a_twin_has_the_same_pairs_but_for_those_that_the_arm_dropped():
+def test_a_twin_has_the_same_pairs_but_for_those_that_the_arm_dropped(shared):
     order = np.random.default_rng(7).permutation(360)
     gone = np.zeros(360, dtype=bool)
     gone[order[:5]] = True  # the first that anybody would draw
     few = Selection.where(~gone, dropped="pruned")
     sets, _ = training_sets(pool(choices={"consensus pruning": few}), budget=96, arms=["consensus pruning"], seed=7)
     arm, twin = (set(sets["consensus pruning", which].corpus.uid) for which in (ARM, TWIN))
-    assert set(POOL.candidates.uid[gone]) <= twin and not set(POOL.candidates.uid[gone]) & arm
+    assert set(shared.candidates.uid[gone]) <= twin and not set(shared.candidates.uid[gone]) & arm
     assert len(arm & twin) >= 90
 
 
-def test_equal_seeds_give_equal_sets_whatever_else_is_asked_for():
-    whole, _ = training_sets(POOL, budget=96, seed=5)
-    alone, _ = training_sets(POOL, budget=96, arms=["AUM", "WANLI added"], seed=5)
+def test_equal_seeds_give_equal_sets_whatever_else_is_asked_for(shared):
+    whole, _ = training_sets(shared, budget=96, seed=5)
+    alone, _ = training_sets(shared, budget=96, arms=["AUM", "WANLI added"], seed=5)
     assert list(alone) == [(name, which) for name in ("AUM", "WANLI added") for which in (ARM, TWIN)]
     assert all(whole[key].corpus.digest == each.corpus.digest for key, each in alone.items())
-    other, _ = training_sets(POOL, budget=96, arms=["AUM"], seed=6)
+    other, _ = training_sets(shared, budget=96, arms=["AUM"], seed=6)
     assert other["AUM", ARM].corpus.digest != whole["AUM", ARM].corpus.digest
 
 
@@ -140,19 +143,19 @@ def test_fewer_than_the_budget_are_repeated_equally_often():
     assert len(times) == sets["AUM", ARM].distinct == 40 and set(times) == {2, 3} and times.sum() == 96
 
 
-def test_an_arm_without_its_input_is_left_out_with_the_reason():
-    made, absent = training_sets(Pool(POOL.candidates), budget=96)
+def test_an_arm_without_its_input_is_left_out_with_the_reason(shared):
+    made, absent = training_sets(Pool(shared.candidates), budget=96)
     assert {name for name, _ in made} == {"base", "random more", "product of experts"}
     assert absent["WANLI added"] == "no pairs of WANLI are at hand"
     assert absent["consensus pruning"] == "cross scores of the candidates were not computed"
-    _, told = training_sets(Pool(POOL.candidates, absent={"WANLI": "chapter 13 was not run"}), budget=96)
+    _, told = training_sets(Pool(shared.candidates, absent={"WANLI": "chapter 13 was not run"}), budget=96)
     assert told["WANLI added"] == told["WANLI swapped in"] == "chapter 13 was not run"
     _, small = training_sets(pool(additions={"WANLI": OTHER[:5]}), budget=96, arms=["WANLI added"])
     assert small["WANLI added"] == "WANLI has 5 pairs for this arm, and 24 are added"
     two = Corpus(OTHER.table.assign(label=0), "two", "train", ("entailment", "not_entailment"))
     _, wrong = training_sets(pool(additions={"DISCO": two}), budget=96, arms=["DISCO added"])
     assert "has the classes entailment, not_entailment" in wrong["DISCO added"]
-    one_label = Selection.where(POOL.candidates.labels == 0, dropped="not an entailment")
+    one_label = Selection.where(shared.candidates.labels == 0, dropped="not an entailment")
     _, unusable = training_sets(pool(choices={"hard": one_label}), budget=24, arms=["hard"])
     assert unusable["hard"] == "of 24 pairs that it keeps, none is neutral, contradiction"
 
@@ -174,13 +177,13 @@ def test_candidates_hold_no_pair_twice_and_nothing_that_is_added():
     assert not gone & set(zip(found.premise, found.hypothesis, strict=True))
 
 
-def test_too_small_a_corpus_is_refused_with_the_size_that_it_would_take():
+def test_too_small_a_corpus_is_refused_with_the_size_that_it_would_take(shared):
     with pytest.raises(CorpusError, match=r"60 different pairs are too few.*72 are needed"):
         budget_of(PAIRS[:60])
     assert budget_of(PAIRS[:90]) == 30
     with pytest.raises(CorpusError, match="and 450 candidates, better 900; there are 360"):
-        training_sets(POOL, budget=300)
+        training_sets(shared, budget=300)
     with pytest.raises(CorpusError, match="is not one of the arms: base, random more"):
-        training_sets(POOL, budget=96, arms=["filter"])
+        training_sets(shared, budget=96, arms=["filter"])
     with pytest.raises(CorpusError, match="below a half"):
-        training_sets(POOL, budget=96, share=0.5)
+        training_sets(shared, budget=96, share=0.5)
