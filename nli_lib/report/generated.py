@@ -10,6 +10,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
+from nli_lib.measure.concurrency import time_under_way
 from nli_lib.measure.neighbours import random_companions
 from nli_lib.measure.shared_words import shared_words
 from nli_lib.report.estimate import Estimate
@@ -69,15 +70,16 @@ def _together(premises: ArrayLike, hypotheses: ArrayLike) -> list[str]:
     return [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
 
 
-def cost_table(answers: Sequence[Answer], budget: Budget, at_once: int) -> pd.DataFrame:
+def cost_table(answers: Sequence[Answer], budget: Budget) -> pd.DataFrame:
     """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
 
-    seconds is the time of the server at work, the sum over the answers divided by ``at_once``; money in the currency of
-    the budget's price; cut_off the share of answers that ended at the largest number of tokens.
+    seconds is the time in which the server had something to answer; money in the currency of the budget's price;
+    cut_off the share of answers that ended at the largest number of tokens.
     """
     table = pd.DataFrame([answer.model_dump() for answer in answers]).drop_duplicates("key")
-    prompt, completion, seconds = table[["prompt_tokens", "completion_tokens", "seconds"]].sum()
-    busy = seconds / at_once
+    prompt, completion = table[["prompt_tokens", "completion_tokens"]].sum()
+    started = pd.to_datetime(table["started"], utc=True, format="ISO8601").dt.tz_localize(None)
+    busy = time_under_way(started.to_numpy(), table["seconds"].to_numpy())
     return pd.DataFrame(
         {
             "served": [", ".join(sorted(set(table["served"]) - {""}))],

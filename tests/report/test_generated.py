@@ -64,8 +64,9 @@ def test_an_interval_draws_whole_contexts():
 
 
 def test_what_answers_cost():
-    answers = [answer("a"), answer("b", finish="length"), answer("a"), answer("c", text=None, served="")]
-    (row,) = cost_table(answers, Budget(price=(2.0, 10.0)), at_once=2).to_dict("records")
+    later = {"started": "2026-01-01T00:00:02.5+00:00", "text": None, "served": ""}
+    answers = [answer("a"), answer("b", finish="length"), answer("a"), answer("c", seconds=3.5, **later)]
+    (row,) = cost_table(answers, Budget(price=(2.0, 10.0))).to_dict("records")
     assert (row["answers"], row["failed"], row["served"]) == (3, 1, "m")  # "a" was paid for once
     assert (row["prompt_tokens"], row["completion_tokens"], row["seconds"]) == (300, 150, 6.0)
     assert row["tokens_per_second"] == 25 and row["money"] == pytest.approx((600 + 1500) / 1e6, abs=1e-4)
