@@ -6,8 +6,8 @@
 
 Machines that share a folder share its runs. Those that do not can do a seed each, or some arms of it: `record` leaves
 their rows in `data/results/<study>/61_equal_budgets.seed-<n>.parquet`, some fifty kilobytes without any text, and the
-chapter takes them over. It trains a seed anew where its corpora, its settings or the code that chooses its pairs are
-others now. As with the runs of the store, the code of the training loop does not count.
+chapter takes them over. It trains an arm anew where its corpora, its settings or the code that chooses its pairs are
+others now; a source that another arm adds does not count, nor, as with the runs of the store, the training loop's code.
 
 Columns of the table
     seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
@@ -17,7 +17,7 @@ Columns of the table
     training seconds, scoring seconds          of the training, and of the models that score the candidates for it
     device                                     what it was trained on
     right: <title>                             which pairs of a test set it gets right, one bit a pair
-    key                                        what the seed rests on, as a digest
+    key                                        what the row rests on, as a digest
 """
 
 import sys
@@ -72,33 +72,34 @@ def record(plan: Plan, seed: int, arms: Sequence[str] | None = None) -> Path:
 
 def recorded(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> pd.DataFrame:
     """The rows that `record` left of a seed; no row where there are none, or where they rest on something else."""
-    path, none = file_of(plan, seed), pd.DataFrame(columns=["arm"])
+    path = file_of(plan, seed)
     if not path.is_file():
-        return none
+        return pd.DataFrame(columns=["arm"])
     with reading(path, "delete it to train this seed again"):
         table = pd.read_parquet(path)
-        fits = set(table["key"]) == {key_of(plan, seed, tests)}
-    said = f"{len(table)} trainings are taken over" if fits else "rests on other data, settings or code"
-    print(f"seed {seed}, {path.name}: {said}", flush=True)
-    return table if fits else none
+        fits = table["key"] == table["arm"].map(keys_of(plan, seed, tests))
+    void = f", {(~fits).sum()} rest on other data, settings or code" if not fits.all() else ""
+    print(f"seed {seed}, {path.name}: {fits.sum()} rows are taken over{void}", flush=True)
+    return table[fits].reset_index(drop=True)
 
 
 def file_of(plan: Plan, seed: int) -> Path:
     return paths.RESULTS / plan.study / f"{NOTEBOOK}.seed-{seed}.parquet"
 
 
-def key_of(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> str:
-    """Digest of what decides a seed's trainings: dial, recipe, corpora, test sets, and the code that chooses."""
-    candidates = plan.candidates(seed)
-    corpora = [candidates, *plan.additions(seed).values(), *tests.values()]
-    parts = [
+def keys_of(plan: Plan, seed: int, tests: Mapping[str, Corpus]) -> dict[str, str]:
+    """Arm -> digest of what decides its trainings with a seed: dial, recipe, candidates, what it adds, test sets, and
+    the code that chooses."""
+    candidates, additions = plan.candidates(seed), plan.additions(seed)
+    common = [
         {name: getattr(plan.dial, name) for name in DECIDE} | {"threshold": plan.threshold},
         plan.spec_of(candidates, seed).model_dump(),
-        [each.digest for each in corpora],
-        [list(tests), sorted(plan.missing)],
+        [(title, each.digest) for title, each in {"candidates": candidates, **tests}.items()],
         dependences(["nli_lib.select.arms"]),
     ]
-    return records.digest_bytes(repr(parts).encode())
+    sources = {arm: BY_NAME[arm].source for arm in plan.arms_of(seed)}
+    added = {arm: additions[each].digest if each in additions else "" for arm, each in sources.items()}
+    return {arm: records.digest_bytes(repr([*common, added[arm]]).encode()) for arm in sources}
 
 
 def of_seed(plan: Plan, seed: int, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> pd.DataFrame:
@@ -108,8 +109,9 @@ def of_seed(plan: Plan, seed: int, tests: Mapping[str, Corpus], arms: Sequence[s
     sets, absent = plan.sets(seed, left) if left else ({}, {})
     rows = [{"arm": arm, "which": "", "reason": reason} for arm, reason in absent.items()]
     rows += [{**each, "reason": ""} for each in _rows(plan, seed, sets, tests)]
-    new = pd.DataFrame(rows).assign(seed=seed, key=key_of(plan, seed, tests))
-    table = pd.concat([before, new], ignore_index=True) if len(before) else new
+    keys = keys_of(plan, seed, tests)
+    new = pd.DataFrame([{**row, "seed": seed, "key": keys[row["arm"]]} for row in rows])
+    table = pd.concat([each for each in (before, new) if len(each)], ignore_index=True)
     order = table["arm"].map({arm: at for at, arm in enumerate(wanted)})
     return table[order.notna()].iloc[order.dropna().argsort(kind="stable")].reset_index(drop=True)
 

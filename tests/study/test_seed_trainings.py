@@ -23,7 +23,7 @@ class Planned:
 
     def __init__(self, seeds=2, **changed):
         self.dial = SimpleNamespace(**dict.fromkeys(trainings.DECIDE, 1), **{})
-        self.threshold, self.study, self.missing, self.asked = 0.1, "smoke", ["our DISCO"], []
+        self.threshold, self.study, self.added, self.asked = 0.1, "smoke", {}, []
         self.base, self.seeds = load("planted", "train", limit=30), seeds
         self.tested = {"one": load("planted", "test", limit=13), "other": load("planted", "validation", limit=5)}
         self.__dict__ |= changed
@@ -38,14 +38,14 @@ class Planned:
         return self.base
 
     def additions(self, seed):
-        return {}
+        return self.added
 
     def spec_of(self, corpus, seed, **fields):
         return RunSpec(corpus=corpus.name, model="minilm", seed=seed)
 
     def sets(self, seed, arms=None):
         wanted = self.arms_of(seed, arms)
-        absent = {arm: "no pairs of it" for arm in wanted if arm == "our DISCO added"}
+        absent = {arm: "no pairs of it" for arm in wanted if arm == "our DISCO added" and not self.added}
         made = TrainingSet(self.base, 30, added=4, labels=30)
         return {(arm, which): made for arm in wanted if arm not in absent for which in (ARM, TWIN)}, absent
 
@@ -108,21 +108,33 @@ def test_some_arms_alone_are_recorded_and_the_others_trained():
     "changed",
     [
         {"threshold": 0.2},
-        {"missing": []},
         {"base": load("planted", "train", limit=31)},
         {"tested": {"one": load("planted", "test", limit=12), "other": load("planted", "validation", limit=5)}},
         {"spec_of": lambda corpus, seed, **fields: RunSpec(corpus=corpus.name, model="minilm", seed=seed, epochs=9)},
         {"dial": SimpleNamespace(**dict.fromkeys(trainings.DECIDE, 2))},
     ],
-    ids=["threshold", "source", "corpus", "test", "recipe", "dial"],
+    ids=["threshold", "corpus", "test", "recipe", "dial"],
 )
 def test_a_seed_that_rests_on_something_else_is_trained_anew_and_says_so(changed, capsys):
     record(Planned(), 0)
     plan = Planned(**changed)
     assert recorded(plan, 0, plan.tested).empty
-    assert "rests on other data, settings or code" in capsys.readouterr().out
+    assert "0 rows are taken over, 5 rest on other data, settings or code" in capsys.readouterr().out
     trained(plan, plan.tested)
     assert set(plan.asked) == {0, 1}
+
+
+def test_another_source_is_trained_on_and_nothing_else(capsys):
+    record(Planned(seeds=1), 0)
+    plan = Planned(seeds=1, added={"our DISCO": load("planted", "validation", limit=7)})
+    table = trained(plan, plan.tested)
+    assert len(plan.asked) == 2  # the new arm and its twin
+    assert "4 rows are taken over, 1 rest on" in capsys.readouterr().out
+    assert table["arm"].drop_duplicates().tolist() == ARMS and (table["reason"] == "").all()
+    record(plan, 0)
+    again = Planned(seeds=1, added={"our DISCO": load("planted", "validation", limit=8)})
+    trained(again, again.tested)
+    assert len(again.asked) == 2
 
 
 def test_other_code_that_chooses_pairs_makes_a_recorded_seed_void(monkeypatch):
