@@ -31,6 +31,7 @@ def write_batch(requests: Iterable[Request], stem: Path, *, api: str = "completi
             size = 0
         parts[-1].append(line)
         size += len(line)
+    parts = [lines for lines in parts if lines]
     paths = [Path(f"{stem}-{number}.jsonl") for number in range(1, len(parts) + 1)]
     for path, lines in zip(paths, parts, strict=True):
         with atomic(path) as draft:

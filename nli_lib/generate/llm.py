@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,6 @@ from tqdm import tqdm
 
 from nli_lib.errors import UserError
 from nli_lib.generate.journal import Answer, Journal
-from nli_lib.store import now
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -205,6 +205,10 @@ def _out_of_budget(used: Mapping[str, float], rest: int) -> LanguageModelError:
     )
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")  # short answers: how many overlap decides their cost
+
+
 def _gone(journal: Journal, rest: int) -> LanguageModelError:
     last = next(each.reason for each in reversed(journal.answers.values()) if each.text is None)
     return LanguageModelError(
@@ -218,9 +222,10 @@ def _client(timeout: float, tries: int) -> "OpenAI":
         from openai import OpenAI
     except ImportError:
         raise LanguageModelError("the package openai is missing: pip install 'nli-quality-study[study]'") from None
-    if not (os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")):
+    if not os.environ.get("OPENAI_BASE_URL"):  # a key alone sends no text anywhere
         raise LanguageModelError(
-            "no language model: set OPENAI_BASE_URL to a server that speaks OpenAI's API, or OPENAI_API_KEY for theirs."
+            "no language model: set OPENAI_BASE_URL to a server that speaks OpenAI's API; theirs is "
+            "https://api.openai.com/v1 and wants OPENAI_API_KEY."
         )
     # a server on this machine needs no key, and the client refuses to have none
     key = os.environ.get("OPENAI_API_KEY") or "none"
@@ -238,14 +243,14 @@ def _probe(client: "OpenAI", request: Request) -> tuple[str, Answer]:
             if error.status_code in REFUSED:
                 raise LanguageModelError(f"{_place(client)} wants a key that it knows: set OPENAI_API_KEY.") from None
             if error.status_code not in ABSENT:
-                return api, _failed(request, api, error, now(), 0.0)
+                return api, _failed(request, api, error, _now(), 0.0)
             unknown = error
         except openai.APIConnectionError as error:
             raise LanguageModelError(
                 f"no answer from {_place(client)} ({type(error).__name__}): start the server, or set OPENAI_BASE_URL."
             ) from None
         except (openai.OpenAIError, ValueError) as error:
-            return api, _failed(request, api, error, now(), 0.0)
+            return api, _failed(request, api, error, _now(), 0.0)
     raise LanguageModelError(
         f"{_place(client)} has neither completions nor chat for the model {request.model!r}: {_plain(unknown)}"
     ) from None
@@ -254,7 +259,7 @@ def _probe(client: "OpenAI", request: Request) -> tuple[str, Answer]:
 def _answer(client: "OpenAI", api: str, request: Request) -> Answer:
     import openai
 
-    started, clock = now(), time.monotonic()
+    started, clock = _now(), time.monotonic()
     try:
         return _sent(client, api, request)
     except (openai.OpenAIError, ValueError) as error:  # ValueError: what came is not what the API promises
@@ -263,7 +268,7 @@ def _answer(client: "OpenAI", api: str, request: Request) -> Answer:
 
 def _sent(client: "OpenAI", api: str, request: Request) -> Answer:
     """Send one request and check what comes back. Raises `ValueError` where it is no answer."""
-    started, clock = now(), time.monotonic()
+    started, clock = _now(), time.monotonic()
     create = client.chat.completions.create if api == "chat" else client.completions.create
     reply = create(**request.body(api))
     return checked(reply, request, api, started, round(time.monotonic() - clock, 3))

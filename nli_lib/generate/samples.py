@@ -2,7 +2,7 @@
 
     samples = draw(run, corpus, 20_000)          # one row a draw, with the reason where it is no pair
     pairs = samples[samples["reason"] == ""]
-    as_corpus(pairs)
+    as_corpus(pairs, corpus.classes)
 
 Draws have numbers. A part of them is a file in the run's folder, so a killed call goes on where it was, and machines
 that share the folder, or bring their files together, can take parts each.

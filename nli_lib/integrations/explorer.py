@@ -53,8 +53,11 @@ def explore(
         if values.shape != (len(corpus),):
             raise IntegrationError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
     table = corpus.table[["uid", "premise", "hypothesis"]].assign(
-        label=np.array(corpus.classes, dtype=object)[corpus.labels], **columns
+        label=np.array(corpus.classes, dtype=object)[corpus.labels]
     )
+    if taken := sorted(columns.keys() & set(table)):
+        raise IntegrationError(f"a score may not be called {taken[0]}: the table has a column of that name")
+    table = table.assign(**columns)
     for name in (x, y, color):
         if name not in table:
             raise IntegrationError(f"there is no {name} to draw: {', '.join(columns) or 'no scores were given'}")

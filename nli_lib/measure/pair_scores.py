@@ -76,7 +76,7 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
     cross-scored gap                of its logit and the largest, of the same models
     cleanlab's order                its label quality from them, where it is installed
     votes                           share of all trainings whose cross-scoring predicts another label: one number, which
-                                    stands in the row of every training
+                                    stands in the row of each training that cross-scored
     low generator margin            log-probability under the label minus the largest under another
     counterfactual sensitivity      with its own sign: nobody says which end is doubtful
     not the gold label              1 where another label than the corpus's is on trial: what the models have been told;

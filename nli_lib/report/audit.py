@@ -53,7 +53,7 @@ class Audit(NamedTuple):
 def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: Stage = nullcontext) -> Audit:
     """Everything that the page shows of one corpus, and of a test file what the corpus holds of it.
 
-    stage(name) is entered before each of the steps `STAGES`, for a display of progress.
+    stage(name) is entered before each step, for a display of progress.
     """
     classes, notes = corpus.classes, []
     with stage("repeated pairs"):

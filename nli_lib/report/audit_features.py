@@ -43,7 +43,6 @@ def above_share(z: NDArray, columns: NDArray[np.bool_]) -> float:
 def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: int, seed: int = 0) -> dict[str, Figure]:
     """How far features stand out, and how far they do in copies whose labels are shuffled within each premise.
 
-    highest z         of features that 20 pairs have; its interval is that of the one feature, which was picked
     above, by chance  share of (hypothesis n-gram, label) above the uncorrected .01 line, and in the shuffled copies
     detectable        number of (feature, label) above the line with Bonferroni's correction
     """

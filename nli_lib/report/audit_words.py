@@ -44,6 +44,12 @@ def _rows(figures: Mapping[str, Figure], test: str) -> str:
 
 def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
     gain, right = figures["gain"].estimate, figures["hypothesis only"].estimate
+    if np.isnan(gain.low):
+        return (
+            f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict "
+            f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
+            "have one premise, so that nobody can say how much of it is chance."
+        )
     if not gain.low > 0:
         return (
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "

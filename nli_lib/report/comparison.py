@@ -237,10 +237,11 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
             f"cases.{alike}{ending}"
         )
     best = better[0]
+    do = best["do"][:1].upper() + best["do"][1:]
     gap = Estimate(*(best["difference"][end] for end in ("value", "low", "high")), n=0)
     also = f" So do: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
     return (
-        f"{best['do'].capitalize()}: the model trained so predicts {title} better than one trained on as many random "
+        f"{do}: the model trained so predicts {title} better than one trained on as many random "
         f"pairs, by {points(gap.value).lstrip('+')} {ends(gap, points)}.{also} All candidates together train one of "
         f"{percent(whole.value)} {ends(whole)}, this one of {percent(best['accuracy']['value'])}.{ending}"
     )

@@ -26,7 +26,7 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
 
     Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
     (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
-    the rule of consensus cleaning, where there are entailment and neutral), rows (the most contradicted pairs). What
+    the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
     is drawn anew in the intervals are premises, not models.
     """
     logits, labels = np.log(np.maximum(probabilities, FLOOR)), corpus.labels

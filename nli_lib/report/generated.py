@@ -73,7 +73,8 @@ def _together(premises: ArrayLike, hypotheses: ArrayLike) -> list[str]:
 def cost_table(answers: Sequence[Answer], budget: Budget) -> pd.DataFrame:
     """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
 
-    seconds is the time in which the server had something to answer; money in the currency of the budget's price;
+    seconds is the time in which the server had something to answer; the tokens a second are those of the answers, NaN
+    where none took any time, as in a batch; money in the currency of the budget's price;
     cut_off the share of answers that ended at the largest number of tokens.
     """
     table = pd.DataFrame([answer.model_dump() for answer in answers]).drop_duplicates("key")
@@ -88,11 +89,19 @@ def cost_table(answers: Sequence[Answer], budget: Budget) -> pd.DataFrame:
             "prompt_tokens": [int(prompt)],
             "completion_tokens": [int(completion)],
             "seconds": [round(busy, 1)],
-            "tokens_per_second": [round(completion / max(busy, 1e-9), 1)],
+            "tokens_per_second": [round(completion / busy, 1) if busy else np.nan],
             "money": [round(budget.cost(prompt, completion), 4)],
             "cut_off": [round(float((table["finish"] == "length").mean()), 4)],
         }
     )
+
+
+def cost_lines(cost: pd.Series) -> pd.DataFrame:
+    """A row of `cost_table` to be read: one line an entry that is known, in the column "value"."""
+    looks = {"served": "{}", "tokens_per_second": "{:,.1f}", "money": "{:,.2f}"}
+    looks |= dict.fromkeys(["cut_off", "repeated"], "{:.1%}")
+    told = {name: looks.get(name, "{:,.0f}").format(value) for name, value in cost.dropna().items()}
+    return pd.Series(told, name="value").rename(index=lambda name: name.replace("_", " ")).to_frame()
 
 
 def gallery(pairs: pd.DataFrame, *, each: int = 3) -> pd.DataFrame:

@@ -68,9 +68,9 @@ def rules_table(annotations: pd.DataFrame) -> pd.DataFrame:
 
 
 def kept_shares(rules: pd.DataFrame) -> pd.DataFrame:
-    """One row for each second annotator of `rules_table`: second, kept and revised (shares with intervals), items.
+    """Shares for each second annotator of `rules_table`: columns second, what, value, low, high, n.
 
-    kept: of all items, those that nobody discarded; revised: of the kept ones, those with a revised text.
+    what: "kept", of all items those that nobody discarded; "revised", of the kept ones those with a revised text.
     """
     rows = []
     for second, part in rules.groupby("second", sort=False):

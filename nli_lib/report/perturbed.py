@@ -36,9 +36,10 @@ def draw_originals(keep: ArrayLike, labels: ArrayLike, n: int, *, seed: int = 0)
     """Positions of about n of the kept examples (N,), of each label equally many, drawn at random; sorted."""
     keep, labels = np.asarray(keep, dtype=bool), np.asarray(labels)
     rng, found = np.random.default_rng(seed), []
-    for label in np.unique(labels):
+    known = np.unique(labels)
+    for label in known:
         members = np.flatnonzero(keep & (labels == label))
-        found.append(rng.permutation(members)[: -(-n // len(LABELS))])
+        found.append(rng.permutation(members)[: -(-n // len(known))])
     return np.sort(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
 
 

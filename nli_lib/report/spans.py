@@ -20,7 +20,7 @@ def spans_of_premises(spans: pd.DataFrame, labels: ArrayLike, classes: Sequence[
     """How many different spans a premise has, by the label of its pair: columns label, kinds, value, low, high, n.
 
     spans   as `find_spans`, of premises (S,); labels (S,)
-    kinds   "all", "two kinds" (noun and verb chunks alone); the interval draws premises
+    kinds   "all", "chunks alone" (of nouns and verbs); the interval draws premises
     """
     rows, labels = [], np.asarray(labels)
     for kinds, part in (("all", spans), ("chunks alone", spans[spans["kind"].isin((NOUN, VERB))])):

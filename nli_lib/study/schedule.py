@@ -248,7 +248,13 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     chosen = choose(names)
     for name in chosen:
         resolve(name, request)
-    return asyncio.run(_run_all(chosen, request, jobs))
+    try:
+        return asyncio.run(_run_all(chosen, request, jobs))
+    except ExceptionGroup as group:  # of the chapters' tasks: a full disk, say, is one message
+        first = group.subgroup((UserError, OSError)) or group
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
 
 
 def tell(outcome: Outcome) -> str:

@@ -58,7 +58,7 @@ def _changed_exports(record: Mapping) -> list[str]:
     return _changed("{}", here, lambda name: records.digest_file(folder / name))
 
 
-def _changed_sources(record: Mapping) -> list[str]:
+def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
     """Tables that a run would gather now and did not then, files of the book, a user's own corpus."""
     reasons = [
         f"{name} has recorded {part} since"
@@ -68,7 +68,7 @@ def _changed_sources(record: Mapping) -> list[str]:
     ]
     reasons += _changed("{}", record.get("declared", {}), lambda file: records.digest_file(paths.BOOK / file))
     corpus = record.get("parameters", {}).get("CORPUS")
-    own = records.corpus_file(corpus)
+    own = records.corpus_file(corpus, data_dir)
     return reasons + ([f"the corpus file {corpus} changed"] if own and own != record.get("corpus_file") else [])
 
 
@@ -94,7 +94,7 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     reasons += _changed_exports(record)
-    return reasons + _changed_sources(record)
+    return reasons + _changed_sources(record, (parameters or {}).get("DATA_DIR"))
 
 
 def in_short(reasons: list[str]) -> str:

@@ -43,10 +43,18 @@ def _pairs(values: Mapping[str, object]) -> str:
     return as_text(", ".join(f"{name} = {value}" for name, value in values.items() if value is not None))
 
 
+def _named(corpus: str) -> str:
+    """A corpus of a record; "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size."""
+    name, *size, draw = [*corpus.split(", "), ""][:3]
+    return f"{name} (draw {draw})" if size and size[0].endswith(" rows") and draw else corpus
+
+
 def used(record: Mapping) -> list[str]:
     """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
-    corpora = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
-    given = {name: value for name, value in record.get("parameters", {}).items() if name != "SCALE"}
+    corpora = {_named(name): f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
+    given = {
+        name: None if value == "" else value for name, value in record.get("parameters", {}).items() if name != "SCALE"
+    }
     machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
@@ -69,7 +77,8 @@ def status_page(names: Collection[str], request: Request) -> str:
     return (
         f"# Status of this report\n{label}\n"
         f"Study {as_text(request.study)}. Each chapter is drawn from the tables that its run recorded. A run counts as "
-        "finished only when its last cell wrote its record and every cell was counted. Seconds are those of its last "
+        "finished only when its last cell wrote its record and every cell was counted; *stale* says that something "
+        "which it rests on has changed since. Seconds are those of its last "
         "run; trainings that it found in the store took theirs before.\n\n"
         f"{table}\n\n## What each chapter used\n\n" + "\n\n".join(lists) + "\n"
     )

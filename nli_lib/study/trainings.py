@@ -28,6 +28,7 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import typer
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from nli_lib import paths
@@ -62,10 +63,11 @@ def record(plan: Plan, seed: int, arms: Sequence[str] | None = None) -> Path:
         raise SeedError(f"chapter 61 has the seeds 0 to {len(plan.seeds_of('base')) - 1}, and not {seed}")
     if unknown := [arm for arm in arms or () if arm not in plan.arms_of(seed)]:
         raise SeedError(f"seed {seed} has no arm {unknown[0]!r}, but {', '.join(plan.arms_of(seed))}")
-    before, path = recorded(plan, seed, plan.tested), file_of(plan, seed)
-    made = of_seed(plan, seed, plan.tested, arms)
-    others = before[~before["arm"].isin(made["arm"])]
-    with atomic(path) as draft:
+    made, path = of_seed(plan, seed, plan.tested, arms), file_of(plan, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")), atomic(path) as draft:  # another process may record other arms
+        before = recorded(plan, seed, plan.tested)
+        others = before[~before["arm"].isin(made["arm"])]
         pd.concat([others, made], ignore_index=True).to_parquet(draft, index=False, compression="zstd")
     return path
 

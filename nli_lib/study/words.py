@@ -1,6 +1,7 @@
 """What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
 
 {{ answer 10_data_map }}    the sentences of that chapter's answer
+{{ headline 10_data_map }}  those of them that the chapter's cells tag `headline`
 {{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
 {{ verdicts wanli }}        how many of a paper's own claims, declared before their result, have each verdict
 {{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata

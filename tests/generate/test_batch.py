@@ -42,6 +42,10 @@ def test_files_are_divided_at_the_limits(tmp_path, monkeypatch):
     assert all(path.stat().st_size <= size for path in write_batch(REQUESTS, tmp_path / "small"))
 
 
+def test_no_request_writes_no_file(tmp_path):
+    assert write_batch([], tmp_path / "batch") == [] and not list(tmp_path.iterdir())
+
+
 def test_answers_are_read_in_any_order_and_failures_with_their_reasons(tmp_path):
     one, two, three, four, five = REQUESTS
     stranger = Request(model="m", prompt="of another batch")

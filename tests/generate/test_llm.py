@@ -152,11 +152,17 @@ def test_a_server_that_has_gone_is_not_asked_a_thousand_times(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("url", "key", "said"),
-    [("http://127.0.0.1:1/v1", None, "no answer from http://127.0.0.1:1/v1"), (None, None, "set OPENAI_BASE_URL")],
+    [
+        ("http://127.0.0.1:1/v1", None, "no answer from http://127.0.0.1:1/v1"),
+        (None, None, "set OPENAI_BASE_URL"),
+        (None, "a key for something else", "set OPENAI_BASE_URL"),
+    ],
 )
 def test_without_a_server_one_line_says_what_to_do(tmp_path, monkeypatch, url, key, said):
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    if key:
+        monkeypatch.setenv("OPENAI_API_KEY", key)
     if url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
     with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match=said):

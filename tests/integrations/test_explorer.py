@@ -42,6 +42,8 @@ def test_what_does_not_fit_the_corpus():
         explore(SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3), CORPUS)
     with pytest.raises(IntegrationError, match=r"a has shape \(2,\)"):
         explore(LOGITS, CORPUS, scores={"a": [1, 2]})
+    with pytest.raises(IntegrationError, match="a score may not be called label"):
+        explore(LOGITS, CORPUS, scores={"label": np.ones(60)})
     with pytest.raises(IntegrationError, match="there is no variability to draw"):
         explore(None, CORPUS, scores={"a": np.ones(60)})
 

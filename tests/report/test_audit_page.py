@@ -63,6 +63,9 @@ def test_three_sentences_follow_from_the_numbers():
     assert rows.startswith("Nothing has to be cleaned first: no pair stands here with two labels") and "--test" in rows
     assert alone.startswith("Report a hypothesis-only baseline") and "more than in SNLI" in alone
     assert "“zebra” in the hypothesis, of which 100.0% are entailment" in features
+    one = planted()
+    one = type(one)(one.table.assign(premise="It rains."), "mine", "train")
+    assert "all pairs have one premise" in content(one)[1]["next"][1]
     shuffled = planted()
     shuffled = type(shuffled)(
         shuffled.table.assign(label=np.random.default_rng(1).permutation(shuffled.labels)), "mine", "train"

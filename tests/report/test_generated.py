@@ -16,6 +16,7 @@ from nli_lib.report.generated import (
     OWN,
     PAIR,
     answer_table,
+    cost_lines,
     cost_table,
     drop_table,
     dropped_examples,
@@ -71,6 +72,16 @@ def test_what_answers_cost():
     assert (row["prompt_tokens"], row["completion_tokens"], row["seconds"]) == (300, 150, 6.0)
     assert row["tokens_per_second"] == 25 and row["money"] == pytest.approx((600 + 1500) / 1e6, abs=1e-4)
     assert row["cut_off"] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_a_batch_has_no_speed_and_costs_are_told_in_lines():
+    answers = [answer(key, seconds=0.0, served="smollm2") for key in "ab"]
+    cost = cost_table(answers, Budget(price=(0.0, 0.0))).iloc[0]
+    assert cost["seconds"] == 0 and np.isnan(cost["tokens_per_second"])
+    assert cost_lines(cost)["value"].to_dict() == {
+        "served": "smollm2", "answers": "2", "failed": "0", "prompt tokens": "200", "completion tokens": "100",
+        "seconds": "0", "money": "0.00", "cut off": "0.0%",
+    }  # fmt: skip
 
 
 def test_the_gallery_shows_every_outcome_once_a_context():

@@ -37,6 +37,7 @@ def test_equally_many_originals_of_each_label_and_none_that_was_not_kept():
     assert np.bincount(labels[found]).tolist() == [10, 10, 2] and keep[found].all()
     assert (np.diff(found) > 0).all() and (found == draw_originals(keep, labels, 30, seed=3)).all()
     assert len(draw_originals(np.zeros(84, dtype=bool), labels, 30)) == 0
+    assert len(draw_originals(np.ones(80, dtype=bool), np.arange(80) % 2, 30)) == 30  # of two classes as many
 
 
 def test_a_teacher_does_not_learn_from_the_premises_it_judges():

@@ -185,6 +185,15 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     assert len(asked) == 3
 
 
+def test_an_audit_of_other_columns_is_another_audit(here):
+    rows = [(premise, hypothesis, "It rains.", label) for premise, hypothesis, label in pairs()]
+    write(here / "mine.csv", rows, header=("premise", "one", "other", "label"))
+    asked = [Request("smoke", "mine.csv", columns={"hypothesis": name}) for name in ("one", "other")]
+    first, second = (audits.content(each) for each in asked)
+    assert first["columns"] == {"hypothesis": "one"} and second["columns"] == {"hypothesis": "other"}
+    assert first["digest"] == second["digest"] and first["next"] != second["next"]
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".json", ".csv.gz", ".parquet", ".txt"])
 def test_every_kind_of_file_gives_the_same_numbers(here, ending, monkeypatch):
     table = pd.DataFrame(pairs(), columns=["premise", "hypothesis", "label"])

@@ -232,6 +232,8 @@ def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda package: package != "xllamacpp")
     done = call("check")
     assert done.exit_code == 0, "the rest of the study runs without one"
+    monkeypatch.setenv("OPENAI_API_KEY", "a key for something else")  # no text is sent where no address is named
+    assert "missing: xllamacpp" in call("check").output
     assert "missing: xllamacpp" in done.output and "set OPENAI_BASE_URL" in done.output
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert "OPENAI_BASE_URL names a server" in call("check").output

@@ -391,6 +391,20 @@ def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(
     assert standing.why_stale(record) == ["20_two has recorded claims since", "claims.yaml changed"]
 
 
+def test_a_users_file_in_the_folder_of_corpora_that_changes_makes_its_chapters_stale(home, tmp_path):
+    (home / "notebooks" / "10_try.ipynb").write_text(json.dumps({"cells": []}))
+    file = tmp_path / "corpora" / "mine.csv"
+    file.parent.mkdir()
+    file.write_text("premise,hypothesis,label\n")
+    given = {"CORPUS": "mine.csv", "DATA_DIR": str(file.parent)}
+    study = started(given, name="10_try")
+    study.finish()
+    record = records.read("10_try", study.results_name)
+    assert standing.why_stale(record, given) == []
+    file.write_text("premise,hypothesis,label\na,b,entailment\n")
+    assert standing.why_stale(record, given) == ["the corpus file mine.csv changed"]
+
+
 def test_what_is_exported_is_found_by_another_notebook_and_no_other_file_passes_for_it(home):
     writer, table = started(name="12_writes"), pd.DataFrame({"text": ["=cmd", "two\nlines"], "n": [1, 2]})
     path = writer.export(table, "pairs")

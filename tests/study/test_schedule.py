@@ -163,6 +163,17 @@ def papermill(source, output, **given):
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
+def test_a_full_disk_is_one_error(home, monkeypatch):
+    async def full(name, request, threads):
+        raise OSError(28, "No space left on device", name)
+
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    write_notebook(home / "notebooks", "2_fine", SAVE)
+    monkeypatch.setattr(schedule, "_run_or_skip", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        schedule.run([], Request(), jobs=2)
+
+
 def test_order_is_declared_once(home):
     folder = home / "notebooks"
     for name in ("a", "b", "z"):

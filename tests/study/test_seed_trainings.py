@@ -137,6 +137,17 @@ def test_another_source_is_trained_on_and_nothing_else(capsys):
     assert len(again.asked) == 2
 
 
+def test_two_processes_record_arms_of_one_seed():
+    class Slow(Planned):
+        def tested_run(self, made, seed, tests):
+            if not self.asked:
+                record(Planned(seeds=1), 0, ["base"])  # another process ends meanwhile
+            return super().tested_run(made, seed, tests)
+
+    record(Slow(seeds=1), 0, ["AUM"])
+    assert set(recorded(Planned(seeds=1), 0, Planned().tested)["arm"]) == {"AUM", "base"}
+
+
 def test_other_code_that_chooses_pairs_makes_a_recorded_seed_void(monkeypatch):
     record(Planned(), 0)
     monkeypatch.setattr(trainings, "dependences", lambda roots: {roots[0]: "other"})
