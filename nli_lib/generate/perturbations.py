@@ -26,7 +26,7 @@ from nli_lib.generate.llm import Request, Sampling
 from nli_lib.select.selection import Selection
 
 PAPER, CODE_2022, CODE_2023 = VERSIONS = ("disco, paper", "disco, 2022 code", "disco, 2023 code")
-MASKED, INSERTION = MODES = ("masked", "insertion")
+MASKED, INSERTION = "masked", "insertion"
 # Appendix A, and what both states of the code send. The engine of the paper stopped by itself after its answer; other
 # models go on with a problem of their own, which begins after an empty line.
 SAMPLING = {
