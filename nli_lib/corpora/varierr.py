@@ -134,9 +134,10 @@ def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
     if "annotator_labels" not in corpus.table or items.empty:
         return np.full(len(items), np.nan)
     texts = corpus.table["annotator_labels"].astype(str).iloc[items["position"]]
-    votes = pd.Series(json.loads(f"[{','.join(texts)}]"), dtype=object).explode()
+    told = texts.where(texts.str.startswith("["), "[]")
+    votes = pd.Series(json.loads(f"[{','.join(told)}]"), dtype=object).explode().dropna()
     agrees = to_index(votes, corpus.classes) == items["label"].to_numpy()[votes.index]
-    return pd.Series(agrees, votes.index).groupby(level=0).mean().to_numpy()
+    return pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(items))).to_numpy()
 
 
 def published_scores(data_dir: str | None = None) -> pd.DataFrame:

@@ -96,6 +96,8 @@ def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: in
 def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: int) -> NDArray[np.float64]:
     """Probabilities (M, C) of the test rows; a label that was not seen in fitting has probability 0."""
     probabilities, seen = np.zeros((test.shape[0], n_classes)), np.unique(labels)
+    if matrix.shape[1] == 0:  # texts without a word
+        return probabilities + np.bincount(labels, minlength=n_classes) / len(labels)
     if len(seen) == 1:
         probabilities[:, seen[0]] = 1.0
         return probabilities

@@ -147,7 +147,9 @@ def _with_controls(
     shape = next(iter(found.values())).shape
     found[TWIN] = np.random.default_rng(60).random(shape)
     if base and shape[0] > 1:
-        found[ANOTHER] = np.roll(found[base], 1, axis=0)
+        trained = np.isfinite(found[base]).any(axis=1)
+        found[ANOTHER] = np.full(shape, np.nan)
+        found[ANOTHER][trained] = np.roll(found[base][trained], 1, axis=0)
     if labels is not None:
         found[LABEL] = np.tile(np.asarray(labels, dtype=float), (shape[0], 1))
     return found

@@ -89,6 +89,11 @@ def leakage(corpus: Corpus, test: Corpus) -> dict[str, Figure]:
     return {name: Figure(clustered_share(flag, test.premise)) for name, flag in flags.items()}
 
 
+def stand_in(test: Corpus, corpus: Corpus) -> NDArray[np.bool_]:
+    """(N,) which pairs of a test set stand in a corpus; compared as in `repeated`."""
+    return np.isin(_keys(test)[0], _keys(corpus)[0])
+
+
 def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Hashes (N,) of the folded pairs and of the folded hypotheses; 64 bits, so that millions do not collide."""
     premise, hypothesis = (_folded(getattr(corpus, side)) for side in SIDES)

@@ -53,8 +53,12 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
     if not gain.low > 0:
         return (
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
-            f"frequent label does ({points(gain.value)}, {ends(gain, points)}), but in {gain.n:,} pairs an advantage "
-            f"of up to {points(gain.high).lstrip('+')} would not show."
+            f"frequent label does ({points(gain.value)}, {ends(gain, points)})"
+            + (
+                f", but in {gain.n:,} pairs an advantage of up to {points(gain.high).lstrip('+')} would not show."
+                if gain.high > 0
+                else "."
+            )
         )
     said = (
         f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
@@ -97,9 +101,9 @@ def _count(share) -> str:
     return f"{round(share.value * share.n):,}"
 
 
-def percent(value: float) -> str:
-    """A share for reading: one decimal of a percentage, more where that would say 0."""
-    if value != value:
+def percent(value: float | None) -> str:
+    """A share for reading: one decimal of a percentage, more where that would say 0; "–" where it is not known."""
+    if value is None or value != value:
         return "–"
     return f"{100 * value:.1f}%" if value == 0 or abs(value) >= 0.0005 else f"{100 * value:.2g}%"
 

@@ -23,7 +23,7 @@ from nli_lib.report.students import PLAIN, average
 from nli_lib.select.arms import ARM, BY_NAME, TWIN, Arm
 
 ALPHA = 0.05
-MOST_PAIRS, MOST_TRAININGS = 10_000_000, 100
+MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20
 BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth knowing of", "undecided"
 UNLEARNT = "nothing learnt"
 WHOLE = "all candidates"

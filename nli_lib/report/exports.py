@@ -3,6 +3,7 @@
 These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
+from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
+PLACED = ("rank", "votes")  # columns that a list may get besides
 FORMULA = r"\A(?=[-=+@\t\r])"  # the start of a text that a spreadsheet runs
 
 
@@ -25,9 +28,10 @@ def review_list(
 
     logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
-    whether the consensus cleaning paper's rule, with this threshold, would take the example out. Where several seeds
-    have scored the corpus, votes (N,) says how many of them prune the example. The columns that the corpus brought
-    itself come last.
+    whether the consensus cleaning paper's rule, with this threshold, would take the example out; it speaks of
+    entailment and neutral, and takes none where one of them is no class. Where several seeds have scored the corpus,
+    votes (N,) says how many of them prune the example. The columns that the corpus brought itself come last, as
+    "votes (own)" where their name is taken.
     """
     found = {
         "predicted": np.array(corpus.classes, dtype=object)[np.argmax(logits, axis=1)],
@@ -35,7 +39,7 @@ def review_list(
         "gap": logit_gap(logits, corpus.labels),
         "p_gold": self_confidence(logits, corpus.labels).round(4),
         "fold": np.asarray(fold),
-        "pruned": suspects(logits, corpus.labels, threshold=threshold),
+        "pruned": suspects(logits, corpus.labels, threshold=threshold) & (corpus.classes[:2] == LABELS[:2]),
     }
     found |= {} if votes is None else {"votes": np.asarray(votes)}
     table = _beside(corpus, found).sort_values("gap", ascending=False, kind="stable").round({"gap": 4})
@@ -56,8 +60,7 @@ def export_review(
     """
     paths = {name: Path(folder) / name for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz")}
     write_csv(paths["suspects.csv"], table)
-    with atomic(paths["suspects.jsonl"]) as draft:
-        table.to_json(draft, orient="records", lines=True, force_ascii=False)
+    write_jsonl(paths["suspects.jsonl"], table)
     with atomic(paths["cleanlab.npz"]) as draft:
         np.savez_compressed(
             draft,
@@ -82,11 +85,19 @@ def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
 def write_csv(path: Path, table: pd.DataFrame) -> Path:
     """Write a csv that is safe to open in a spreadsheet, whole or not at all; the path.
 
-    A text that a spreadsheet would run as a formula, one that begins with = + - @ or a tab, gets an apostrophe in
-    front.
+    A text or a name of a column that a spreadsheet would run as a formula, one that begins with = + - @ or a tab, gets
+    an apostrophe in front.
     """
     with atomic(path) as draft:
-        table.replace(FORMULA, "'", regex=True).to_csv(draft, index=False, lineterminator="\n")
+        safe = table.replace(FORMULA, "'", regex=True).rename(columns=lambda name: re.sub(FORMULA, "'", name))
+        safe.to_csv(draft, index=False, lineterminator="\n")
+    return path
+
+
+def write_jsonl(path: Path, table: pd.DataFrame) -> Path:
+    """Write a table as one JSON object a line, numbers with all their digits, whole or not at all; the path."""
+    with atomic(path) as draft:
+        table.to_json(draft, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     return path
 
 
@@ -94,5 +105,11 @@ def _beside(corpus: Corpus, found: dict[str, np.ndarray]) -> pd.DataFrame:
     """A corpus's uid, texts and gold label, then what was found, then the columns that the corpus brought itself."""
     table = corpus.table[["uid", "premise", "hypothesis"]]
     table = table.assign(gold=np.array(corpus.classes, dtype=object)[corpus.labels], **found)
-    own = corpus.table.drop(columns=list(COLUMNS))
-    return table.join(own.rename(columns={name: f"{name} (own)" for name in own if name in table}))
+    own, taken = corpus.table.drop(columns=list(COLUMNS)), {*table, *PLACED}
+    for name in own:
+        new = name
+        while new in taken:
+            new += " (own)"
+        taken.add(new)
+        table[new] = own[name].map(lambda value: repr(value) if isinstance(value, bytes) else value)
+    return table

@@ -141,10 +141,13 @@ def climb(by_fold: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> Est
 
 
 def _slope(fold: np.ndarray, accuracy: np.ndarray) -> float:
-    """The slope of accuracy over the number of the fold within each half of the folds, averaged over both."""
+    """The slope of accuracy over the number of the fold within each half of the folds, averaged over both.
+
+    Two folds have no halves: theirs is the slope from the first to the second.
+    """
     second = fold >= (fold.max() + 2) // 2
     parts = [part for part in (np.flatnonzero(~second), np.flatnonzero(second)) if len(part) > 1]
-    return float(np.mean([np.polyfit(fold[part], accuracy[part], 1)[0] for part in parts]))
+    return float(np.mean([np.polyfit(fold[part], accuracy[part], 1)[0] for part in parts or [slice(None)]]))
 
 
 def climb_over_trainings(correct: ArrayLike, fold: ArrayLike, premises: ArrayLike) -> Estimate:

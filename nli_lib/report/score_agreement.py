@@ -24,9 +24,7 @@ FEW = 20  # pairs that two scores must share
 Floats = NDArray[np.float64]
 
 
-def agreement(
-    scores: Mapping[str, ArrayLike], premises: ArrayLike, *, resamples: int = 200, seed: int = 0
-) -> pd.DataFrame:
+def agreement(scores: Mapping[str, ArrayLike], premises: ArrayLike, *, resamples: int = 200) -> pd.DataFrame:
     """Spearman correlation of every two scores within one training, with an interval over trainings and premises.
 
     scores    name -> (S, N), a row a training, NaN where a pair, or in a whole row a training, is not known

@@ -7,7 +7,6 @@ z_filter.csv               where it is asked for: every pair, whether the z-filt
 
 import contextlib
 import hashlib
-import importlib.util
 import json
 import sys
 import threading
@@ -17,13 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nli_lib import paths
 from nli_lib.corpora import check_enough, load
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.load import reading
+from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.report import audit as numbers
 from nli_lib.report import audit_page
 from nli_lib.report.audit_figures import SHARE, Figure, Z, leakage, sample_premises
@@ -120,21 +117,22 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
 # ---------------------------------------------------------------- in and out
 
 
-def read(name: str, request: Request) -> Corpus:
-    """A corpus by name or a user's own file, also a parquet file where the package `datasets` is missing."""
-    path = own_path(name, request.data_dir)
-    if path and reading.kind(path) == ".parquet" and importlib.util.find_spec("datasets") is None:
-        return Corpus.from_dataset(_parquet(path), path.name.rsplit(".", 1)[0], "train", columns=request.columns)
+def read(name: str, request: Request, split: str = "train") -> Corpus:
+    """A corpus by name or a user's own file."""
     try:
-        return load(name, data_dir=request.data_dir, columns=request.columns)
+        return load(name, split, data_dir=request.data_dir, columns=request.columns)
     except MemoryError:
         raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
 
 
 def read_test(name: str, request: Request) -> Corpus:
-    """The test file, with the column names of the corpus where it has them, else with its own."""
+    """The test file, with the column names of the corpus where it has them, else with its own; of a corpus by name its
+    test split, else the first that it has to test on."""
+    splits = () if is_own_file(name) else SOURCES[name].splits if name in SOURCES else ("test",)  # the planted one's
+    held_out = [each for kind in ("test", "validation") for each in splits if each.startswith(kind)]
+    split = next(iter([*held_out, *splits]), "train")
     try:
-        return read(name, request)
+        return read(name, request, split)
     except CorpusError as error:
         if not request.columns:
             raise
@@ -142,22 +140,6 @@ def read_test(name: str, request: Request) -> Corpus:
             return load(name, data_dir=request.data_dir)
         except CorpusError:
             raise error from None
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    """A parquet file as a table without the package `datasets`; class numbers become the names that it wrote there."""
-    try:
-        table = pq.read_table(path)
-        said = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = said.get("info", {}).get("features", {})
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except (pa.ArrowException, OSError, ValueError, AttributeError) as error:
-        raise CorpusError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    for name, feature in features.items():
-        if name in columns and isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-            known = dict(enumerate(feature["names"]))
-            columns[name] = [known.get(value) for value in columns[name]]
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
 
 
 def say(corpus: Corpus) -> None:

@@ -1,5 +1,6 @@
 """`nli-study`: run the notebooks, see how they stand, see what this machine lacks, build the book."""
 
+import io
 import os
 import shlex
 import sys
@@ -62,7 +63,17 @@ def _pairs(option: str, pairs: list[str]) -> dict[str, str]:
     split = [pair.partition("=") for pair in pairs]
     if wrong := ["".join(parts) for parts in split if not all(parts)]:
         raise ParameterError(f"{option} {wrong[0]}: write NAME=VALUE")
-    return {name.strip(): value.strip() for name, _, value in split}
+    names = [name.strip() for name, _, _ in split]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ParameterError(f"{option}: {twice[0]} is named twice")
+    return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
+
+
+def _columns(given: str | None) -> dict[str, str] | None:
+    columns = _pairs("--columns", given.split(",")) if given else None
+    if given and len(set(columns.values())) < len(columns):
+        raise ParameterError(f"--columns {given}: one column stands for two")
+    return columns
 
 
 def _others(pairs: list[str]) -> dict[str, object]:
@@ -82,7 +93,7 @@ def _request(scale: str, corpus: str | None, data_dir: str | None = None, column
         scale=scale,
         corpus=corpus,
         data_dir=_absolute(data_dir) if data_dir else None,
-        columns=_pairs("--columns", columns.split(",")) if columns else None,
+        columns=_columns(columns),
         **more,
     )
     request.standard  # noqa: B018  raises ParameterError on wrong values
@@ -95,7 +106,8 @@ def _absolute_file(name: str | None) -> str | None:
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().resolve())
+    # a link is not followed: its own name says what kind of file it is
+    return os.path.normpath(Path(path).expanduser().absolute())
 
 
 def _version(wanted: bool) -> None:
@@ -269,7 +281,9 @@ def suspects(
         raise decisions.DecisionError(f"{corpus} has a column decision of its own: rename it there.")
     # read first, for the list may be written anew
     classes = own.classes if own else None
-    made = decisions.read_decisions(decided, classes) if decided else None if taken else decisions.kept(folder, classes)
+    made = None if taken else decisions.kept(folder, classes)
+    if decided:
+        made = decisions.joined(made, decisions.read_decisions(decided, classes))
     how = f"Each label was scored by one of {count} trained models that did not see it."
     if fast or probs:
         scored = own or _named_corpus(request)
@@ -463,6 +477,8 @@ def review(
     from nli_lib.study import review as people  # what reads and writes reviews takes seconds to be imported
 
     request = _request("small", corpus, data_dir, columns)
+    if (export and aggregate) or (answers and not aggregate):
+        raise ParameterError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
     if export or aggregate:
         people.write(request, export, answers or [], seed=seed)
     else:
@@ -515,6 +531,9 @@ def _named_corpus(request: Request) -> Corpus:
 
 def main() -> None:
     """The command line with errors of ours as one clear message instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a console that does not know a letter
     try:
         app()
     except (UserError, OSError) as error:  # OSError: a disk that is full or cannot be written; it names the file

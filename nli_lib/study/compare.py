@@ -17,11 +17,12 @@ from pathlib import Path
 
 from nli_lib import paths
 from nli_lib.corpora import check_enough
-from nli_lib.corpora.corpus import Corpus, concat, overlap
+from nli_lib.corpora.corpus import Corpus, concat
 from nli_lib.corpora.labels import LABELS
 from nli_lib.learn.encoders import resolve_model
 from nli_lib.report import comparison as numbers
 from nli_lib.report import comparison_page
+from nli_lib.report.audit_figures import stand_in
 from nli_lib.report.audit_reference import with_classes
 from nli_lib.report.exports import write_csv
 from nli_lib.select.arms import added_pairs
@@ -47,9 +48,13 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     _check_tools(request, plan)
     additions = {name: _fitting(audit.read_test(file, request), corpus) for name, file in added.items()}
     held_out = _fitting(held_out, corpus)
-    seen = overlap(held_out, concat([corpus, *_same_classes(additions, corpus)], name="trained on"))["pairs"].to_numpy()
+    seen = stand_in(held_out, concat([corpus, *_same_classes(additions, corpus)], name="trained on"))
     if seen.all():
         raise CompareError(f"{test}: all of its pairs that can be used stand in what is trained on.")
+    if seen.any():
+        print(f"{seen.sum():,} of its {len(seen):,} pairs stand in what is trained on and are taken out of {test}.")
+    if len(set(held_out.labels[~seen])) < 2:
+        raise CompareError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(numbers.PLANNED)
     right, sets, whole, absent, kept = work.everything()

@@ -30,9 +30,11 @@ from nli_lib.select.arms import (
     Arm,
     Pool,
     TrainingSet,
+    added_pairs,
     budget_of,
     candidates_of,
     training_sets,
+    why_absent,
 )
 from nli_lib.select.choices import choices
 from nli_lib.select.folds import folds as draw_folds
@@ -87,6 +89,10 @@ class Work:
         self.budget = plan.budget or budget_of(corpus)
         self._begun, self._rows = time.monotonic(), 0
         self._check_classes()
+        for arm in self.arms.values():
+            whole = Pool(self.corpus, self.additions)
+            if arm.source in self.additions and (why := why_absent(arm, whole, added_pairs(self.budget, plan.share))):
+                raise CompareError(f"--added {arm.source}: {why}.")
         self.sets_of(self.candidates(0), ["base"])  # an error where the corpus is too small for the budget
 
     @property

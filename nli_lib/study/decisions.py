@@ -11,9 +11,8 @@ import pandas as pd
 from nli_lib.corpora.labels import canonical
 from nli_lib.errors import UserError
 from nli_lib.measure.review_order import next_suspects, suspect_features
-from nli_lib.report.exports import write_csv
+from nli_lib.report.exports import write_csv, write_jsonl
 from nli_lib.report.worklist import GIVEN
-from nli_lib.store import atomic
 
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
@@ -63,6 +62,13 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
         for row in made[wrong].head(1).to_dict("records"):
             raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
     return made.set_index("uid")[list(GIVEN)]
+
+
+def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
+    """Decisions of both, as `read_decisions` returns them; where both decide, the later one counts."""
+    if earlier is None:
+        return later
+    return pd.concat([earlier[~earlier.index.isin(later.index)], later])
 
 
 def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
@@ -117,5 +123,4 @@ def read_list(folder: Path) -> pd.DataFrame:
 def write_list(folder: Path, table: pd.DataFrame) -> None:
     """Write a list as suspects.csv and suspects.jsonl."""
     write_csv(folder / "suspects.csv", table)
-    with atomic(folder / "suspects.jsonl") as draft:
-        table.to_json(draft, orient="records", lines=True, force_ascii=False)
+    write_jsonl(folder / "suspects.jsonl", table)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from nli_lib import paths
 from nli_lib.corpora import load
+from nli_lib.corpora.labels import LABELS
 from nli_lib.generate.annotations import aggregate, reviewed
 from nli_lib.generate.label_studio import read_export, write_tasks
 from nli_lib.generate.mturk import read_results, write_hits
@@ -75,7 +76,13 @@ def folder_of(request: Request) -> Path:
 
 
 def _pairs(request: Request) -> pd.DataFrame:
-    return pairs(load(request.corpus, data_dir=request.data_dir, columns=request.columns))
+    corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
+    if corpus.classes != LABELS:
+        raise ReviewError(
+            f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "
+            f"{', '.join(corpus.classes)}."
+        )
+    return pairs(corpus)
 
 
 def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:

@@ -121,6 +121,10 @@ def test_joined_to_the_corpus_by_name_with_its_own_five_labels(release, tmp_path
     assert items["position"].tolist() == [1, 1, 2, 2]
     assert items["key"].tolist() == ["9-e", "9-n", "7-e", "7-n"]
     assert items["five"].tolist() == [0.6, 0.4, 0.6, 0.4]
+    rows[1].pop("annotator_labels")
+    path.write_text("".join(json.dumps(row | same | {"sentence2": row["pairID"]}) + "\n" for row in rows))
+    items = known_errors(load("mnli", "validation_matched", folder), data_dir=folder)
+    assert np.isnan(items["five"]).tolist() == [True, True, False, False] and items["five"].tolist()[2:] == [0.6, 0.4]
 
 
 def test_the_planted_corpus_answers_for_itself():

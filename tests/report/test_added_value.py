@@ -77,6 +77,17 @@ def test_another_training_helps_where_a_training_is_noisy():
     assert ANOTHER not in alone["score"].tolist() and (alone["over"] == "premises").all()
 
 
+def test_another_training_is_another_one_where_the_base_has_fewer():
+    noisy = with_noise(BASE, 1.5)
+    fewer = np.concatenate([noisy[:2], np.full((1, len(BASE)), np.nan)])
+    found = [
+        adds({CONFIDENCE: base, "new": with_noise(NEW)[: len(base)]}, BASE, PREMISES, resamples=20)[0]
+        for base in (noisy[:2], fewer)
+    ]
+    gains = [table.set_index("score").loc[ANOTHER, "value"] for table in found]
+    assert gains[0] > 0.02 and gains[1] == pytest.approx(gains[0])
+
+
 def test_the_label_is_a_control():
     """The truth differs between the labels and in nothing else, not even in the order of their numbers."""
     labels = RANDOM.integers(0, 3, N)

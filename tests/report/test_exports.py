@@ -34,6 +34,13 @@ def test_the_most_contradicted_comes_first(corpus):
     assert table.loc[2, "p_gold"] == pytest.approx(np.exp(1) / (np.exp(1) + np.exp(1.5) + 1), abs=1e-4)
 
 
+def test_the_papers_rule_takes_nothing_where_a_class_of_its_names_is_missing():
+    table = pd.DataFrame({"uid": list("ab"), "premise": "p", "hypothesis": list("xy"), "label": [0, 1]})
+    two = Corpus(table.assign(corpus="mine", split="train"), "mine", "train", ("entailment", "contradiction"))
+    found = review_list(two, np.array([[0.0, 9.0], [0.0, 9.0]]), [0, 1])
+    assert found["uid"].tolist() == ["a"] and not found["pruned"].any()
+
+
 def test_votes_of_several_seeds_stay_with_their_example(corpus):
     table = review_list(corpus, LOGITS, FOLD, votes=[3, 0, 1, 2])
     assert dict(zip(table["uid"], table["votes"], strict=True)) == {"a": 3, "c": 1, "d": 2}
@@ -80,8 +87,9 @@ def test_a_selection_of_other_examples_is_refused(corpus, tmp_path):
 
 def test_a_formula_in_a_corpus_is_text_in_a_spreadsheet(tmp_path):
     cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "a = b", None]
-    table = pd.DataFrame({"text": cells, "number": [-1.5] * 7})
+    table = pd.DataFrame({"text": cells, "number": [-1.5] * 7, "=cmd": "fine"})
     again = pd.read_csv(write_csv(tmp_path / "t.csv", table), keep_default_na=False)
+    assert again.columns.tolist() == ["text", "number", "'=cmd"]
     assert again["text"].tolist() == [*("'" + cell for cell in cells[:5]), "a = b", ""]
     assert again["number"].tolist() == [-1.5] * 7
     assert table["text"].tolist()[:6] == cells[:6]

@@ -50,6 +50,8 @@ def test_a_sawtooth_climbs_and_a_level_does_not():
     assert climb(saw, resamples=200).low > 0.01
     flat = climb(level, resamples=200)
     assert flat.value == pytest.approx(0) and flat.low < 0 < flat.high and flat.n == 10_000
+    two = pd.DataFrame({"fold": [0, 1], "n": 100, "correct": [60, 70]})
+    assert climb(two, resamples=50).value == pytest.approx(0.1)
 
 
 def test_the_climb_of_several_trainings_is_the_mean_of_theirs():

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nli_lib import paths
+from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.errors import UserError
 from nli_lib.report import audit as numbers
@@ -159,6 +160,10 @@ def test_wrong_names_are_one_message(here):
     write(here / "mine.csv", pairs(), header=("context", "claim", "verdict"))
     assert "column 'premise'" in str(call("audit", "mine.csv").exception)
     assert isinstance(call("audit", "mine.csv", "--columns", "premise").exception, ParameterError)
+    write(here / "fine.csv", pairs())
+    twice = {"premise=hypothesis,hypothesis=hypothesis": "stands for two", "premise=a,premise=b": "is named twice"}
+    for columns, said in twice.items():
+        assert said in str(call("audit", "fine.csv", "--columns", columns).exception)
     assert "no such file" in str(call("audit", "yours.csv").exception)
     write(here / "fine.csv", pairs())
     assert "no such file" in str(call("audit", "fine.csv", "--test", "gone.csv").exception)
@@ -200,7 +205,6 @@ def test_every_kind_of_file_gives_the_same_numbers(here, ending, monkeypatch):
     path = here / f"mine{ending}"
     if ending == ".parquet":
         monkeypatch.setitem(sys.modules, "datasets", None)  # a package that an audit does without
-        monkeypatch.setattr(audits.importlib.util, "find_spec", lambda name: None)
         table.to_parquet(path)
     elif ending in (".jsonl", ".json"):
         table.to_json(path, orient="records", lines=ending == ".jsonl")
@@ -223,11 +227,38 @@ def test_class_numbers_of_a_parquet_file_are_named_by_the_file(here, monkeypatch
     made = datasets.Dataset.from_pandas(rows, preserve_index=False)
     made = made.cast_column("label", datasets.ClassLabel(names=["contradiction", "neutral", "entailment"]))
     made.to_parquet(here / "mine.parquet")
-    monkeypatch.setattr(audits.importlib.util, "find_spec", lambda name: None)
     assert call("audit", "mine.parquet").exit_code == 0
     assert {name: found()["figures"][f"label: {name}"]["n"] for name in LABELS} == dict.fromkeys(LABELS, 90)
     (here / "bad.parquet").write_bytes(b"PAR1 no")
     assert "not a readable parquet file" in str(call("audit", "bad.parquet").exception)
+
+
+def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(here):
+    def varied(at):
+        return " ".join("".join(chr(0x4E00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
+
+    write(here / "varied.csv", [(varied(at), varied(at + 500), LABELS[at % 3]) for at in range(90)])
+    assert call("audit", "varied.csv").exit_code == 0
+    assert found()["figures"]["by chance"]["value"] is None
+    next(paths.EXPORTS.glob("*/audit.json")).unlink()
+    write(here / "dots.csv", [(f"Person {at} walks", ("...", "?!")[at % 2], LABELS[at % 3]) for at in range(90)])
+    done = call("audit", "dots.csv")
+    assert done.exit_code == 0, done.exception
+
+
+def test_a_link_is_the_file_that_its_own_name_says(here):
+    write(here / "blob", pairs())
+    (here / "mine.csv").symlink_to(here / "blob")
+    assert call("audit", "mine.csv").exit_code == 0
+    assert "90 pairs" in call("audit", "mine.csv", "--test", "mine.csv").stdout
+
+
+def test_a_test_set_by_name_is_its_test_split(here, monkeypatch):
+    write(here / "mine.csv", pairs())
+    asked = []
+    monkeypatch.setattr(audits, "load", lambda name, split, **more: asked.append((name, split)) or load(name, split))
+    audits.read_test("planted", Request("smoke", "mine.csv"))
+    assert asked == [("planted", "test")]
 
 
 def test_a_large_corpus_is_compared_at_the_size_of_the_curves(here, monkeypatch):

@@ -181,6 +181,15 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_trained(call, mon
     assert not runs() and not list(paths.EXPORTS.rglob("*"))
 
 
+def test_an_addition_or_a_test_that_decides_the_outcome_is_refused_before_anything_is_trained(call, tmp_path):
+    few = write(tmp_path / "few.csv", rows(6, start=2_000))
+    done = call("--anyway", "--added", f"few={few}")
+    assert "--added few: few has 6 pairs for this arm, and" in str(done.exception)
+    one = [(premise, hypothesis, "neutral") for premise, hypothesis, _ in rows(60, start=1_000)]
+    assert "its pairs have one label" in str(call("--anyway", test=one).exception)
+    assert not runs()
+
+
 def test_a_base_that_has_learnt_nothing_ends_the_comparison_early(call, monkeypatch):
     monkeypatch.setattr(comparisons.Work, "answers", lambda self, spec, corpus: np.zeros(len(self.test), bool))
     monkeypatch.setattr(comparisons.Work, "pool", lambda *_args: pytest.fail("scored the candidates"))

@@ -102,11 +102,19 @@ def test_files_go_out_and_answers_from_outside_are_aggregated_too(mine, monkeypa
     [
         (["--export", "excel"], "--export excel: write label-studio or mturk"),
         (["--annotator", "../x"], "annotator '../x': write 1 to 64"),
+        (["--export", "mturk", "--aggregate"], "--export and --aggregate are two steps"),
     ],
 )
 def test_what_cannot_be_done_is_said(mine, monkeypatch, capsys, words, said):
     assert call(monkeypatch, mine, *words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_file_of_two_classes_is_refused(tmp_path, home, monkeypatch, capsys):
+    path = tmp_path / "two.csv"
+    path.write_text("premise,hypothesis,label\nA,B,entailment\nC,D,not_entailment\n")
+    assert call(monkeypatch, path, "--export", "mturk") == 2
+    assert "the file has the labels entailment, not_entailment" in capsys.readouterr().err
 
 
 def test_other_files_are_refused_and_a_missing_lab_is_said(mine, monkeypatch, tmp_path):

@@ -82,11 +82,12 @@ def test_models_that_learnt_nothing_are_named_everywhere(mine):
 
 
 def test_decisions_stay_until_they_are_taken_back(mine, tmp_path, monkeypatch):
-    path = mine(extra=("note", "models"))  # the corpus's own columns of these names
+    path = mine(extra=("note", "models", "rank", "votes"))  # the corpus's own columns of these names
     first = call(path, "--fast", "--columns", COLUMNS)
     assert first.exit_code == 0, first.output
     table = pd.read_csv(folder() / "suspects.csv")
     assert set(table["note (own)"]) == set(table["models (own)"]) == {"theirs"} and "note" not in table
+    assert set(table["rank (own)"]) == set(table["votes (own)"]) == {"theirs"} and "votes" not in table
     a, b = table["uid"][:2]
     decided = tmp_path / "decisions.csv"
     decided.write_text(f"uid,decision,fix_to,note\n{a},keep,,=hm\n{b},fix,contradiction,\n")
@@ -100,6 +101,9 @@ def test_decisions_stay_until_they_are_taken_back(mine, tmp_path, monkeypatch):
     made = dict(read_page(folder() / "suspects.html")["made"])
     assert (made[a]["note"], made[b]["fix_to"], made[a]["learnt"]) == ("=hm", "contradiction", "yes")
     assert "2 decisions" in call(path, "--fast", "--columns", COLUMNS).output  # those in the list itself are kept
+    decided.write_text(f"uid,decision\n{b},ambiguous\n")
+    done = call(path, "--fast", "--columns", COLUMNS, "--decided", decided)
+    assert "2 decisions (0 fix, 1 keep, 1 ambiguous)" in done.output  # what stands in the list is not lost
     again["decision"] = ""
     again.reset_index().to_csv(folder() / "suspects.csv", index=False)
     assert "decisions (" not in call(path, "--fast", "--columns", COLUMNS).output

@@ -16,6 +16,7 @@ import io
 import json
 import sys
 import zlib
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from nli_lib.corpora.labels import canonical
 from nli_lib.corpora.load.rows import Rows
 
 if TYPE_CHECKING:
-    from datasets import Dataset, Features
+    from datasets import Dataset
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
 BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
@@ -195,7 +196,8 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
         lines = field.split("\n")[:-1]  # the last one ends outside the field
         for before, line in enumerate(lines):
             parts = line.split(delimiter)
-            if len(parts) == width - (0 if before else at) and any(map(canonical, parts)):
+            whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # one word may be a text's own line
+            if whole and any(map(canonical, parts)):
                 return field.count("\n") + 1
     return 0
 
@@ -204,32 +206,33 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
 
 
 def _parquet(data: bytes, where: str) -> Rows:
-    from datasets import Features
-
     try:
         arrow = pq.read_table(io.BytesIO(data))
-        features = Features.from_arrow_schema(arrow.schema)  # where `datasets` wrote the file, with names of classes
-    except (pa.ArrowException, OSError, ValueError) as error:
+        said = json.loads((arrow.schema.metadata or {}).get(b"huggingface", b"{}"))  # where `datasets` wrote the file
+        features = said.get("info", {}).get("features", {})
+        classes = {name: each["names"] for name, each in features.items() if each.get("_type") == "ClassLabel"}
+    except (pa.ArrowException, OSError, ValueError, AttributeError, KeyError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
-    return _arrow(arrow, features, where)
+    return _arrow(arrow, classes, where)
 
 
 def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
     """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
         return Rows.of(dataset, np.arange(len(dataset)), where)
-    return _arrow(dataset.with_format("arrow")[:], dataset.features, where)
+    classes = {name: each.names for name, each in dataset.features.items() if hasattr(each, "names")}
+    return _arrow(dataset.with_format("arrow")[:], classes, where)
 
 
-def _arrow(arrow: pa.Table, features: Features, where: str) -> Rows:
-    """The rows of an Arrow table; the numbers of a column of classes become the names of the classes."""
+def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) -> Rows:
+    """The rows of an Arrow table; the numbers of a column of ``classes`` become the names of the classes."""
     columns = {}
-    for name, feature in features.items():
+    for name in arrow.column_names:
         try:
             columns[name] = arrow.column(name).to_pylist()
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
-        if hasattr(feature, "names"):
-            known = dict(enumerate(feature.names))  # -1, the hub's "no gold label", becomes None
+        if name in classes:
+            known = dict(enumerate(classes[name]))  # -1, the hub's "no gold label", becomes None
             columns[name] = [known.get(value) for value in columns[name]]
     return Rows.of(columns, np.arange(arrow.num_rows), where)

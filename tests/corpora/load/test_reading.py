@@ -73,6 +73,15 @@ def test_a_text_of_several_lines_is_no_unclosed_quote(tmp_path):
     assert (corpus.premise[0], corpus.hypothesis[1], corpus.skipped) == (text, text, {})
 
 
+def test_a_last_field_of_several_lines_may_begin_with_a_label(tmp_path):
+    votes = '"neutral\nneutral\nbecause, he said, nobody knows"'
+    path = write(
+        tmp_path / "mine.csv", f"premise,hypothesis,label,votes\nA,B,neutral,{votes}\nC,D,entailment,{votes}\n"
+    )
+    corpus = load(str(path))
+    assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {}
+
+
 @pytest.mark.parametrize(
     ("name", "delimiter"), [("a.csv", ";"), ("a.CSV", ","), ("a.txt", ","), ("a.txt", ";"), ("a.csv", "\t")]
 )
