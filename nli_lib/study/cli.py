@@ -46,7 +46,8 @@ Model = Annotated[
     str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
 ]
 TestFile = Annotated[
-    str | None, typer.Option("--test", help="a test file, or a corpus by name (its test split), that should share nothing with it")
+    str | None,
+    typer.Option("--test", help="a test file, or a corpus by name (its test split), that should share nothing with it"),
 ]
 Epochs = Annotated[int | None, typer.Option(min=1, max=100, help="of each training; default: the recipe's")]
 Encoder = Annotated[
