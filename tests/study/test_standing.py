@@ -237,6 +237,17 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
+def test_how_long_it_took_is_no_obstacle(recorded_small):
+    here = paths.RESULTS / "smoke" / "10_scores.scores.csv"
+    for folder, took in ((here.parent, 1.5), (recorded_small, 2.5)):
+        path = folder / here.name
+        pd.read_csv(path).assign(seconds=took, tokens_per_second=1 / took).to_csv(path, index=False)
+    record = records.read("10_scores", "smoke")
+    outputs = {**record["outputs"], f"smoke/{here.name}": records.digest_file(here)}
+    records.write({**record, "outputs": outputs})
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+
+
 def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     (recorded_small / "63_ledger.ledger.csv").rename(recorded_small / "63_ledger.lost.csv")
     table = pd.read_csv(recorded_small / "10_scores.scores.csv")
