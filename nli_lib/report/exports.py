@@ -95,7 +95,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
 
 
 def write_jsonl(path: Path, table: pd.DataFrame) -> Path:
-    """Write a table as one JSON object a line, numbers with all their digits, whole or not at all; the path."""
+    """Write a table as one JSON object a line, numbers with up to 15 decimals, whole or not at all; the path."""
     with atomic(path) as draft:
         table.to_json(draft, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     return path

@@ -251,7 +251,9 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     try:
         return asyncio.run(_run_all(chosen, request, jobs))
     except ExceptionGroup as group:  # of the chapters' tasks: a full disk, say, is one message
-        first = group.subgroup((UserError, OSError)) or group
+        first = group.subgroup((UserError, OSError))
+        if first is None:
+            raise
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
         raise first from None

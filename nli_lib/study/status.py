@@ -45,8 +45,8 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 def _named(corpus: str) -> str:
     """A corpus of a record; "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size."""
-    name, *size, draw = [*corpus.split(", "), ""][:3]
-    return f"{name} (draw {draw})" if size and size[0].endswith(" rows") and draw else corpus
+    parts = corpus.split(", ")
+    return f"{parts[0]} (draw {parts[2]})" if len(parts) == 3 and parts[1].endswith(" rows") else corpus
 
 
 def used(record: Mapping) -> list[str]:

@@ -85,6 +85,16 @@ def test_a_selection_of_other_examples_is_refused(corpus, tmp_path):
         export_filtered(tmp_path / "z.csv", corpus, Selection.all(3))
 
 
+def test_a_column_of_bytes_and_one_called_as_ours_are_kept(corpus, tmp_path):
+    table = corpus.table.assign(raw=b"\xff\x00", gold="theirs", **{"gold (own)": "too"})
+    mine = Corpus(table, "mine", "train")
+    found = review_list(mine, LOGITS, FOLD)
+    export_review(tmp_path, found, mine, LOGITS, FOLD)
+    first = json.loads((tmp_path / "suspects.jsonl").read_text().splitlines()[0])
+    assert first["raw"] == "b'\\xff\\x00'" and first["gold"] == "neutral"
+    assert first["gold (own)"] == "theirs" and first["gold (own) (own)"] == "too"
+
+
 def test_a_formula_in_a_corpus_is_text_in_a_spreadsheet(tmp_path):
     cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "a = b", None]
     table = pd.DataFrame({"text": cells, "number": [-1.5] * 7, "=cmd": "fine"})

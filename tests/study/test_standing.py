@@ -315,3 +315,12 @@ def test_every_record_of_the_study_can_be_read():
     for path in sorted((Path(__file__).parents[2] / "data" / "results" / "small").glob("*.json")):
         record = json.loads(path.read_text())
         assert all(isinstance(line, str) for line in status.used(record))
+
+
+def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
+    corpora = {"planted train, 2,000 rows, 2eb0": {"rows": 2000}, "snli test": {"rows": 9824}}
+    said = " ".join(status.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})).replace(
+        "\\", ""
+    )
+    assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said
+    assert "K = 0" in said and "SECOND" not in said
