@@ -72,7 +72,7 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        advice = "free space, or set NLI_HOME to a folder that can be written to; what was done before is kept"
+        advice = "free space, or let its folder be a link to one with room; what was done before is kept"
         raise StoreError(f"{path} cannot be written ({error.strerror}): {advice}") from error
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.integrations.dynamics import Dynamics, IntegrationError, dynamics_of
 from nli_lib.measure import dynamics
-from nli_lib.report.exports import write_csv
+from nli_lib.report.exports import read_csv, write_csv
 from nli_lib.select.selection import Selection
 
 SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`
@@ -123,14 +123,14 @@ class Explorer:
 
     def load(self, path: str | Path) -> None:
         """Take the tags of a file that `save` wrote; what was tagged before stays, where the file says nothing."""
-        known = pd.read_csv(path, dtype=str, keep_default_na=False)
+        known = read_csv(Path(path))
         if not {"uid", "tag"} <= set(known):
             raise IntegrationError(f"{path} has no columns uid and tag: give a file that `save` wrote")
-        uid = known["uid"].str.replace(r"^'(?=[-=+@\t\r])", "", regex=True)  # the apostrophe against formulas
         place = pd.Series(np.arange(len(self.table)), index=self.table["uid"].astype(str))
-        if not (there := uid.isin(place.index)).all():
-            raise IntegrationError(f"{path}: uid {uid[~there].iloc[0]!r} is not in the corpus: give its own file")
-        self.tags[place[uid]] = known["tag"].str.replace(r"^'(?=[-=+@\t\r])", "", regex=True)
+        if not (there := known["uid"].isin(place.index)).all():
+            other = known.loc[~there, "uid"].iloc[0]
+            raise IntegrationError(f"{path}: uid {other!r} is not in the corpus: give its own file")
+        self.tags[place[known["uid"]]] = known["tag"]
         self._tell()
 
     def point(self, position: int) -> dict[str, object]:

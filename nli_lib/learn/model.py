@@ -14,13 +14,18 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from nli_lib.errors import UserError
 from nli_lib.learn.decoder import lower_layers
-from nli_lib.learn.encoders import LOWER_LAYERS, resolve_model
+from nli_lib.learn.encoders import LOWER_LAYERS, OFFLINE_MODELS, resolve_model
 from nli_lib.paths import MODELS
 
 # What transformers' load reports and progress bars would say is in a run's about.json.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
+
+
+class ModelError(UserError, ValueError):
+    """A model that is not there; the message names it and those that are."""
 
 
 def find_model(name: str) -> str:
@@ -32,8 +37,15 @@ def find_model(name: str) -> str:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model `name`; whoever asks for it again gets the same one."""
-    return _tokenizer(find_model(name))
+    """The tokenizer of the model `name`; whoever asks for it again gets the same one. Raises `ModelError`."""
+    try:
+        return _tokenizer(find_model(name))
+    except (OSError, ValueError) as error:
+        offline, why = ", ".join(OFFLINE_MODELS), str(error).partition("\n")[0]
+        raise ModelError(
+            f"model {name!r}: {why} Name one that a package ships ({offline}), a folder that save_pretrained wrote, or "
+            "a hub id that can be reached."
+        ) from None
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,9 +1,11 @@
-"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out.
+"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out; and a
+csv that comes back from a person.
 
 These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,18 @@ from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
 from nli_lib.corpora.labels import LABELS
+from nli_lib.errors import UserError
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
 PLACED = ("rank", "votes")  # columns that a list may get besides
 FORMULA = r"\A(?=[-=+@\t\r])"  # the start of a text that a spreadsheet runs
+GUARDED = r"\A'(?=[-=+@\t\r])"  # the same behind the apostrophe of `write_csv`
+
+
+class CsvError(UserError, ValueError):
+    """A csv cannot be read; the message names it and the reason."""
 
 
 def review_list(
@@ -94,6 +102,21 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     return path
 
 
+def read_csv(path: Path) -> pd.DataFrame:
+    """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
+
+    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. The apostrophe that
+    `write_csv` puts before a formula is taken off. Raises `CsvError`.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            delimiter = max(",;\t", key=lines.readline().count)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=delimiter)
+    except (OSError, ValueError) as error:
+        raise CsvError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+    return table.replace(GUARDED, "", regex=True).rename(columns=lambda name: re.sub(GUARDED, "", name))
+
+
 def write_jsonl(path: Path, table: pd.DataFrame) -> Path:
     """Write a table as one JSON object a line, numbers with up to 15 decimals, whole or not at all; the path."""
     with atomic(path) as draft:
@@ -105,11 +128,16 @@ def _beside(corpus: Corpus, found: dict[str, np.ndarray]) -> pd.DataFrame:
     """A corpus's uid, texts and gold label, then what was found, then the columns that the corpus brought itself."""
     table = corpus.table[["uid", "premise", "hypothesis"]]
     table = table.assign(gold=np.array(corpus.classes, dtype=object)[corpus.labels], **found)
-    own, taken = corpus.table.drop(columns=list(COLUMNS)), {*table, *PLACED}
+    return table.join(own_columns(corpus, {*table, *PLACED}))
+
+
+def own_columns(corpus: Corpus, taken: Iterable[str]) -> pd.DataFrame:
+    """The columns that a corpus brought itself, as "votes (own)" where their name is one of those that are taken."""
+    own, taken, made = corpus.table.drop(columns=list(COLUMNS)), set(taken), {}
     for name in own:
         new = name
         while new in taken:
             new += " (own)"
         taken.add(new)
-        table[new] = own[name].map(lambda value: repr(value) if isinstance(value, bytes) else value)
-    return table
+        made[new] = own[name].map(lambda value: repr(value) if isinstance(value, bytes) else value)
+    return pd.DataFrame(made, index=corpus.table.index)

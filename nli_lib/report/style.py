@@ -33,10 +33,13 @@ def styled() -> Iterator[None]:
     style holds and taken out of pyplot, so that none is shown twice."""
     others = plt.get_fignums()
     with plt.rc_context(STYLE):
-        yield
-        for number in set(plt.get_fignums()).difference(others):
-            plt.figure(number).draw_without_rendering()
-            plt.close(number)
+        try:
+            yield
+            for number in set(plt.get_fignums()).difference(others):
+                plt.figure(number).draw_without_rendering()
+        finally:  # an error leaves no half-made figure that the next cell would show
+            for number in set(plt.get_fignums()).difference(others):
+                plt.close(number)
 
 
 def headline(figure: Figure, title: str) -> None:

@@ -13,13 +13,12 @@ import pandas as pd
 import traitlets
 
 from nli_lib.errors import UserError
-from nli_lib.report.exports import write_csv
+from nli_lib.report.exports import read_csv, write_csv
 from nli_lib.report.worklist import GIVEN, SHOWN, read_page
 
 HERE = Path(__file__).parent
 FILE = "decisions.csv"
 COLUMNS = ("uid", *GIVEN, "gold", "predicted", "premise", "hypothesis")  # as worklist.js exports them
-SAFE = r"\A'(?=[-=+@\t\r])"  # what `exports.write_csv` puts before a text that a spreadsheet would run
 
 
 class WorklistError(UserError, ValueError):
@@ -64,9 +63,9 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
 
 def _read(file: Path, shown: dict) -> list:
     """The decisions of a file on the suspects of a list; the words were checked by who wrote them."""
-    table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    table = read_csv(file)
     if absent := [name for name in ("uid", "decision") if name not in table]:
         raise WorklistError(f"{file} has no column {absent[0]!r}: move it away, or put an exported csv in its place.")
-    table = table.reindex(columns=["uid", *GIVEN], fill_value="").replace(SAFE, "", regex=True)
+    table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")
     return [[row.pop("uid"), row] for row in known.to_dict("records")]

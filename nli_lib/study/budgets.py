@@ -175,7 +175,9 @@ class Plan:
                 absent[name] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
         for name, (chapter, part, _) in OWN.items():
             try:
-                found[name] = own_pairs(name, self.exported(part, chapter))
+                written = own_pairs(name, self.exported(part, chapter))
+                # what a language model copied from the base is nothing new, and no reason to take it out of the base
+                found[name] = written[~overlap(written, self.whole)["pairs"].to_numpy()]
             except (UserError, OSError):
                 absent[name] = f"{chapter} has left no pairs of this study; it has to be run before"
         return found, revised, absent

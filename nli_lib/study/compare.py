@@ -19,7 +19,6 @@ from nli_lib import paths
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import Corpus, concat
 from nli_lib.corpora.labels import LABELS
-from nli_lib.learn.encoders import resolve_model
 from nli_lib.report import comparison as numbers
 from nli_lib.report import comparison_page
 from nli_lib.report.audit_figures import stand_in
@@ -45,7 +44,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     corpus, held_out = audit.read(request.corpus, request), audit.read_test(test, request)
     audit.say(corpus)
     check_enough(corpus, ROWS, "a comparison")
-    _check_tools(request, plan)
+    check_encoder(request.scale, plan.changes)
     additions = {name: _fitting(audit.read_test(file, request), corpus) for name, file in added.items()}
     held_out = _fitting(held_out, corpus)
     seen = stand_in(held_out, concat([corpus, *_same_classes(additions, corpus)], name="trained on"))
@@ -85,13 +84,16 @@ def stored(request: Request) -> dict | None:
     return None
 
 
-def _check_tools(request: Request, plan: Plan) -> None:
-    """Raise `CompareError` where this machine cannot train, before anything begins."""
+def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
+    """Raise `CompareError` or `ModelError`, before anything begins, where this machine cannot train the encoder of a
+    scale, or the "model" of the changes to its recipe."""
     if importlib.util.find_spec("torch") is None:
         raise CompareError(NO_TORCH)
+    from nli_lib.learn.model import load_tokenizer
+
     try:
-        resolve_model(str(plan.changes.get("model", read_scale(request.scale).model)))
-    except ModuleNotFoundError as error:
+        load_tokenizer(str(changes.get("model", read_scale(scale).model)))
+    except ModuleNotFoundError as error:  # the package in which it ships
         raise CompareError(str(error)) from None
 
 

@@ -11,13 +11,12 @@ import pandas as pd
 from nli_lib.corpora.labels import canonical
 from nli_lib.errors import UserError
 from nli_lib.measure.review_order import next_suspects, suspect_features
-from nli_lib.report.exports import write_csv, write_jsonl
+from nli_lib.report.exports import read_csv, write_csv, write_jsonl
 from nli_lib.report.worklist import GIVEN
 
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 WORDS = ", ".join(DECISIONS)
-SAFE = r"\A'(?=[-=+@\t\r])"  # what `exports.write_csv` puts before a text that a spreadsheet would run
 
 
 class DecisionError(UserError, ValueError):
@@ -28,14 +27,11 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
 
     Columns `GIVEN`, all of them texts, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the label that
-    is right, by the library's name. Rows without a decision are left out.
-    Raises `DecisionError` on a missing file or column, any other word, a label that is none of ``classes`` or stands
-    beside another decision than fix, and a uid that is decided twice.
+    is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note alone are not.
+    Raises `CsvError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that is
+    none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise DecisionError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+    table = read_csv(path)
     for name in ("uid", "decision"):
         if name not in table:
             raise DecisionError(
@@ -44,16 +40,16 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
             )
     made = table.reindex(columns=["uid", *GIVEN], fill_value="").assign(line=np.arange(2, len(table) + 2))
     made["decision"] = made["decision"].str.strip().str.lower()
-    made = made[made["decision"] != ""].replace(SAFE, "", regex=True)
+    made = made[made[["decision", "fix_to", "note"]].ne("").any(axis=1)]
     fixed = made["fix_to"].str.strip()
     made["fix_to"] = fixed.map(lambda name: canonical(name) or name)
     known = made["fix_to"].isin(classes) if classes else made["fix_to"].map(canonical).notna()
     checks = {
-        f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(list(DECISIONS)),
+        f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(["", *DECISIONS]),
         "fix_to {fix_to!r}: write a label of the corpus" + (f" ({', '.join(classes)})" if classes else ""): (
             (fixed != "") & ~known
         ),
-        "fix_to {fix_to!r} stands beside the decision {decision!r}: only a label that is fixed has one": (
+        "fix_to {fix_to!r} stands beside the decision {decision!r}: write fix there, or leave it out": (
             (fixed != "") & (made["decision"] != "fix")
         ),
         "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
@@ -65,15 +61,17 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
 
 
 def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
-    """Decisions of both, as `read_decisions` returns them; where both decide, the later one counts."""
+    """Decisions of both, as `read_decisions` returns them; where both decide, the later one counts, and a note without
+    a decision takes no decision back."""
     if earlier is None:
         return later
+    later = later[(later["decision"] != "") | ~later.index.isin(earlier.index)]
     return pd.concat([earlier[~earlier.index.isin(later.index)], later])
 
 
 def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
-    """The decisions in the list of ``folder`` itself, which a new run would write over; None where there are none.
-    Raises as `read_decisions`, so that no slip of the pen costs a review."""
+    """The decisions and notes in the list of ``folder`` itself, which a new run would write over; None where there are
+    none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
     path = folder / "suspects.csv"
     if not path.is_file():
         return None
@@ -90,12 +88,12 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
 
     decided   as `read_decisions` returns it. The labels without a decision come first, in the order that
               `next_suspects` learns from the others, which come last. Decisions on labels that are no longer suspect
-              are counted.
+              are counted. A note stays with its label, decided or not.
     """
     table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
     uid, gap = table["uid"].astype(str), table["gap"].to_numpy(dtype=float)
     given = decided.reindex(uid)
-    made = given["decision"].set_axis(table.index)
+    made = given["decision"].replace("", np.nan).set_axis(table.index)
     counts = made.value_counts()
     order = next_suspects(gap, suspect_features(table["kind"], gap), made.map(DECISIONS).astype(float))
     still_open = order[made.isna().to_numpy()[order]]
@@ -106,7 +104,7 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
     write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
     told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
-    if gone := len(decided) - len(made.dropna()):
+    if gone := (decided["decision"] != "").sum() - len(made.dropna()):
         told += f"; {gone:,} more are of labels that are not suspect now"
     waits = "in the order of the gap, until one label was fixed and one kept"
     rest = "in the order learnt from them" if learnt else waits

@@ -51,6 +51,8 @@ class Parameters(BaseModel):
             if own_path(corpus, others.data.get("DATA_DIR")):
                 return corpus
             raise ValueError(f"no such file: {corpus} (looked from {Path.cwd()})")
+        if Path(corpus).expanduser().is_dir():
+            raise ValueError(f"{corpus} is a folder: name one of its files ({', '.join(reading.SUFFIXES)})")
         raise ValueError(
             f"{_shown(corpus)} is neither a known corpus ({', '.join(names)}) "
             f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, names)}"

@@ -14,6 +14,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import canonical
 from nli_lib.corpora.load.adapters import OWN_IDS
 from nli_lib.errors import UserError
+from nli_lib.report.exports import read_csv
 
 PREFIX = re.compile(r"\A(p|prob|probs|probability)[ _.:-]+|\Ap\((.*)\)\Z", re.IGNORECASE)
 SLACK = 0.01  # by which the probabilities of a row may miss a sum of 1: files are rounded
@@ -36,6 +37,8 @@ def read_probabilities(path: Path, corpus: Corpus, columns: Mapping[str, str] | 
     Rows of the file that are not in the corpus are left out. Raises `ProbabilitiesError` where a row or a class is
     missing, an id stands twice, or a row is no distribution.
     """
+    if path.suffix not in (".npz", ".csv", ".tsv", ".txt"):
+        raise ProbabilitiesError(f"{path}: give a csv with a column for each class, or an npz saved with {SAVE}.")
     reader = _from_npz if path.suffix == ".npz" else _from_csv
     uid, table = reader(path, corpus, dict(columns or {}))
     if again := uid[uid.duplicated()].tolist():
@@ -76,7 +79,7 @@ def _from_npz(path: Path, corpus: Corpus, columns: dict[str, str]) -> tuple[pd.S
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         if isinstance(error, UserError):
             raise
-        raise ProbabilitiesError(f"{path} cannot be read as an npz without pickled objects: {error}") from None
+        raise ProbabilitiesError(f"{path} is no npz of plain arrays ({error}). Save it with {SAVE}.") from None
     if values.shape != (len(uid), len(names)) or values.dtype.kind not in "fiu":
         raise ProbabilitiesError(
             f"{path}: pred_probs has shape {values.shape} ({values.dtype}), while uid names {len(uid)} rows and "
@@ -90,10 +93,7 @@ def _from_npz(path: Path, corpus: Corpus, columns: dict[str, str]) -> tuple[pd.S
 
 
 def _from_csv(path: Path, corpus: Corpus, columns: dict[str, str]) -> tuple[pd.Series, pd.DataFrame]:
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ProbabilitiesError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+    table = read_csv(path)
     classes = _columns(path, list(table), corpus)
     wanted = [name.lower() for name in ("uid", columns.get("uid", "uid"), *OWN_IDS)]
     ids = sorted((wanted.index(name.lower()), name) for name in table if name.lower() in wanted)

@@ -49,6 +49,8 @@ def run(
     most     pairs whose levels are measured, at most: of a larger corpus a part, drawn by premise
     seeds    trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
     """
+    if changes and "model" in changes and not fast:
+        compare.check_encoder(request.scale, changes)
     folder, numbers = paths.EXPORTS / request.study, audit.content(request, test)
     corpus = audit.read(request.corpus, request)
     parts, missing = {"audit": numbers}, {}

@@ -12,12 +12,14 @@ import pandas as pd
 
 from nli_lib import paths
 from nli_lib.corpora import load
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
-from nli_lib.generate.annotations import aggregate, reviewed
+from nli_lib.generate.annotations import ORIGINS, aggregate, reviewed
 from nli_lib.generate.label_studio import read_export, write_tasks
 from nli_lib.generate.mturk import read_results, write_hits
 from nli_lib.generate.review import Review, ReviewError, annotations, pairs
 from nli_lib.report.agreement import kappa
+from nli_lib.report.exports import own_columns
 from nli_lib.store import atomic
 from nli_lib.study.schedule import Request
 
@@ -34,7 +36,7 @@ INSTALL = "pip install -c constraints.txt -e '.[lab]', or make lab"
 def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
     """The notebook that shows one annotator's review of the file that was asked for; its path."""
     folder = folder_of(request)
-    Review(_pairs(request), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
+    Review(pairs(_corpus(request)), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
     given = {"seed": seed, "data_dir": request.data_dir, "columns": request.columns}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
@@ -59,14 +61,15 @@ def open_lab(notebook: Path) -> int:
 def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: int = 0) -> None:
     """Write the files that ``tool`` (one of `TOOLS`) imports or, where that is None, the corpus that all answers leave:
     those in the folder, and those in ``files``. Prints what was done and the paths."""
-    folder, queue = folder_of(request), _pairs(request)
+    folder, corpus = folder_of(request), _corpus(request)
+    queue = pairs(corpus)
     if tool not in (None, *TOOLS):
         raise ReviewError(f"--export {tool}: write {' or '.join(TOOLS)}.")
     if tool:
         written = TOOLS[tool](folder, queue, seed=seed)
     else:
         written = [folder / REVIEWED]
-        print(*aggregate_to(*written, queue, collect(queue, folder, files), seed=seed), sep="\n")
+        print(*aggregate_to(*written, corpus, collect(queue, folder, files), seed=seed), sep="\n")
     print(*written, sep="\n")
 
 
@@ -75,14 +78,14 @@ def folder_of(request: Request) -> Path:
     return paths.EXPORTS / request.study / "review"
 
 
-def _pairs(request: Request) -> pd.DataFrame:
+def _corpus(request: Request) -> Corpus:
     corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
     if corpus.classes != LABELS:
         raise ReviewError(
             f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "
             f"{', '.join(corpus.classes)}."
         )
-    return pairs(corpus)
+    return corpus
 
 
 def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:
@@ -97,21 +100,24 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
     return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
 
 
-def aggregate_to(path: Path, queue: pd.DataFrame, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
-    """Write the corpus that the annotations leave to ``path``, whole or not at all; what was done, in sentences.
+def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
+    """Write the corpus that the annotations of another, ``before``, leave to ``path``, whole or not at all, with the
+    columns that it brought itself; what was done, in sentences.
 
     Pairs with fewer than two annotations wait. Raises `ReviewError` if all of them do.
     """
     twice = given[given.groupby("item")["annotator"].transform("size") >= 2]
     if twice.empty:
         raise ReviewError(
-            f"no pair of {len(queue):,} has two annotations ({len(given):,} annotations in all): let a second "
+            f"no pair of {len(before):,} has two annotations ({len(given):,} annotations in all): let a second "
             "annotator review them, under another name (--annotator)."
         )
-    corpus, rules = reviewed(queue, twice, seed=seed), aggregate(twice, seed=seed)["rule"].value_counts()
+    corpus, rules = reviewed(pairs(before), twice, seed=seed), aggregate(twice, seed=seed)["rule"].value_counts()
+    own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
+    corpus = corpus.join(own.set_axis(before.uid), on="uid")
     with atomic(path) as draft:
         corpus.to_json(draft, orient="records", lines=True, force_ascii=False)
-    said = [f"{rules.sum():,} of {len(queue):,} pairs have two annotations; {len(corpus):,} of them are kept."]
+    said = [f"{rules.sum():,} of {len(before):,} pairs have two annotations; {len(corpus):,} of them are kept."]
     said += [f"{rule}: {count:,}" for rule, count in rules.items()]
     agreed = kappa(twice)
     if np.isfinite(agreed.value):

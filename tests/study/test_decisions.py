@@ -5,7 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from nli_lib.study.decisions import DecisionError, kept, read_decisions, reorder
+from nli_lib.report.exports import CsvError
+from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),
@@ -62,14 +63,16 @@ def test_without_both_answers_the_order_is_that_of_the_gap(folder):
         ("id,decision\na,fix\n", "has no column 'uid'"),
         ("uid,decision\na,keep\nb,wrong\n", "decided.csv, row 3, decision 'wrong': write fix, keep, ambiguous or"),
         ("uid,decision\na,keep\na,fix\n", "row 3, uid 'a' is decided twice"),
-        ("", "cannot be read as a csv: No columns"),
+        ("uid,decision,fix_to\na,,neutral\n", "row 2, fix_to 'neutral' stands beside the decision '': write fix there"),
     ],
 )
 def test_what_cannot_be_used_is_one_message(folder, text, said):
     with pytest.raises(DecisionError, match=said):
         decide(folder, text)
-    with pytest.raises(DecisionError, match=r"none.csv cannot be read as a csv: .*No such file"):
+    with pytest.raises(CsvError, match=r"none.csv cannot be read as a csv: .*No such file"):
         read_decisions(folder / "none.csv")
+    with pytest.raises(CsvError, match="cannot be read as a csv: No columns"):
+        decide(folder, "")
 
 
 def test_decisions_in_the_list_itself_are_kept(folder):
@@ -83,7 +86,18 @@ def test_decisions_in_the_list_itself_are_kept(folder):
     with pytest.raises(DecisionError, match=r"suspects.csv, row 2, decision 'fixx'"):
         kept(folder)
     (folder / "suspects.csv").write_text('"uid";"decision"\n"a";"fix"\n')  # as some spreadsheets save a csv
-    with pytest.raises(DecisionError, match="has no column 'uid'"):
-        kept(folder)
+    assert kept(folder)["decision"].to_dict() == {"a": "fix"}
     (folder / "suspects.csv").write_text("uid,gap\na,1\n")
     assert kept(folder) is None
+
+
+def test_a_note_without_a_decision_stays_with_its_label(folder):
+    said = reorder(folder, decide(folder, "uid,decision,note\na,keep,sure\nb,fix,\nc,,ask Eva\nz,,gone\n"))
+    assert said.startswith("2 decisions (1 fix, 1 keep, 0 ambiguous). The other 4")
+    written = pd.read_csv(folder / "suspects.csv", keep_default_na=False).set_index("uid")
+    assert written["note"].to_dict() == {"a": "sure", "b": "", "c": "ask Eva", "d": "", "e": "", "'=f": ""}
+    assert written.loc["c", "decision"] == ""
+    again = kept(folder)
+    assert again["note"].to_dict() == {"c": "ask Eva", "a": "sure", "b": ""}
+    later = decide(folder, "uid,decision,note\na,,only a thought\nd,,new\n")
+    assert joined(again, later)["decision"].to_dict() == {"c": "", "a": "keep", "b": "fix", "d": ""}

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
+from nli_lib.report.exports import CsvError
 from nli_lib.study.probabilities import ProbabilitiesError, read_probabilities
 
 CLASSES = ("entailment", "neutral", "contradiction")
@@ -97,7 +98,7 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
         ({"uid": None}, "no array 'uid'; found classes, pred_probs. Save it with numpy.savez"),
         ({"classes": None}, "no array 'classes'"),
         ({"pred_probs": PROBS[:5]}, r"pred_probs has shape \(5, 3\) .* uid names 6 rows"),
-        ({"uid": np.array([f"n{at}" for at in range(6)], dtype=object)}, "cannot be read as an npz without pickled"),
+        ({"uid": np.array([f"n{at}" for at in range(6)], dtype=object)}, "is no npz of plain arrays .*allow_pickle"),
         ({"labels": [0, 1, 2, 0, 1, 1]}, "the label of 'n5' is neutral there and contradiction in the corpus"),
         ({"labels": [0, 1, 2, 0, 1, 7]}, "labels must hold a number from 0 to 2"),
     ]:
@@ -107,7 +108,9 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
     np.savez(path, **good, labels=LABELS)
     np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     path.write_bytes(b"no archive")
-    with pytest.raises(ProbabilitiesError, match="cannot be read as an npz"):
+    with pytest.raises(ProbabilitiesError, match="is no npz of plain arrays .* Save it with numpy.savez"):
         read_probabilities(path, corpus)
-    with pytest.raises(ProbabilitiesError, match="none.csv cannot be read as a csv"):
+    with pytest.raises(ProbabilitiesError, match=r"probs.npy: give a csv .*, or an npz saved with numpy.savez"):
+        read_probabilities(tmp_path / "probs.npy", corpus)
+    with pytest.raises(CsvError, match="none.csv cannot be read as a csv"):
         read_probabilities(tmp_path / "none.csv", corpus)

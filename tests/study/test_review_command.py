@@ -21,6 +21,7 @@ def mine(tmp_path, monkeypatch):
     monkeypatch.delenv("NLI_DATA", raising=False)
     rows = [
         {"id": f"p{at}", "premise": f"Dog {at} runs.", "hypothesis": "=1+1", "label": "neutral", "maker": "gpt"}
+        | {"genre": "letters", "page": at if at else None}
         for at in range(6)
     ]
     path = tmp_path / "mine.jsonl"
@@ -77,6 +78,9 @@ def test_answers_become_a_corpus_that_loads(mine, monkeypatch, capsys):
     one = corpus.table.iloc[0]
     assert one[["maker", "intended_label", "origin_corpus"]].tolist() == ["gpt, worker", "neutral", "mine"]
     assert one["origin_uid"] == one["uid"] and one["uid"].startswith("p")
+    assert corpus.table["genre"].eq("generated_revised").all()  # WANLI's; what the file called so is kept beside it
+    assert corpus.table["genre (own)"].eq("letters").all()
+    assert {f"p{page}" for page in corpus.table["page"].dropna()} <= set(corpus.uid)  # a whole number, and with a gap
 
 
 def test_files_go_out_and_answers_from_outside_are_aggregated_too(mine, monkeypatch, tmp_path, capsys):

@@ -104,7 +104,7 @@ def test_decisions_stay_until_they_are_taken_back(mine, tmp_path, monkeypatch):
     decided.write_text(f"uid,decision\n{b},ambiguous\n")
     done = call(path, "--fast", "--columns", COLUMNS, "--decided", decided)
     assert "2 decisions (0 fix, 1 keep, 1 ambiguous)" in done.output  # what stands in the list is not lost
-    again["decision"] = ""
+    again[["decision", "fix_to", "note"]] = ""
     again.reset_index().to_csv(folder() / "suspects.csv", index=False)
     assert "decisions (" not in call(path, "--fast", "--columns", COLUMNS).output
     last = pd.read_csv(folder() / "suspects.csv")

@@ -61,7 +61,8 @@ class Rows:
 
         fields  the library's name -> the source's, or several: the first that is there is taken, in capitals or not;
                 all but "uid" must be there
-        extras  columns kept under their own names where they exist; None keeps all that are not picked
+        extras  columns kept under their own names where they exist, with "source_" before a name that is taken; None
+                keeps all that are not picked
         advice  what to do about a missing column, for the message
         """
         there = {name.lower(): name for name in reversed(self.table.columns)} | {name: name for name in self.table}
@@ -76,7 +77,8 @@ class Rows:
                 raise CorpusError(f"{self.where}: column {wanted} is missing; found {present}.{advice}")
         if extras is None:
             extras = [name for name in self.table if name not in picked.values()]
-        picked |= {name: name for name in extras if name in self.table and name not in picked}
+        others = [name for name in extras if name in self.table and picked.get(name) != name]
+        picked |= {f"source_{name}" if name in picked else name: name for name in others}
         return replace(self, table=pd.DataFrame({ours: self.table[theirs] for ours, theirs in picked.items()}))
 
     def assign(self, **columns: object) -> "Rows":
@@ -182,9 +184,11 @@ def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple
 def _plain(values: pd.Series) -> pd.Series:
     """An extra column as strings or numbers; lists and dictionaries become JSON text."""
     column = pd.Series([_plain_value(value) for value in values], dtype=object)
-    if column.dropna().map(type).nunique() > 1:
+    types = set(column.dropna().map(type))
+    if len(types) > 1:
         column = column.map(str, na_action="ignore")
-    return column.infer_objects()
+    # whole numbers with gaps would otherwise become decimals: 12 is no 12.0 where it names a person or a document
+    return column.convert_dtypes() if types == {int} and column.hasnans else column.infer_objects()
 
 
 def _plain_value(value: object) -> object:

@@ -367,12 +367,12 @@ def test_a_limit_is_a_seeded_sample_in_file_order(tmp_path):
 
 def test_a_users_file_with_other_column_names(tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("id,text_a,text_b,gold,split,note\n1,A cat.,A pet.,Entailment,dev,ok\n", encoding="utf-8")
+    path.write_text("id,text_a,text_b,gold,split,label\n1,A cat.,A pet.,Entailment,dev,ok\n", encoding="utf-8")
     corpus = load(str(path), columns={"uid": "id", "premise": "text_a", "hypothesis": "text_b", "label": "gold"})
     assert corpus.uid.tolist() == ["1"]
     assert corpus.labels.tolist() == [E]
     assert corpus.table["source_split"].tolist() == ["dev"]
-    assert corpus.table["note"].tolist() == ["ok"]
+    assert corpus.table["source_label"].tolist() == ["ok"]  # the file's own column of that name is not lost
     with pytest.raises(CorpusError, match="'nowhere', which is not in the file"):
         load(str(path), columns={"premise": "nowhere"})
     with pytest.raises(CorpusError, match="premis is not one of"):
