@@ -202,6 +202,22 @@ def test_own_pairs_are_those_that_the_chapter_kept():
     assert len(own_pairs(GENERATED, pool.reset_index(drop=True))) == 70
 
 
+def test_what_our_models_copied_from_the_base_is_taken_out_of_their_pairs_and_not_out_of_the_base(make):
+    before, copied = make(), load("planted", "train").table[["uid", "premise", "hypothesis", "label"]][:8]
+
+    def copying(part, notebook):
+        own = generated(part, notebook)
+        marks = own.iloc[0].drop(list(copied)).to_dict()
+        extra = copied.assign(premise=copied["premise"].str.upper(), **marks)
+        return pd.concat([extra, own], ignore_index=True)
+
+    plan = make(exported=copying)
+    assert len(own_pairs("our WANLI", copying("pairs", ""))) == 48
+    for name in ("our WANLI", "our DISCO", GENERATED):
+        assert plan.additions(0)[name].premise.tolist() == before.additions(0)[name].premise.tolist()
+    assert plan.candidates(0).digest == before.candidates(0).digest
+
+
 def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
     waits = jobs("small")
     assert waits["train-0-base"] == [] and "train-0-random-more-twin" not in waits  # it is the base
