@@ -31,7 +31,6 @@ PAGE, NUMBERS = "report.html", "report.json"
 LEVELS_OF = 10_000  # pairs whose levels are measured, at most
 CROSS = "31_cross_scoring"  # the chapter that leaves a list of suspects of trained models
 COMPARE = "nli-study compare FILE --test HELD_OUT"
-NO_TORCH = "torch is not installed: pip install 'nli-quality-study[study,offline]'"
 
 
 def run(
@@ -60,7 +59,7 @@ def run(
         try:
             parts[name] = measure()
         except (UserError, ValueError, ModuleNotFoundError) as error:
-            missing[name] = NO_TORCH if getattr(error, "name", None) == "torch" else str(error)
+            missing[name] = compare.NO_TORCH if getattr(error, "name", None) == "torch" else str(error)
             print(f"{name}: not measured. {missing[name]}", flush=True)
 
     scores, how, page = np.empty(0), "", ""
