@@ -164,7 +164,7 @@ def test_what_cannot_be_measured_is_named_and_the_rest_is_there(home, tmp_path, 
 
     monkeypatch.setattr(reports, "measure_levels", no_torch)
     assert call("report", mine).exit_code == 0
-    assert found()[0]["missing"]["levels"] == reports.NO_TORCH and "pip install" in found()[1]
+    assert found()[0]["missing"]["levels"] == reports.compare.NO_TORCH and "pip install" in found()[1]
     done = call("report", write(tmp_path / "few.csv", n=30))
     assert "an audit: 20 rows of each class are needed" in str(done.exception)
     assert audit.digest(str(mine), reports.Request(scale="small", corpus=str(mine)))
