@@ -98,6 +98,11 @@ def content(request: Request, test: str | None = None) -> dict:
     if stored is None:
         run(request, test)
         stored = json.loads(path.read_text(encoding="utf-8"))
+    elif stored["test"] and not test:
+        name, then = stored["test"]["name"], stored["test"]["digest"]
+        now = digest(str(Path(request.corpus).with_name(name)), request)
+        if now not in (None, then):
+            print(f"{name} has changed since the audit that found the leakage: give it again with --test {name}.")
     return stored
 
 

@@ -182,6 +182,9 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     write(here / "test.csv", pairs(12))
     call("card", "mine.csv", "--test", "test.csv")
     assert len(asked) == 1 and "**Leakage:** of 12 test pairs (test.csv), 100.0%" in path.read_text(encoding="utf-8")
+    assert "changed" not in call("card", "mine.csv").output
+    write(here / "test.csv", pairs(15))
+    assert "test.csv has changed since the audit that found the leakage" in call("card", "mine.csv").output
     file.write_text(file.read_text().replace("Nobody", "Somebody"))
     call("card", "mine.csv")
     assert len(asked) == 2  # another file than the one that was audited
