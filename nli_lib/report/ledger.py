@@ -89,9 +89,8 @@ def verdict_sentence(row: pd.Series) -> str:
 
 def kind_of_claim(row: pd.Series) -> str:
     """Why a claim is counted apart, in words; "" for a claim of the paper that was declared before its result."""
-    if row["ours"]:
-        return "a question of ours"
-    return "declared after its first result" if row["declared"] == "after" else ""
+    kinds = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
+    return ", ".join(kind for kind, true in kinds.items() if true)
 
 
 def fragile(row: pd.Series) -> str:

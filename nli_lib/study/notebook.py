@@ -358,6 +358,12 @@ class Study:
         self._claims[id] = {"id": id, **estimate._asdict(), "corpora": ";".join(names)}
         self.save(pd.DataFrame(self._claims.values()), "claims")
 
+    def claimed(self, id: str) -> Estimate | None:
+        """What this notebook recorded of a declared claim, for its page; None where it recorded nothing."""
+        path = find_table(self.folder / f"{self.notebook}.claims")
+        rows = pd.DataFrame() if path is None else read_table(path).set_index("id")
+        return Estimate(*rows.loc[id, list(Estimate._fields)]) if id in rows.index else None
+
     # ------------------------------------------------------------ the record
 
     def _measures(self, what: str) -> None:
