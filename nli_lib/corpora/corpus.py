@@ -32,6 +32,10 @@ class CorpusError(UserError, ValueError):
     """A corpus that cannot be read or used; the message names the file, the row, the field and what to do."""
 
 
+class NotAtHandError(CorpusError):
+    """A published corpus that is neither in the data folder nor to be had from the hub."""
+
+
 def _column(name: str, dtype: type = object) -> cached_property:
     """(N,) a column of the table as an array, of str where no dtype is given."""
     return cached_property(lambda corpus: corpus.table[name].to_numpy(dtype=dtype))

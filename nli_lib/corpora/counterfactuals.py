@@ -119,8 +119,9 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     labels = to_index(table["origin_label"], revised.classes)
     whole = pd.DataFrame({"premise": table["origin_premise"], "hypothesis": hypothesis, "label": labels})
     codes = whole.groupby(["premise", "hypothesis", "label"], sort=False).ngroup().to_numpy()
-    codes = np.where(labels >= 0, codes, -1)
-    kept = whole[labels >= 0].drop_duplicates()
+    known = (labels >= 0) & whole.notna().all(axis=1).to_numpy()
+    codes = np.where(known, codes, -1)
+    kept = whole[known].drop_duplicates()
     places = np.unique(codes[codes >= 0], return_inverse=True)
     origin = np.full(len(codes), -1)
     origin[codes >= 0] = places[1]

@@ -13,6 +13,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, TWO_WAY
 from nli_lib.corpora.load import hub, reading, sources
 from nli_lib.corpora.load.rows import Rows, build
+from nli_lib.corpora.suites import without_folder
 
 FOLDERS = {"matched": "MNLIMatchedHardWithHardTest", "mismatched": "MNLIMismatchedHardWithHardTest"}
 LINES = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}
@@ -97,7 +98,8 @@ def adversarial(
             rows = Rows(picked.table, picked.row, picked.where, picked.skipped, classes)
             corpus = build(rows, name=repository, split=split, source=where)
         except CorpusError as error:
-            missing[title] = f"{sources.lacking(None)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
+            where = f"{sources.lacking(folder)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
+            missing[title] = without_folder(error if path and path.is_file() else CorpusError(where), data_dir)
             continue
         found[title] = _sample(corpus, limit)
     return found, missing

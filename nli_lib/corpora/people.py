@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.corpus import Corpus, NotAtHandError
 from nli_lib.corpora.labels import to_index
 from nli_lib.corpora.load import sources
 
@@ -37,11 +37,12 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     """
     if (planted := _planted(corpus)) is not None:
         return planted
+    split = CHAOS.get((corpus.name.removesuffix(BY_AUTHORS), corpus.split))
     try:
-        name = corpus.name.removesuffix(BY_AUTHORS)
-        split = CHAOS.get((name, corpus.split), "none of ChaosNLI's")  # which `load` refuses
-        chaos = sources.load("chaosnli", split, data_dir=data_dir).table
-    except CorpusError:
+        chaos = None if split is None else sources.load("chaosnli", split, data_dir=data_dir).table
+    except NotAtHandError:
+        chaos = None
+    if chaos is None:
         return pd.DataFrame(columns=list(COLUMNS))
     own = pd.DataFrame({"uid": corpus.uid, "position": np.arange(len(corpus)), "gold": corpus.labels})
     both = own.merge(chaos, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)
@@ -70,9 +71,7 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
         return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
     if "annotator_labels" not in corpus.table:
         return pd.DataFrame(columns=list(ANNOTATED))
-    texts = corpus.table["annotator_labels"].astype(str)
-    texts = texts[texts.str.startswith("[", na=False)]
-    given = pd.Series(json.loads(f"[{','.join(texts)}]"), texts.index, dtype=object)
+    given = json_lists(corpus.table["annotator_labels"])
     given = given[given.map(len) == FIVE]
     votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
     whole = (votes >= 0).all(axis=1)
@@ -80,6 +79,19 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     gold = corpus.labels[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
+
+
+def json_lists(texts: pd.Series) -> pd.Series:
+    """The lists that are written as JSON in a column of texts, by the index of their row; other texts are left out."""
+    return texts.map(_json_list).dropna()
+
+
+def _json_list(text: object) -> list | None:
+    try:
+        found = json.loads(str(text))
+    except ValueError:  # such as ['neutral'], as Python writes a list
+        return None
+    return found if isinstance(found, list) else None
 
 
 def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.corpus import Corpus, NotAtHandError
 from nli_lib.corpora.counterfactuals import Counterfactuals, load_pairs
 
 
@@ -20,7 +20,7 @@ def revisions_of(
     """
     try:
         return matched(corpus, load_pairs(name, split, data_dir, originals=originals))
-    except CorpusError:
+    except NotAtHandError:
         return None
 
 

@@ -29,12 +29,16 @@ def load_each(
         if sets not in SUITES:
             raise CorpusError(f'suite="{sets}" is not one of {", ".join(SUITES)}.')
         sets = SUITES[sets]
-    folder = sources.data_folder(data_dir)
     loaded, missing = {}, {}
     for title, (corpus, split) in sets.items():
         try:
             loaded[title] = sources.load(corpus, split, data_dir, limit)
         except CorpusError as error:
-            # Reasons are printed in the book, where the folder of whoever ran the study says nothing.
-            missing[title] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
+            missing[title] = without_folder(error, data_dir)
     return loaded, missing
+
+
+def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
+    """A reason for the book, where the folder of whoever ran the study says nothing."""
+    folder = sources.data_folder(data_dir)
+    return str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder") if folder else str(error)

@@ -7,7 +7,6 @@ claims to find wrong labels: the people said themselves which of their labels we
 scores of its own detectors and the table made of them.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS, to_index
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.whole import every_row, refuse
+from nli_lib.corpora.people import json_lists
 
 SPLIT = ("mnli", "validation_matched")
 FOLDERS = ("varierr", "VariErr-NLI", ".")
@@ -133,9 +133,8 @@ def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
     """(K,) share of the corpus's own annotators who gave each item's label, NaN where the corpus does not say."""
     if "annotator_labels" not in corpus.table or items.empty:
         return np.full(len(items), np.nan)
-    texts = corpus.table["annotator_labels"].astype(str).iloc[items["position"]]
-    told = texts.where(texts.str.startswith("["), "[]")
-    votes = pd.Series(json.loads(f"[{','.join(told)}]"), dtype=object).explode().dropna()
+    texts = corpus.table["annotator_labels"].iloc[items["position"]].reset_index(drop=True)
+    votes = json_lists(texts).explode().dropna()
     agrees = to_index(votes, corpus.classes) == items["label"].to_numpy()[votes.index]
     return pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(items))).to_numpy()
 

@@ -83,7 +83,8 @@ class Explorer:
         given = np.asarray(positions)
         given = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if given.size and (given[0] < 0 or given[-1] >= len(self.table)):
-            raise IntegrationError(f"position {given[-1]} is outside 0..{len(self.table) - 1}")
+            wrong = given[(given < 0) | (given >= len(self.table))][0]
+            raise IntegrationError(f"position {wrong} is outside 0..{len(self.table) - 1}")
         self.selected = given
         self._tell()
 

@@ -75,7 +75,7 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
     new = sorted(set(loading["missing_keys"]) | {key for key, *_ in loading["mismatched_keys"]})
     head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
     if head and head.isdisjoint(new) and own.id2label != named["id2label"]:
-        raise ValueError(
+        raise ModelError(
             f"model {name!r} has a head for {list(own.id2label.values())}, this corpus has {list(classes)}; "
             "give the encoder without that head"
         )

@@ -28,7 +28,7 @@ from nli_lib.corpora.lexicon import dictionaries
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.corpora.stress import KINDS, stress
-from nli_lib.corpora.suites import load_each
+from nli_lib.corpora.suites import load_each, without_folder
 from nli_lib.errors import UserError
 from nli_lib.select.arms import (
     ARM,
@@ -171,8 +171,7 @@ class Plan:
                     sets = [load_pairs(*place, data_dir=self.data_dir, originals=self.extra) for place in places]
                     revised[name] = join(sets, name=places[0][0])
             except CorpusError as error:
-                folder = sources.data_folder(self.data_dir)
-                absent[name] = str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder")
+                absent[name] = without_folder(error, self.data_dir)
         for name, (chapter, part, _) in OWN.items():
             try:
                 written = own_pairs(name, self.exported(part, chapter))
@@ -399,7 +398,10 @@ def jobs(scale: str) -> dict[str, list[str]]:
     "score-<seed>-dynamics", "score-<seed>-hypothesis", "score-<seed>-fold-<k>", "train-<seed>-<arm>" and, of its twin,
     "train-<seed>-<arm>-twin". Which arms the corpora allow is found out by the job itself, which then says so and ends.
     """
-    plan = Plan.from_scale(scale)
+    return _jobs(Plan.from_scale(scale))
+
+
+def _jobs(plan: Plan) -> dict[str, list[str]]:
     waits: dict[str, list[str]] = {}
     for seed in range(max(map(plan.trainings, plan.arms), default=0)):
         for arm in plan.arms_of(seed):
@@ -416,17 +418,16 @@ def jobs(scale: str) -> dict[str, list[str]]:
 
 def run_job(plan: Plan, name: str) -> str:
     """Do one job of `jobs` and say in a line what came of it; a trained arm's predictions for the test sets are part of
-    its job."""
-    kind, _, rest = name.partition("-")
-    seed, _, what = rest.partition("-")
-    if kind == "score" and what in ("dynamics", "hypothesis"):
-        return plan.scoring(what, int(seed)).spec.id
+    its job. Raises `JobError` for a name that is none of them."""
+    if name not in _jobs(plan):
+        raise JobError(f'there is no job "{name}": without --job, all are listed.')
+    kind, seed, what = name.split("-", 2)
     if kind == "score" and what.startswith("fold-"):
         return plan.cross_runs(int(seed), [int(what.removeprefix("fold-"))])[0].spec.id
+    if kind == "score":
+        return plan.scoring(what, int(seed)).spec.id
     arms = {_slug(arm): arm for arm in plan.arms}
-    arm = arms.get(what) or arms.get(what.removesuffix("-twin"))
-    if kind != "train" or not seed.isdecimal() or arm is None or not plan.arms_of(int(seed), [arm]):
-        raise JobError(f'there is no job "{name}": `--list` names those that there are.')
+    arm = arms[what.removesuffix("-twin")]
     made, absent = plan.sets(int(seed), [arm])
     if arm in absent:
         return f"nothing to train: {absent[arm]}"

@@ -20,6 +20,7 @@ taken from papermill, which marks a notebook whose kernel died as completed.
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
@@ -134,7 +135,7 @@ def other_environment(record: Mapping) -> list[str]:
 
 def command(notebook: str, scale: str, corpus: str | None) -> str:
     """The shell command that runs a notebook of a study."""
-    return f"nli-study run {notebook} --scale {scale}" + (f" --corpus {corpus}" if corpus else "")
+    return shlex.join(["nli-study", "run", notebook, "--scale", scale, *(["--corpus", corpus] if corpus else [])])
 
 
 def recorded(record: Mapping) -> str:

@@ -37,9 +37,10 @@ def read_probabilities(path: Path, corpus: Corpus, columns: Mapping[str, str] | 
     Rows of the file that are not in the corpus are left out. Raises `ProbabilitiesError` where a row or a class is
     missing, an id stands twice, or a row is no distribution.
     """
-    if path.suffix not in (".npz", ".csv", ".tsv", ".txt"):
+    ending = path.suffix.lower()
+    if ending not in (".npz", ".csv", ".tsv", ".txt"):
         raise ProbabilitiesError(f"{path}: give a csv with a column for each class, or an npz saved with {SAVE}.")
-    reader = _from_npz if path.suffix == ".npz" else _from_csv
+    reader = _from_npz if ending == ".npz" else _from_csv
     uid, table = reader(path, corpus, dict(columns or {}))
     if again := uid[uid.duplicated()].tolist():
         raise ProbabilitiesError(f"{path}: id {again[0]!r} stands in more than one row.")

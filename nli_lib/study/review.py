@@ -93,10 +93,11 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
 
     Raises `ReviewError` where a file is neither.
     """
-    if wrong := [file for file in files if file.suffix not in (".json", ".csv")]:
+    ending = {file: file.suffix.lower() for file in files}
+    if wrong := [file for file in files if ending[file] not in (".json", ".csv")]:
         raise ReviewError(f"{wrong[0]} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
-    parts = [annotations(folder), *(read_export(file, queue) for file in files if file.suffix == ".json")]
-    results = [file for file in files if file.suffix == ".csv"]
+    parts = [annotations(folder), *(read_export(file, queue) for file in files if ending[file] == ".json")]
+    results = [file for file in files if ending[file] == ".csv"]
     return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import time
@@ -65,7 +66,9 @@ class Request:
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook as asked here."""
-        return records.command(notebook, self.scale, self.corpus)
+        more = ["--data-dir", self.data_dir] if self.data_dir else []
+        more += ["--columns", ",".join(map("=".join, self.columns.items()))] if self.columns else []
+        return shlex.join([*shlex.split(records.command(notebook, self.scale, self.corpus)), *more])
 
 
 @dataclass

@@ -50,6 +50,14 @@ def test_originals_that_stand_in_the_revisions_own_columns():
     assert pairs.original.hypothesis.tolist() == ["h", "k"] and pairs.direction.tolist() == ["e2n", "e2n", "n2c"]
 
 
+def test_a_row_without_an_original_shifts_no_other():
+    rows = [("x", "p1", "h", 1), ("y", "p2", "h", 1), ("z", "p3", "h", 2)]
+    revised = corpus(rows, origin_premise=["a", None, "b"], origin_label=["entailment", "entailment", "entailment"])
+    pairs = pair_up(revised)
+    assert pairs.original.premise[pairs.origin].tolist() == ["a", "b"] and len(pairs.original) == 2
+    assert pairs.revised.uid.tolist() == ["x", "z"]
+
+
 def test_one_revision_of_each_original_and_joining():
     pairs = pair_up(REVISED, ORIGINAL)
     for seed in range(5):

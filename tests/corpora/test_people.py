@@ -9,7 +9,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.authors import with_authors_labels
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
@@ -142,3 +142,16 @@ def test_a_users_file_that_is_called_planted_has_no_planted_truth(tmp_path):
     path.write_text("premise,hypothesis,label,annotator_labels\nA,B,neutral,1\nA,C,entailment,2\n")
     corpus = load(path)
     assert human_labels(corpus).empty and annotators(corpus).empty
+
+
+def test_labels_that_are_no_json_and_a_damaged_set_of_the_hundred(tmp_path):
+    corpus = snli(["a", "b"], [0, 0])
+    corpus.table["annotator_labels"] = ["['neutral', 'entailment']", json.dumps([LABELS[0]] * 5)]  # as pandas writes it
+    assert annotators(corpus)["position"].tolist() == [1]
+    chaos(tmp_path / "chaosnli", {"a": [100, 0, 0]})
+    file = tmp_path / "chaosnli" / "chaosNLI_snli.jsonl"
+    file.write_text(file.read_text().replace("label_count", "counts"))
+    with pytest.raises(
+        CorpusError, match="chaosNLI_snli"
+    ):  # not that nobody was asked
+        human_labels(corpus, data_dir=str(tmp_path))

@@ -6,7 +6,7 @@ import pytest
 
 from nli_lib.corpora import CorpusError
 from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.corpora.suites import SUITES, load_each, suite_for
+from nli_lib.corpora.suites import SUITES, load_each, suite_for, without_folder
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -41,6 +41,11 @@ def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):
     assert "heuristics_evaluation_set.txt" in missing["HANS"]
     assert missing["SNLI-hard"] == "snli_1.0_test_hard.jsonl: the file is empty."
     assert not any(str(tmp_path) in reason for reason in missing.values())
+
+
+def test_a_reason_without_a_folder_keeps_its_words(monkeypatch):
+    monkeypatch.delenv("NLI_DATA", raising=False)
+    assert without_folder(CorpusError("1 or more, or None for all"), None) == "1 or more, or None for all"
 
 
 def test_an_unknown_suite_lists_the_known_ones():

@@ -82,8 +82,8 @@ def test_tags_are_saved_and_taken_again(explorer, tmp_path):
 
 
 def test_positions_outside_and_long_tags(explorer):
-    for outside in ([60], [-1]):
-        with pytest.raises(IntegrationError, match=r"outside 0\.\.59"):
+    for outside, named in (([60], 60), ([-1, 3], -1), ([3, 60], 60)):
+        with pytest.raises(IntegrationError, match=rf"position {named} is outside 0\.\.59"):
             explorer.select(outside)
     with pytest.raises(IntegrationError, match="use up to 60"):
         explorer.tag("x" * 61)

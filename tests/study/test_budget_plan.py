@@ -226,8 +226,9 @@ def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
     assert all(other in waits for before in waits.values() for other in before)
     with pytest.raises(JobError, match='no job "train-9-base"'):
         run_job(Plan.from_scale("smoke"), "train-9-base")
-    with pytest.raises(JobError, match="no job"):
-        run_job(Plan.from_scale("smoke"), "train-0-nothing")
+    for name in ("train-0-nothing", "score-x-dynamics", "score-0-fold-99", "score", "train-0-random-more-twin"):
+        with pytest.raises(JobError, match="no job"):
+            run_job(Plan.from_scale("smoke"), name)
 
 
 SBATCH = """#!{python}

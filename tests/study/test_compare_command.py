@@ -1,6 +1,7 @@
 """`nli-study compare` on files, with a tiny encoder. Run alone: pytest tests/study/test_compare_command.py"""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import CorpusError
+from nli_lib.learn import predict as learnt
+from nli_lib.store import StoreError
 from nli_lib.study import compare as comparisons
 from nli_lib.study.cli import app
 from nli_lib.study.compare import CompareError
@@ -221,7 +224,19 @@ def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(c
         self.test = whole[:50]
         assert not list(spec.folder.rglob("*.safetensors"))
         assert np.array_equal(self.answers(spec, self.corpus), first[:50])
+        self.plan = replace(self.plan, keep=True)
+        other = spec.model_copy(update={"seed": 1})
+        self.answers(other, self.corpus)
+        trained = (other.folder / "about.json").stat().st_mtime_ns
+        with monkeypatch.context() as full:  # a disk that is full costs no training
+            full.setattr(learnt, "predict", broken)
+            with pytest.raises(StoreError, match="No space left"):
+                self.answers(other, self.corpus)
+        assert (other.folder / "about.json").stat().st_mtime_ns == trained
         raise CompareError("seen")
+
+    def broken(*given):
+        raise StoreError("logits.npy cannot be written (No space left on device)")
 
     monkeypatch.setattr(comparisons.Work, "everything", twice)
     assert str(call("--anyway").exception) == "seen"

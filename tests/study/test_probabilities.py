@@ -38,6 +38,12 @@ def csv_of(tmp_path, **columns):
     return path
 
 
+def test_an_ending_in_capitals_is_that_ending(mine, tmp_path):
+    corpus, _ = mine()
+    path = csv_of(tmp_path, uid=[f"n{at}" for at in range(6)], **dict(zip(CLASSES, PROBS.T, strict=True)))
+    np.testing.assert_allclose(read_probabilities(path.rename(tmp_path / "PROBS.CSV"), corpus), PROBS)
+
+
 def test_columns_are_matched_by_name_and_rows_by_id(mine, tmp_path):
     corpus, _ = mine()
     order = [3, 1, 5, 0, 2, 4]

@@ -1,6 +1,7 @@
 """How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/study/test_schedule.py"""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -237,3 +238,10 @@ def wait_until(true, seconds=40):
     while not true():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.1)
+
+
+def test_the_command_that_is_told_runs_as_it_is_told():
+    asked = Request("small", "my data/mine.csv", data_dir="/my corpora", columns={"label": "gold label"})
+    words = shlex.split(asked.command("10_data_map"))
+    assert words[:6] == ["nli-study", "run", "10_data_map", "--scale", "small", "--corpus"]
+    assert words[6:] == ["my data/mine.csv", "--data-dir", "/my corpora", "--columns", "label=gold label"]

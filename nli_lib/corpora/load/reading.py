@@ -210,7 +210,8 @@ def _parquet(data: bytes, where: str) -> Rows:
         arrow = pq.read_table(io.BytesIO(data))
         said = json.loads((arrow.schema.metadata or {}).get(b"huggingface", b"{}"))  # where `datasets` wrote the file
         features = said.get("info", {}).get("features", {})
-        classes = {name: each["names"] for name, each in features.items() if each.get("_type") == "ClassLabel"}
+        named = {name: each for name, each in features.items() if isinstance(each, dict)}  # a list holds a list's kind
+        classes = {name: each["names"] for name, each in named.items() if each.get("_type") == "ClassLabel"}
     except (pa.ArrowException, OSError, ValueError, AttributeError, KeyError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
     return _arrow(arrow, classes, where)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import MANY, Corpus, CorpusError, concat
+from nli_lib.corpora.corpus import MANY, Corpus, CorpusError, NotAtHandError, concat
 from nli_lib.corpora.load import adapters, hub, reading
 from nli_lib.corpora.load.catalogue import SOURCES, Source
 from nli_lib.corpora.load.rows import Rows, build
@@ -187,11 +187,11 @@ def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tup
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
     wanted = f"{name} {split}: {lacking(folder)} {files} (.gz too)."
     if source.hub is None or entry.hub is None:
-        raise CorpusError(f"{wanted} The hub has no faithful copy.")
+        raise NotAtHandError(f"{wanted} The hub has no faithful copy.")
     try:
         raw, where = hub.read_hub(source.hub, source.config, entry.hub, source.revision)
     except CorpusError as error:
-        raise CorpusError(f"{wanted} Then: {str(error).rstrip('.')}.") from None
+        raise NotAtHandError(f"{wanted} Then: {str(error).rstrip('.')}.") from None
     if source.revision == "main" and entry.rows not in (None, len(raw.table)):
         raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
     return raw, f"hub {where} ({entry.hub})"

@@ -128,6 +128,7 @@ def test_the_other_unicode_line_ends_and_control_characters_stay_in_the_text(tmp
 def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path):
     names = ["contradiction", "entailment", "neutral"]
     features = {"label": {"names": names, "_type": "ClassLabel"}, "premise": {"dtype": "string", "_type": "Value"}}
+    features["votes"] = [{"dtype": "string", "_type": "Value"}]  # as older versions write a list
     table = pa.table({"premise": ["P"] * 4, "hypothesis": list("abcd"), "label": [0, 1, 2, -1]})
     description = {"huggingface": json.dumps({"info": {"features": features}})}
     pq.write_table(table.replace_schema_metadata(description), tmp_path / "named.parquet")
