@@ -78,7 +78,7 @@ def _generator(run: Run, corpus: Corpus) -> Callable[[range], pd.DataFrame]:
 
 
 def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
-    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `serialise.parse` has
+    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `pair_text.parse` has
     them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
     and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,10 +28,7 @@ def to_pandas(corpus: Corpus, selection: Selection | None = None, **scores: Arra
 
 def to_dataset(corpus: Corpus, selection: Selection | None = None, **scores: ArrayLike) -> Dataset:
     """The same as a Hugging Face dataset, its labels a `ClassLabel` in the order of the corpus's classes."""
-    import datasets
-
-    dataset = datasets.Dataset.from_pandas(_beside(corpus, selection, scores), preserve_index=False)
-    return dataset.cast_column("label", datasets.ClassLabel(names=list(corpus.classes)))
+    return replace(corpus, table=_beside(corpus, selection, scores)).to_dataset()
 
 
 def from_pandas(

@@ -6,9 +6,9 @@ The training loop knows none of it. `Classify` is the first objective; others fi
                            encoder; `loss` sends both texts through the one encoder, multiplies the two predictions and
                            records the logits of the main head alone
     debiased focal loss    the same arrays and heads; `loss` weights each example by what the bias head knows
-    causal language model  `arrays` adds the text under a wrong label, and a mask a token, which is `Tokens` too: its
-                           ids are 0 and 1, its padding 0; `model` loads a language model; `loss` sums the likelihood of
-                           some tokens and the unlikelihood of the others, and records a score for each class
+    causal language model  `arrays` makes premise, label and hypothesis one text, whose columns say what each token is;
+                           `model` loads a language model; `loss` sums the likelihood of some tokens and the
+                           unlikelihood of others, those under a wrong label, and records a score for each class
 
 An objective has no state of its own beside its knobs; `name` holds those too, for it is part of a run's identity
 (`RunSpec.objective`).

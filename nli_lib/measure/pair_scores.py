@@ -1,7 +1,7 @@
 """Every score of the bench for one list of pairs, side by side: what S trainings and the text itself say of each.
 
-    said = Said(data_map=logits, ..., z=highest_z(table, labels))
-    scores = pair_scores(said, np.arange(N), labels)          # name -> (S, N), a high number is doubtful
+    said = Said(data_map=logits, ..., z=highest_z(table, labels, n_classes))
+    scores = pair_scores(said, np.arange(N), labels, labels)  # name -> (S, N), a high number is doubtful
 
 "Low" in a name says that the sign was turned. Each score is asked of a (pair, label), so that a label which is not the
 corpus's own can be asked about as well; the level and the counterfactual sensitivity are of the pair alone.

@@ -73,7 +73,8 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
 
 def top_table(table: Features, counts: NDArray, corpus: Corpus, *, most: int = TOP) -> pd.DataFrame:
     """The features of highest z for each label: label (name), rank, feature, n, share with low and high over premises,
-    base (the label's share in the corpus), z with z_low and z_high, z_paper (over one over the number of labels).
+    base (the label's share in the corpus), z with z_low and z_high, z_paper (over one over the number of labels), first
+    (the row of the first pair that has it).
 
     Of nested features, such as the lengths below 5 and below 6, the one of highest z; of those that 20 pairs have.
     """

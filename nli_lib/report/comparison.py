@@ -7,6 +7,7 @@
 Everything is about one test set. ``right`` is that of `report.budgets`: (arm, which) -> {title: (S, N) bool}.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -68,13 +69,7 @@ def pairs_needed(noise: Noise, *, trainings: int, family: int, worth: float) -> 
     def found(n: int) -> bool:
         return smallest(noise, n=n, trainings=trainings, family=family) <= worth
 
-    if not found(MOST_PAIRS):
-        return None
-    low, high = 0, MOST_PAIRS  # not enough, enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    return bisect_left(range(MOST_PAIRS + 1), True, lo=1, key=found) if found(MOST_PAIRS) else None
 
 
 def trainings_needed(noise: Noise, *, family: int, worth: float) -> int | None:

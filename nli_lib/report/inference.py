@@ -160,19 +160,6 @@ def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
         return (x * y).sum(axis=axis) / np.sqrt((x**2).sum(axis=axis) * (y**2).sum(axis=axis))
 
 
-def correlations(scores: pd.DataFrame, target: np.ndarray | pd.DataFrame, **options: object) -> pd.DataFrame:
-    """`correlation` of each column of ``scores`` with one target (N,), or with the target's column of the same name.
-
-    Columns: score, value, low, high, n. A constant column has no correlation and no row.
-    """
-    rows = []
-    for name, values in scores.items():
-        other = target[name] if isinstance(target, pd.DataFrame) else target
-        if np.ptp(values) > 0 and np.ptp(other) > 0:
-            rows.append((name, *correlation(values, other, **options)[:4]))
-    return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
-
-
 def _sample(values: np.ndarray, name: str) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) == 0:

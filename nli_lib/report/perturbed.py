@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.counterfactuals import directions
 from nli_lib.corpora.labels import LABELS
 from nli_lib.generate.perturbation_filter import perturbation_filter
 from nli_lib.generate.perturbations import CODE_2022, CODE_2023
@@ -20,9 +21,9 @@ from nli_lib.report.trainings import means_of, over_trainings
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.select.teacher import probability_shift
 
-DIRECTIONS = tuple(f"{one[0]}2{other[0]}" for one in LABELS for other in LABELS if one != other)
+DIRECTIONS = tuple(directions())
 EVERY = "all directions"
-WRITTEN, ANSWERED, PASSED, SHIFTED, PREDICTED = STEPS = (
+WRITTEN, _, PASSED, SHIFTED, PREDICTED = STEPS = (
     "asked for",
     "answered",
     "passed by the heuristics",

@@ -2,7 +2,7 @@
 
 arms(corpus, dynamics, crossed)       # selections: the z-filter, consensus pruning, ambiguous third, the planted pairs
 gains = gains_over_twins(accuracy)    # each beside its random twin
-expected(gains, {"words": {"artifact": 0.6}})
+expected(gains, {"words": {"artifact": 0.6}}, challenge)
 """
 
 from collections.abc import Mapping

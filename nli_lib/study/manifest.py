@@ -1,8 +1,8 @@
 """The record of a notebook's run: what ran, with what, how it ended, and whether it still stands for the code at hand.
 
-One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. Only two hands write it: the
-notebook itself (`nli_lib.study.notebook`) and the runner that watches it (`nli_lib.study.execute`). "finished" is never
-taken from papermill, which marks a notebook whose kernel died as completed.
+One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. The notebook itself writes it
+(`nli_lib.study.recording`), the runner that watches it (`execute`, `schedule`), and `standing.confirm`. "finished" is
+never taken from papermill, which marks a notebook whose kernel died as completed.
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
     cells, roots, modules, defaults   the code that decides the numbers, see `digests.code_of`

@@ -151,7 +151,5 @@ def test_labels_that_are_no_json_and_a_damaged_set_of_the_hundred(tmp_path):
     chaos(tmp_path / "chaosnli", {"a": [100, 0, 0]})
     file = tmp_path / "chaosnli" / "chaosNLI_snli.jsonl"
     file.write_text(file.read_text().replace("label_count", "counts"))
-    with pytest.raises(
-        CorpusError, match="chaosNLI_snli"
-    ):  # not that nobody was asked
+    with pytest.raises(CorpusError, match="chaosNLI_snli"):  # not that nobody was asked
         human_labels(corpus, data_dir=str(tmp_path))

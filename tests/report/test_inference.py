@@ -10,7 +10,6 @@ from nli_lib.report import inference
 from nli_lib.report.inference import (
     bootstrap_interval,
     correlation,
-    correlations,
     mann_whitney,
     percentile_interval,
     resample_counts,
@@ -166,16 +165,6 @@ def test_correlation_agrees_with_scipy_and_ignores_order():
     assert correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
     with pytest.raises(ValueError, match="constant"):
         correlation(np.ones(5), np.arange(5))
-
-
-def test_correlations_column_by_column_leave_constants_out():
-    random = np.random.default_rng(0)
-    scores = pd.DataFrame({"a": random.random(50), "b": random.random(50), "flat": 1.0})
-    target = scores["a"] + 0.1 * random.random(50)
-    found = correlations(scores, target, resamples=50).set_index("score")
-    assert list(found.index) == ["a", "b"]
-    assert tuple(found.loc["a"]) == correlation(scores["a"], target, resamples=50)[:4]
-    assert correlations(scores, scores, resamples=10)["value"].tolist() == pytest.approx([1, 1])
 
 
 def test_mean_and_range():
