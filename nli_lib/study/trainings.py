@@ -68,7 +68,8 @@ def record(plan: Plan, seed: int, arms: Sequence[str] | None = None) -> Path:
     with FileLock(path.with_name(f".{path.name}.lock")), atomic(path) as draft:  # another process may record other arms
         before = recorded(plan, seed, plan.tested)
         others = before[~before["arm"].isin(made["arm"])]
-        pd.concat([others, made], ignore_index=True).to_parquet(draft, index=False, compression="zstd")
+        both = pd.concat([each for each in (others, made) if len(each)], ignore_index=True)
+        both.to_parquet(draft, index=False, compression="zstd")
     return path
 
 
@@ -115,7 +116,8 @@ def of_seed(plan: Plan, seed: int, tests: Mapping[str, Corpus], arms: Sequence[s
     new = pd.DataFrame([{**row, "seed": seed, "key": keys[row["arm"]]} for row in rows])
     table = pd.concat([each for each in (before, new) if len(each)], ignore_index=True)
     order = table["arm"].map({arm: at for at, arm in enumerate(wanted)})
-    return table[order.notna()].iloc[order.dropna().argsort(kind="stable")].reset_index(drop=True)
+    table = table[order.notna()].iloc[order.dropna().argsort(kind="stable")]
+    return table.reset_index(drop=True).assign(seed=seed)  # a whole number, whatever the recorded rows lack
 
 
 def _rows(
