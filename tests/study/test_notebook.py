@@ -447,8 +447,8 @@ def test_the_task_model_learns_the_dials_corpus_or_the_one_that_was_asked_for(ho
     assert begin("11_c", {"SCALE": "small", "CORPUS": "wanli"}).wanli_task == ("wanli", "train")
 
 
-def test_a_page_reads_what_was_recorded_of_a_claim_and_nothing_where_there_is_none():
-    study = begin("10_data_map", {"SCALE": "smoke"})
+def test_a_page_reads_what_was_recorded_of_a_claim_and_nothing_where_there_is_none(home):
+    study = begin("10_try", {"SCALE": "smoke"})
     assert study.claimed("wanli-sec2-x") is None
     study.claim("wanli-sec2-x", Estimate(0.2, 0.1, 0.3, 40, 3, "trainings"))
     assert study.claimed("wanli-sec2-x") == (0.2, 0.1, 0.3, 40, 3, "trainings")
