@@ -6,7 +6,6 @@ notebook's own second cell (`nli_lib.study.begin`) and holds for papermill, Jupy
 
 import difflib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -96,9 +95,12 @@ def _told(error: Mapping, known: Iterable[str]) -> str:
 
 def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
     """Where a user's own file lies, here or in the data folder; None for a corpus by name, and where there is none."""
-    path, folder = Path(corpus).expanduser(), data_dir or os.environ.get("NLI_DATA")
-    places = [path, *([Path(folder, path)] if folder else [])]
-    return next((place for place in places if place.is_file()), None) if is_own_file(corpus) else None
+    if not is_own_file(corpus):
+        return None
+    from nli_lib.corpora.load import sources
+
+    path, folder = Path(corpus).expanduser(), sources.data_folder(data_dir)
+    return next((place for place in (path, folder and folder / path) if place and place.is_file()), None)
 
 
 def is_own_file(corpus: str) -> bool:

@@ -166,6 +166,7 @@ def test_columns_of_a_file_are_named_on_the_command_line(nothing_runs, tmp_path)
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
+    (tmp_path / "corpora").mkdir()
     asked = []
     monkeypatch.setattr(schedule, "run", lambda names, request, jobs: asked.append(request) or [])
     call("run", "--corpus", "mine.csv", "--data-dir", "corpora")

@@ -453,3 +453,15 @@ def test_a_page_reads_what_was_recorded_of_a_claim_and_nothing_where_there_is_no
     study.claim("wanli-sec2-x", Estimate(0.2, 0.1, 0.3, 40, 3, "trainings"))
     assert study.claimed("wanli-sec2-x") == (0.2, 0.1, 0.3, 40, 3, "trainings")
     assert study.claimed("wanli-sec2-y") is None
+
+
+def test_an_own_file_is_found_where_corpora_are_read_from(home, monkeypatch):
+    monkeypatch.delenv("NLI_DATA", raising=False)
+    raw = paths.HOME / "data" / "raw"
+    raw.mkdir(parents=True)
+    assert parameters.own_path("mine.csv") is None and parameters.own_path("snli") is None
+    (raw / "mine.csv").write_text("premise,hypothesis,label\n")
+    assert parameters.own_path("mine.csv") == raw / "mine.csv"
+    other = home / "other"
+    other.mkdir()
+    assert parameters.own_path("mine.csv", str(other)) is None
