@@ -133,9 +133,11 @@ def other_environment(record: Mapping) -> list[str]:
     ]
 
 
-def command(notebook: str, scale: str, corpus: str | None) -> str:
-    """The shell command that runs a notebook of a study."""
-    return shlex.join(["nli-study", "run", notebook, "--scale", scale, *(["--corpus", corpus] if corpus else [])])
+def command(notebook: str, scale: str, corpus: str | None, **more: str | None) -> str:
+    """The shell command that runs a notebook of a study; ``more`` options by name, those that are None left out."""
+    given = {"scale": scale, "corpus": corpus, **more}
+    words = [word for name, value in given.items() if value for word in (f"--{name.replace('_', '-')}", value)]
+    return shlex.join(["nli-study", "run", notebook, *words])
 
 
 def recorded(record: Mapping) -> str:

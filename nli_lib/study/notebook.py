@@ -358,11 +358,15 @@ class Study:
         self._claims[id] = {"id": id, **estimate._asdict(), "corpora": ";".join(names)}
         self.save(pd.DataFrame(self._claims.values()), "claims")
 
-    def claimed(self, id: str) -> Estimate | None:
-        """What this notebook recorded of a declared claim, for its page; None where it recorded nothing."""
+    def claimed(self, id: str, *, times: float = 1) -> Estimate | None:
+        """What this notebook recorded of a declared claim, for its page, ``times`` so much: 100 makes points of shares.
+        None where it recorded nothing."""
         path = find_table(self.folder / f"{self.notebook}.claims")
         rows = pd.DataFrame() if path is None else read_table(path).set_index("id")
-        return Estimate(*rows.loc[id, list(Estimate._fields)]) if id in rows.index else None
+        if id not in rows.index:
+            return None
+        value, low, high, *rest = rows.loc[id, list(Estimate._fields)]
+        return Estimate(times * value, times * low, times * high, *rest)
 
     # ------------------------------------------------------------ the record
 

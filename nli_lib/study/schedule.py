@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import signal
 import sys
 import time
@@ -66,9 +65,8 @@ class Request:
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook as asked here."""
-        more = ["--data-dir", self.data_dir] if self.data_dir else []
-        more += ["--columns", ",".join(map("=".join, self.columns.items()))] if self.columns else []
-        return shlex.join([*shlex.split(records.command(notebook, self.scale, self.corpus)), *more])
+        columns = ",".join(map("=".join, (self.columns or {}).items()))
+        return records.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, columns=columns)
 
 
 @dataclass

@@ -452,6 +452,7 @@ def test_a_page_reads_what_was_recorded_of_a_claim_and_nothing_where_there_is_no
     assert study.claimed("wanli-sec2-x") is None
     study.claim("wanli-sec2-x", Estimate(0.2, 0.1, 0.3, 40, 3, "trainings"))
     assert study.claimed("wanli-sec2-x") == (0.2, 0.1, 0.3, 40, 3, "trainings")
+    assert study.claimed("wanli-sec2-x", times=100)[:4] == pytest.approx((20, 10, 30, 40))
     assert study.claimed("wanli-sec2-y") is None
 
 
