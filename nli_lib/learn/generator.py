@@ -24,9 +24,10 @@ from nli_lib.learn.alignment import flagged_pieces
 from nli_lib.learn.encode import Tokens
 from nli_lib.learn.fit import Run, fit
 from nli_lib.learn.language_models import language_model
+from nli_lib.learn.likelihood import chosen_log_p
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device
 from nli_lib.learn.objectives import Arrays
-from nli_lib.learn.serialise import END, HYPOTHESIS, frame, label_pieces, relabelled, sequences
+from nli_lib.learn.serialise import END, HYPOTHESIS, PREMISE, frame, label_pieces, relabelled, sequences
 from nli_lib.spec import RunSpec
 
 SUREST = 1 - 2**-20  # the probability from where on unlikelihood is counted as at this one: 13.9
@@ -88,36 +89,35 @@ class Generate:
         return model, []
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        """The batch goes through the model under all its labels together, the right ones first."""
         tokens, labels = batch["tokens"], batch["labels"]
-        own = log_probabilities(model, tokens, tokens["part"][:, 1:] > 0)
-        each, recorded = self._under_wrong_labels(model, tokens, labels)
-        recorded.scatter_(1, labels[:, None], _of_hypothesis(own, tokens).detach()[:, None])
-        return (self._own(own, batch) + self.unlikelihood * each).mean(), recorded
+        wrong = self._wrong_labels(model, labels)
+        under = [tokens, *(relabelled(tokens, each, model.label_pieces) for each in wrong)]
+        first = [PREMISE, *[HYPOTHESIS] * len(wrong)]  # where what is wanted of each begins
+        wanted = [each["part"][:, 1:] >= part for each, part in zip(under, first, strict=True)]
+        log_p = log_probabilities(model, [each["input_ids"] for each in under], wanted)
+        recorded = torch.full((len(labels), len(model.label_pieces)), -torch.inf, device=labels.device)
+        for label, each, sequence in zip([labels, *wrong], log_p, under, strict=True):
+            recorded.scatter_(1, label[:, None], _of_hypothesis(each, sequence).detach()[:, None])
+        loss = self._own(log_p[0], batch)
+        weight = self.unlikelihood / (len(wrong) if wrong and self.wrong == "one" else 1)
+        for each, sequence in zip(log_p[1:], under[1:], strict=True):
+            loss = loss + weight * (unlikelihood(each) * (sequence["part"][:, 1:] == HYPOTHESIS)).sum(1)
+        return loss.mean(), recorded
 
     def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
         """The first term, (B,), from the log-probabilities (B, L - 1) of the tokens under the right labels."""
         return -own.sum(1)
 
-    def _under_wrong_labels(self, model, tokens: dict, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The second term, (B,), and the log-probabilities of the hypothesis, (B, C), -inf where there is none."""
+    def _wrong_labels(self, model: PreTrainedModel, labels: torch.Tensor) -> list[torch.Tensor]:
+        """The wrong labels that are computed beside the right ones (B,), each (B,): all of them in evaluation."""
         classes = len(model.label_pieces)
-        recorded = torch.full((len(labels), classes), -torch.inf, device=labels.device)
         if not model.training or (self.unlikelihood and self.wrong == "both"):
-            steps = [torch.full_like(labels, step) for step in range(1, classes)]
-        elif self.unlikelihood:
-            # on the CPU, whose stream the loop seeds in every epoch, so that a resumed run draws the same
-            steps = [torch.randint(1, classes, labels.shape).to(labels.device)]
-        else:
-            steps = []
-        total = torch.zeros(len(labels), device=labels.device)
-        for step in steps:
-            wrong = (labels + step) % classes
-            other = relabelled(tokens, wrong, model.label_pieces)
-            found = log_probabilities(model, other, other["part"][:, 1:] >= HYPOTHESIS)
-            recorded.scatter_(1, wrong[:, None], _of_hypothesis(found, other).detach()[:, None])
-            hypothesis = other["part"][:, 1:] == HYPOTHESIS
-            total = total + (unlikelihood(found) * hypothesis).sum(1)
-        return total / (len(steps) if steps and self.wrong == "one" else 1), recorded
+            return [(labels + step) % classes for step in range(1, classes)]
+        if not self.unlikelihood:
+            return []
+        # on the CPU, whose stream the loop seeds in every epoch, so that a resumed run draws the same
+        return [(labels + torch.randint(1, classes, labels.shape).to(labels.device)) % classes]
 
 
 class Debias(Generate):
@@ -178,21 +178,30 @@ def unlikelihood(log_p: torch.Tensor) -> torch.Tensor:
     return -torch.log1p(-(p - (p - p.clamp(max=SUREST)).detach()))
 
 
-def log_probabilities(model: PreTrainedModel, batch: dict, wanted: torch.Tensor) -> torch.Tensor:
-    """log p of each token after the first, given those before it, (B, L - 1) in fp32; 0 where it is not `wanted`.
+def log_probabilities(
+    model: PreTrainedModel, sequences: list[torch.Tensor], wanted: list[torch.Tensor]
+) -> list[torch.Tensor]:
+    """log p of each token after the first, given those before it, in fp32; 0 where it is not `wanted`.
+
+    sequences, wanted  of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The
+                       result is (B, L - 1) for each
 
     The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
     needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16,
     as in transformers' own training, and everything that is made of them is fp32.
     """
-    ids = batch["input_ids"]
+    longest = max(each.shape[1] for each in sequences)
+    ids = torch.cat([functional.pad(each, (0, longest - each.shape[1])) for each in sequences])
+    asked = torch.cat([functional.pad(each, (0, longest - 1 - each.shape[1])) for each in wanted])
     if model.plain_head:
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-        logits = model.get_output_embeddings()(hidden[wanted])
+        logits = model.get_output_embeddings()(hidden[asked])
     else:
-        logits = model(input_ids=ids, use_cache=False).logits[:, :-1][wanted]
-    each = -functional.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none")
-    return each.new_zeros(wanted.shape).masked_scatter(wanted, each)
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1][asked]
+    each = chosen_log_p(logits, ids[:, 1:][asked])
+    together = each.new_zeros(asked.shape).masked_scatter(asked, each)
+    sizes = [len(part) for part in sequences]
+    return [part[:, : of.shape[1]] for part, of in zip(together.split(sizes), wanted, strict=True)]
 
 
 def compile_layers(model: PreTrainedModel, **options) -> None:
