@@ -3,7 +3,8 @@
     vocabulary   only the word pieces that occur are trained
     dropout      masks cut from fast random bits
     attention    batched products made for sentences instead of a kernel made for long texts
-    layers       a layer of BERT or Llama written out as one differentiable step (`bert`, `llama`)
+    layers       a layer of BERT or Llama written out as one differentiable step (`bert`, `llama`); the last one of BERT
+                 for its first token alone where that is enough
 
 Each is exact, or equal in distribution, to what it stands in for; each leaves alone what it does not fit. On a GPU only
 the vocabulary is cut. What each is worth: `python benchmarks/fine_tuning.py --parts`.

@@ -52,9 +52,8 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked):
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     upstream = torch.randn_like(theirs)
     joined = [[original.get_submodule(name).weight for name in names] for names in llama.JOINED]
-    assert torch.equal(torch.cat(joined[0]), fused.qkv.weight) and torch.equal(
-        torch.cat(joined[1]), fused.gate_up.weight
-    )
+    for parts, together in zip(joined, (fused.qkv.weight, fused.gate_up.weight), strict=True):
+        assert torch.equal(torch.cat(parts), together)
     shared = [original.get_submodule(name).weight for name in llama.OTHERS]
     expected = torch.autograd.grad(theirs, [values, *joined[0], *joined[1], *shared], upstream)
     got = torch.autograd.grad(ours, [fast, fused.qkv.weight, fused.gate_up.weight, *shared], upstream)
