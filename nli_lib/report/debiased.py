@@ -19,20 +19,18 @@ ADVERSARIAL = ("PI-CD", "PI-SP", "IS-SD", "IS-CS", "LI-LI", "LI-TS", "ST")  # th
 STRESS = ("ST-LM", "ST-NE", "ST-SE", "ST-WO")  # of which ST is the plain mean
 
 
-def filter_effect(
-    pairs: pd.DataFrame, classes: Sequence[str], by: Sequence[str] = ("generator", "seed")
-) -> pd.DataFrame:
-    """What the confidence filter keeps, one row for each group of pairs and label, and for all labels together.
+def filter_effect(pairs: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """What the confidence filter keeps of each generator and seed: a row for each label, and one for all of them.
 
-    pairs    columns ``by``, label (an index into ``classes``), hypothesis, agrees (the teacher's most probable label is
-             the intended one) and confident (kept); a group without a pair of some label has a row of n = 0 for it
-    Columns: ``by``, label (a name, or "all"), n, agree, kept, share kept with its Wilson interval low and high, words
-    and words kept (mean words of a hypothesis before and after), and mix and mix kept (the label's share of the group).
+    pairs    columns generator, seed, label (an index into ``classes``), hypothesis, agrees (the teacher's most probable
+             label is the intended one) and confident (kept); a label of which there is no pair has a row of n = 0
+    Columns: generator, seed, label (a name, or "all"), n, agree, kept, share kept with its Wilson interval low and
+    high, words and words kept (mean words of a hypothesis before and after), and mix and mix kept (the label's share).
     """
     words = pd.Series(tokenize(pairs["hypothesis"]).lengths, index=pairs.index)
     table = pairs.assign(words=words, words_kept=words.where(pairs["confident"]))
-    rows = []
-    for name, group in table.groupby(list(by), sort=True):
+    rows, by = [], ["generator", "seed"]
+    for name, group in table.groupby(by, sort=True):
         parts = {"all": group} | {each: group[group["label"] == at] for at, each in enumerate(classes)}
         for label, part in parts.items():
             counts = {"n": len(part), "agree": int(part["agrees"].sum()), "kept": int(part["confident"].sum())}
@@ -85,13 +83,12 @@ def figure_two(
     *,
     min_count: int = 1,
     share: float = SHARE,
-    below: float = BELOW,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Points of the paper's Figure 2: p(label | feature) against n(feature), a panel for each set of pairs (N,) bool.
 
     Columns: panel, feature, label (a name), n, p, z, tests (points of the panel before any is left out). Every point
-    with z of ``below`` or more is there, and a random ``share`` of the others, with the seed.
+    with z of `BELOW` or more is there, and a random ``share`` of the others, with the seed.
     Source: the paper on debiased generation, Figure 2 and appendix D (Z14). *Departures*: ``min_count`` leaves rarer
     features out; the paper has none (1).
     """
@@ -101,7 +98,7 @@ def figure_two(
         found = z_statistics(table.matrix[at], labels[at], len(classes))
         column, label = np.nonzero(np.repeat((found.n >= max(min_count, 1))[:, None], len(classes), axis=1))
         z, n = found.z[column, label], found.n[column]
-        drawn = (z >= below) | (random.random(len(z)) < share)
+        drawn = (z >= BELOW) | (random.random(len(z)) < share)
         column, label, z, n = column[drawn], label[drawn], z[drawn], n[drawn]
         names, p = np.asarray(table.names, object)[column], found.counts[column, label] / n
         points = {"panel": panel, "feature": names, "label": np.asarray(classes, object)[label], "n": n, "p": p, "z": z}
@@ -123,17 +120,17 @@ def benchmark_mean(accuracy: Mapping[str, float]) -> tuple[float, tuple[str, ...
     return (float(np.mean(list(known.values()))) if known else float("nan")), tuple(sorted(known))
 
 
-def t_tests(table: pd.DataFrame, pairs: Sequence[tuple[str, str]], *, value: str = "accuracy") -> pd.DataFrame:
+def t_tests(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
     """Two-sided t-tests between conditions over seeds, paired and Welch's, for each test set.
 
-    table  title, condition, seed, ``value``; pairs: (condition, other)
+    table  title, condition, seed, accuracy; pairs: (condition, other)
     Columns: title, condition, other, difference with low and high (t interval of the paired differences), seeds, paired
     and welch (p values), NaN with fewer than two seeds. Equal numbers in all seeds give p = 1. Seeds that only one of
     the two has are left out. Source: the paper on debiased generation, which tests at 95% and does not say how (Z13).
     """
     rows = []
     for title, part in table.groupby("title", sort=False):
-        wide = part.pivot(index="seed", columns="condition", values=value)
+        wide = part.pivot(index="seed", columns="condition", values="accuracy")
         for one, other in pairs:
             if one not in wide or other not in wide:
                 continue
