@@ -179,19 +179,19 @@ def unlikelihood(log_p: torch.Tensor) -> torch.Tensor:
 
 
 def log_probabilities(
-    model: PreTrainedModel, sequences: list[torch.Tensor], wanted: list[torch.Tensor]
+    model: PreTrainedModel, batches: list[torch.Tensor], wanted: list[torch.Tensor]
 ) -> list[torch.Tensor]:
     """log p of each token after the first, given those before it, in fp32; 0 where it is not `wanted`.
 
-    sequences, wanted  of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The
-                       result is (B, L - 1) for each
+    batches, wanted  of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The
+                     result is (B, L - 1) for each
 
     The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
     needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16,
     as in transformers' own training, and everything that is made of them is fp32.
     """
-    longest = max(each.shape[1] for each in sequences)
-    ids = torch.cat([functional.pad(each, (0, longest - each.shape[1])) for each in sequences])
+    longest = max(each.shape[1] for each in batches)
+    ids = torch.cat([functional.pad(each, (0, longest - each.shape[1])) for each in batches])
     asked = torch.cat([functional.pad(each, (0, longest - 1 - each.shape[1])) for each in wanted])
     if model.plain_head:
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
@@ -200,7 +200,7 @@ def log_probabilities(
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1][asked]
     each = chosen_log_p(logits, ids[:, 1:][asked])
     together = each.new_zeros(asked.shape).masked_scatter(asked, each)
-    sizes = [len(part) for part in sequences]
+    sizes = [len(part) for part in batches]
     return [part[:, : of.shape[1]] for part, of in zip(together.split(sizes), wanted, strict=True)]
 
 

@@ -181,9 +181,9 @@ def table_rows(content: Mapping) -> list[dict]:
     return rows
 
 
-def label_blocks(content: Mapping, most: int | None = None) -> dict[str, list[dict]]:
+def label_blocks(content: Mapping) -> dict[str, list[dict]]:
     """Label -> its features, best first."""
     blocks: dict[str, list[dict]] = {name: [] for name in content["classes"]}
     for feature in content["features"]:
         blocks[feature["label"]].append(feature)
-    return {name: block[:most] for name, block in blocks.items()}
+    return blocks

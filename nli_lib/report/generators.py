@@ -127,14 +127,17 @@ def marked_texts(corpus: Corpus, rows: Sequence[int], flagged: Flagged, reasons:
 
 def planted_ties(pairs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """How far planted words still go with their label, for pairs made from the planted corpus: columns `by`, n (pairs
-    with a planted word or phrase), own (share of them whose label is the word's), chance (the share to be expected from
-    how often each label is intended)."""
+    with a planted word or phrase), own (share of them whose label is the word's), chance (that share, to be expected
+    from how often the generator intends each label)."""
     words = {word: label for label, words in ARTIFACT_WORDS.items() for word in (*words, GIVEAWAYS[label])}
     pattern = "|".join(sorted(words, key=len, reverse=True))
     found = pairs["hypothesis"].str.lower().str.extract(rf"\b({pattern})\b", expand=False)
-    held, rows = pairs.assign(of=found.map(words)).dropna(subset=["of"]), []
-    for name, part in held.groupby(list(by), sort=True):
-        chance = pairs["label"].value_counts(normalize=True).reindex(part["of"]).fillna(0).mean()
+    rows = []
+    for name, whole in pairs.assign(of=found.map(words)).groupby(list(by), sort=True):
+        part = whole.dropna(subset=["of"])
+        if part.empty:
+            continue
+        chance = whole["label"].value_counts(normalize=True).reindex(part["of"]).fillna(0).mean()
         own = (part["of"] == part["label"]).mean()
         rows.append({**dict(zip(by, name, strict=True)), "n": len(part), "own": own, "chance": chance})
     return pd.DataFrame(rows, columns=[*by, "n", "own", "chance"])

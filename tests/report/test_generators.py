@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nli_lib.corpora.planted import make_split
+from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
 from nli_lib.measure.artifacts import Features, top_features, z_statistics
 from nli_lib.measure.biased_words import flagged_words
 from nli_lib.report.generators import (
@@ -105,3 +105,12 @@ def test_planted_ties():
     assert found.loc["tied", "own"] > 0.7 and found["chance"].round(2).eq(0.33).all()
     assert abs(found.loc["shuffled", "own"] - 1 / 3) < 0.08
     assert planted_ties(pairs.assign(hypothesis="nothing"), ["generator"]).empty
+
+
+def test_planted_ties_by_hand():
+    word, (entailment, neutral, contradiction) = ARTIFACT_WORDS[1][0], range(3)
+    rows = [("one", word, neutral), ("one", word, entailment), ("one", "", neutral), ("one", "", neutral)]
+    pairs = pd.DataFrame([*rows, ("other", word, contradiction)], columns=["generator", "hypothesis", "label"])
+    found = planted_ties(pairs, ["generator"]).set_index("generator")
+    # the first generator intends neutral, which is the word's label, in three pairs of four, the other one never
+    assert found.loc["one"].tolist() == [2, 0.5, 0.75] and found.loc["other"].tolist() == [1, 0, 0]
