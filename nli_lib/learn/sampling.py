@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from nli_lib.learn.model import pick_device, takes_bf16
 
 
-@torch.inference_mode()
+@torch.no_grad()  # under inference_mode autocast would make its bf16 copies of the weights anew at every token
 def sample(
     model: PreTrainedModel, start: int, end: int, draws: Sequence[int], *, seed: int, max_length: int = 128
 ) -> list[np.ndarray | None]:
@@ -31,22 +31,23 @@ def sample(
     drawn[:, 0] = start
     going = torch.arange(len(draws), device=device)  # the rows that the cache holds, in its order
     cache = None
-    for at in range(1, max_length):
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+    # entered once, for autocast keeps those copies until it is left
+    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+        for at in range(1, max_length):
             found = model(input_ids=drawn[going, at - 1 : at], past_key_values=cache, use_cache=True)
-        cache = found.past_key_values
-        cumulated = found.logits[:, -1].double().softmax(-1).cumsum(-1)
-        place = torch.searchsorted(cumulated, uniform[going, at, None], right=True)[:, 0]
-        token = place.clamp(max=cumulated.shape[1] - 1)
-        ended = drawn[going, at - 1] == end if at > 1 else torch.zeros_like(going, dtype=torch.bool)
-        drawn[going, at] = torch.where(ended, end, token)
-        alive = drawn[going, at] != end
-        left = int(alive.sum())
-        if left == 0:
-            break
-        if left <= len(going) // 2 and hasattr(cache, "batch_select_indices"):
-            cache.batch_select_indices(torch.nonzero(alive)[:, 0])
-            going = going[alive]
+            cache = found.past_key_values
+            cumulated = found.logits[:, -1].softmax(-1, dtype=torch.float32).cumsum(-1, dtype=torch.float64)
+            wanted = uniform[going, at, None] * cumulated[:, -1:]
+            token = torch.searchsorted(cumulated, wanted, right=True)[:, 0].clamp(max=cumulated.shape[1] - 1)
+            ended = drawn[going, at - 1] == end if at > 1 else torch.zeros_like(going, dtype=torch.bool)
+            drawn[going, at] = torch.where(ended, end, token)
+            alive = drawn[going, at] != end
+            left = int(alive.sum())
+            if left == 0:
+                break
+            if left <= len(going) // 2 and hasattr(cache, "batch_select_indices"):
+                cache.batch_select_indices(torch.nonzero(alive)[:, 0])
+                going = going[alive]
     drawn = drawn.cpu().numpy()[:, 1:]
     ends = (drawn == end).argmax(1)
     finished = (drawn == end).any(1)
