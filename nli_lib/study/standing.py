@@ -75,6 +75,7 @@ def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
 def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     """Reasons why a finished record no longer stands for the code at hand; empty when it does.
 
+    Settings come before modules, for they say how the numbers differ, and a line names the first reasons only.
     `parameters`: the values asked for now; None compares none (a status page asks for no particular values).
     """
     reasons = []
@@ -85,12 +86,12 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
         reasons += _changes("{}", {name: then.get(name) for name in asked}, asked)
     if record.get("cells") != code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")["cells"]:
         reasons.append("the code of its measuring cells changed")
-    reasons += _changed("module {}", record.get("modules", {}), digest_module)
     if scale:
         reasons += _changes("the dial's {}", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of {}", record.get("recipes", {}), recipes())
     if record.get("recipes"):
         reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
+    reasons += _changed("module {}", record.get("modules", {}), digest_module)
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     reasons += _changed_exports(record)

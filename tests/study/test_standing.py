@@ -163,7 +163,11 @@ def scales(folder, **changes):
 def test_a_value_of_the_dial(chapters, monkeypatch):
     before = dial.read_scale("smoke").consensus.limit
     monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=before + 1))
-    assert stale() == {"30_trains": [f"the dial's consensus.limit: {before} then, {before + 1} now"]}
+    said = f"the dial's consensus.limit: {before} then, {before + 1} now"
+    assert stale() == {"30_trains": [said]}
+    modules = standing.records.read("30_trains", "smoke")["modules"]
+    monkeypatch.setattr(standing, "digest_module", lambda name: "another")
+    assert stale()["30_trains"] == [said, *(f"module {name} changed" for name in sorted(modules))]
 
 
 def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
