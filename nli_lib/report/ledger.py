@@ -83,8 +83,7 @@ def verdict_sentence(row: pd.Series) -> str:
         return f"{MARKS[VERDICTS[3]]} **Not judged** ({row['reason']}): {row['claim']}"
     paper = quantity(row["paper_value"], row["unit"])
     numbers = f"{row['unit']}: {' '.join(interval(row))}; would confirm: {region(row)}; the paper: {paper}"
-    notes = [note for note in (kind_of_claim(row), fragile(row)) if note]
-    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({'; '.join([numbers, *notes])})"
+    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({'; '.join([numbers, *notes(row)])})"
 
 
 def kind_of_claim(row: pd.Series) -> str:
@@ -96,6 +95,13 @@ def kind_of_claim(row: pd.Series) -> str:
 def fragile(row: pd.Series) -> str:
     """What a judged claim would be at 99% where that is another verdict, in words; "" where it is the same."""
     return f"{row['verdict_99']} at 99%" if VERDICTS[3] != row["verdict"] != row["verdict_99"] else ""
+
+
+def notes(row: pd.Series) -> list[str]:
+    """What a reader must know beside a verdict: why the claim is counted apart, what it would be at 99%, and whether
+    the record it comes from is stale (column `stale` of booleans, where the table has it)."""
+    stale = "from a stale record" if row.get("stale", False) and row["verdict"] != VERDICTS[3] else ""
+    return [note for note in (kind_of_claim(row), fragile(row), stale) if note]
 
 
 def own_claims(table: pd.DataFrame) -> pd.Series:
@@ -163,7 +169,7 @@ def ledger_table(table: pd.DataFrame) -> HTML:
         style=files.loader.get_source(files, "ledger.css")[0],
         script=files.loader.get_source(files, "ledger.js")[0],
         **{"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region},
-        **{"kind_of_claim": kind_of_claim, "fragile": fragile},
+        notes=notes,
     )
     return HTML(page)
 

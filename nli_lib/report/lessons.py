@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
 from nli_lib.report.claims import VERDICTS
-from nli_lib.report.ledger import MARKS, fragile, interval, kind_of_claim
+from nli_lib.report.ledger import MARKS, fragile, interval, notes
 from nli_lib.report.papers import read_entries
 
 LESSONS = BOOK / "lessons.yaml"
@@ -96,12 +96,11 @@ def placed(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> list[tuple[str, L
 def ground(row: pd.Series) -> str:
     """One claim as an item of Markdown: the verdict, linked to its row of the ledger, the claim, our number."""
     verdict = f'<a href="../chapters/63_claims.html#{row["id"]}">{MARKS[row["verdict"]]} {row["verdict"]}</a>'
-    notes = [f"{row['unit']}: {' '.join(interval(row)).strip()}", fragile(row)]
+    number = f"{row['unit']}: {' '.join(interval(row)).strip()}"
     if row["verdict"] == NOT_JUDGED:
-        notes = [ABSENT if row["reason"] == "not recorded" else row["reason"]]
-    notes = [note for note in (*notes, kind_of_claim(row)) if note]
+        number = ABSENT if row["reason"] == "not recorded" else row["reason"]
     where = f"{{doc}}`chapter {row['notebook'][:2]} </chapters/{row['notebook']}>`"
-    return f"- {verdict}: {row['claim']} ({'; '.join(notes)}; {where})"
+    return f"- {verdict}: {row['claim']} ({'; '.join([number, *notes(row)])}; {where})"
 
 
 def lesson_text(lesson: Lesson, where: str, rows: pd.DataFrame) -> str:

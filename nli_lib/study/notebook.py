@@ -35,6 +35,7 @@ from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
 from nli_lib.store import atomic
 from nli_lib.study import manifest as records
+from nli_lib.study import standing
 from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
@@ -289,6 +290,10 @@ class Study:
             if study != self.results_name
         }
         return {title: read_table(path) for title, path in files.items() if path is not None}
+
+    def stale(self) -> list[str]:
+        """Chapters of this study whose record no longer stands. For drawing, as `elsewhere`."""
+        return standing.stale(self.results_name)
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""

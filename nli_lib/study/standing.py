@@ -98,6 +98,12 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     return reasons + _changed_sources(record, (parameters or {}).get("DATA_DIR"))
 
 
+def stale(study: str) -> list[str]:
+    """The chapters of a study with a finished record that no longer stands for the code at hand."""
+    every = [records.read(path.stem, study) for path in sorted((paths.RESULTS / study).glob("*.json"))]
+    return [each["notebook"] for each in every if each["state"] == records.FINISHED and why_stale(each)]
+
+
 def in_short(reasons: list[str]) -> str:
     """The first reasons and the number of the others, for one line."""
     more = [f"and {len(reasons) - NAMED} more"] if len(reasons) > NAMED else []

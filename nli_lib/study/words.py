@@ -24,6 +24,7 @@ from nli_lib.report.lessons import LESSONS, read_lessons, sections
 from nli_lib.store import atomic
 from nli_lib.study import pages
 from nli_lib.study.grounds import absent_chapters, rests_on
+from nli_lib.study.standing import stale
 from nli_lib.study.tables import find_table, read_table
 
 LEDGER = "63_claims.ledger"
@@ -61,7 +62,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
     path = find_table(paths.RESULTS / study / LEDGER)
     ledger = pd.DataFrame(columns=COLUMNS) if path is None else read_table(path)
-    found = _claims(ledger) | {"chapters absent": absent_chapters(chapters)}
+    found = _claims(ledger.assign(stale=ledger["notebook"].isin(stale(study)))) | {"chapters absent": absent_chapters(chapters)}
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
         page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()

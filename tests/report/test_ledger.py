@@ -12,6 +12,7 @@ from nli_lib.report.ledger import (
     fragile,
     interval,
     ledger_table,
+    notes,
     own_claims,
     places,
     quantity,
@@ -105,6 +106,16 @@ def test_a_verdict_that_changes_at_99_percent_says_so():
     assert "inconclusive at 99%" in verdict_sentence(row)
     assert "inconclusive at 99%" in ledger_table(claims(verdict_99="inconclusive")).data
     assert fragile(claims().iloc[0]) == fragile(claims().iloc[1]) == ""
+
+
+def test_a_verdict_from_a_stale_record_says_so():
+    table = claims(ours=True).assign(stale=True)
+    held, untested = (row for _, row in table.iterrows())
+    assert notes(held) == ["a question of ours", "from a stale record"]
+    assert notes(untested) == [], "what is not judged has no verdict to doubt"
+    assert "from a stale record" in verdict_sentence(held)
+    assert ledger_table(table).data.count("from a stale record") == 1
+    assert "stale" not in ledger_table(table.assign(stale=False)).data + ledger_table(claims()).data
 
 
 def test_the_commits_of_a_declaration_are_shown_where_they_are_known():

@@ -70,6 +70,12 @@ def test_the_text_has_one_sentence_and_every_claim():
     assert "0 of the answers are advice" in nothing["count"] and "1 stay open" in nothing["count"]
 
 
+def test_a_claim_from_a_stale_record_says_so_and_keeps_its_place():
+    lesson = Lesson(title="A title", claims=("a", "b"), **WAYS)
+    text = sections([lesson], rows(HELD, HELD).assign(stale=[True, False]))["do"]
+    assert [("from a stale record" in line) for line in text.splitlines()[-2:]] == [True, False]
+
+
 def test_a_malformed_lesson_is_named(tmp_path):
     path = tmp_path / "lessons.yaml"
     path.write_text("- {title: A lesson, claims: [a], do: long enough a sentence, doubt: x, open: y}")

@@ -83,6 +83,15 @@ def test_a_verdict_rule(chapters):
     assert stale() == {"63_ledger": ["module nli_lib.report.claims changed"]}
 
 
+def test_the_stale_chapters_of_a_study_are_listed(chapters):
+    assert standing.stale("smoke") == [] == standing.stale("nowhere")
+    edit(chapters / "nli_lib" / "report" / "claims.py", "< claim.min_n", "<= claim.min_n")
+    assert standing.stale("smoke") == ["63_ledger"]
+    record = records.read("63_ledger", "smoke")
+    records.write({**record, "state": records.INTERRUPTED})
+    assert standing.stale("smoke") == [], "what did not finish has nothing that could be stale"
+
+
 def test_a_measure(chapters):
     edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def scores(", "MORE = 1\n\n\ndef scores(")
     assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}

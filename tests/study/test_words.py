@@ -68,6 +68,14 @@ def test_the_lessons_stand_where_the_verdicts_put_them(said):
     assert nothing["lessons do"].startswith("Nothing yet") and "not recorded at this scale" in nothing["lessons open"]
 
 
+def test_a_verdict_from_a_stale_record_says_so(said, monkeypatch):
+    claim = read_claims()[0]
+    fresh = words.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
+    monkeypatch.setattr(words, "stale", lambda study: [claim.notebook])
+    found = words.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
+    assert "from a stale record" in found and "from a stale record" not in fresh
+
+
 def test_a_study_names_the_chapters_that_it_lacks(tmp_path):
     names = [path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")]
     for name in names[1:]:
