@@ -83,7 +83,8 @@ def verdict_sentence(row: pd.Series) -> str:
         return f"{MARKS[VERDICTS[3]]} **Not judged** ({row['reason']}): {row['claim']}"
     paper = quantity(row["paper_value"], row["unit"])
     numbers = f"{row['unit']}: {' '.join(interval(row))}; would confirm: {region(row)}; the paper: {paper}"
-    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({'; '.join([numbers, *notes(row)])})"
+    said = "; ".join([numbers, *notes(row)])
+    return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({said})"
 
 
 def kind_of_claim(row: pd.Series) -> str:

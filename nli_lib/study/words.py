@@ -62,7 +62,8 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
     path = find_table(paths.RESULTS / study / LEDGER)
     ledger = pd.DataFrame(columns=COLUMNS) if path is None else read_table(path)
-    found = _claims(ledger.assign(stale=ledger["notebook"].isin(stale(study)))) | {"chapters absent": absent_chapters(chapters)}
+    ledger = ledger.assign(stale=ledger["notebook"].isin(stale(study)))
+    found = _claims(ledger) | {"chapters absent": absent_chapters(chapters)}
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
         page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
