@@ -4,7 +4,7 @@ The style and what colours mean are in ``nli_lib.report.style``; estimates with 
 ``nli_lib.report.intervals``, the claims by ``nli_lib.report.ledger``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -87,7 +87,7 @@ def significance(n: np.ndarray, p0: float, tests: int) -> pd.DataFrame:
 def competency(
     table: pd.DataFrame,
     *,
-    tests: int | None = None,
+    tests: int | Mapping[str, int] | None = None,
     iso: Sequence[float] = (10, 20, 40),
     named: int = 4,
     p0: float | None = None,
@@ -96,9 +96,10 @@ def competency(
     """Competency plot (Gardner et al. 2021): p(label | feature) against how often the feature occurs.
 
     ``table``: feature, label (a name), n, p; a column ``panel`` draws one panel a value, all on one axis of n. Curves
-    of equal z (`share_at_z`): dotted at ``iso``, dashed and solid the lines of `significance` with ``tests`` (default:
-    the rows of the panel). ``p0`` is the share that z compares with, one over the labels of the table unless given. The
-    ``named`` features of highest z of each label are ringed and carry their names where there is room.
+    of equal z (`share_at_z`): dotted at ``iso``, dashed and solid the lines of `significance` with ``tests``, one
+    number or one a panel (default: the rows of the panel). ``p0`` is the share that z compares with, one over the
+    labels of the table unless given. The ``named`` features of highest z of each label are ringed and carry their
+    names where there is room.
     """
     p0 = 1 / table["label"].nunique() if p0 is None else p0
     colours = palette(table["label"].unique())
@@ -115,7 +116,8 @@ def competency(
             axes.plot(n, p[p <= 1], color="#666666", ls=":", lw=1)
             if len(n) and n[0] < reach[1] / 1.5:
                 axes.text(n[0], 1.03, f"z = {z:g}", fontsize=SMALL, color="#444444", ha="center", va="bottom")
-        lines = significance(across, p0, len(part) if tests is None else tests)
+        count = tests[name] if isinstance(tests, Mapping) else tests
+        lines = significance(across, p0, len(part) if count is None else count)
         lines.plot(ax=axes, style=["--", "-"], color=INK, lw=1.2, legend=False)
         axes.set(xscale="log", xlim=reach, ylim=(-0.03, 1.12), ylabel="p(label | feature)", title=name_of(name))
         z = (part["p"] - p0) / np.sqrt(p0 * (1 - p0) / part["n"])
