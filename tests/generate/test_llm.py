@@ -6,11 +6,13 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parent))
 from bad_server import serving
@@ -190,6 +192,7 @@ def test_the_estimate_says_what_it_will_use():
 
 
 def run_until_killed(path, wanted):
+    tqdm.set_lock(threading.RLock())  # a fork shares its parent's lock, which a kill would leave locked for ever
     with Path(os.devnull).open("w") as sys.stdout, Journal(path) as journal:
         sys.stderr = sys.stdout
         ask(wanted, journal, at_once=4)
