@@ -118,7 +118,7 @@ def _unnamed(parameters: Mapping) -> dict:
 
 # ---------------------------------------------------------------- confirming a record that cost hours
 
-TOOK = ["seconds", "tokens_per_second"]  # columns in which no two runs are equal
+TOOK = ["seconds", "machine seconds", "tokens_per_second", "device"]  # how long, and where: no two runs are equal
 
 
 def confirm(scale: str, before: Path) -> dict[str, str]:
@@ -170,7 +170,7 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
 
 
 def _equal(old: Path, new: Path | None) -> bool:
-    """Whether a table holds all that it held before, but for how long it took; columns may have come since."""
+    """Whether a table holds all that it held before, but for how long it took and where; columns may have come since."""
     from nli_lib.study.tables import read_table
 
     before = read_table(old).drop(columns=TOOK, errors="ignore")
