@@ -156,7 +156,6 @@ class Difficulty(Part):
     corpora: dict[str, tuple[str, str]] = Field(description="corpus -> the split that is sorted, the one to train on")
     limit: int | None = Field(description="pairs of each of those splits; None takes all")
     trainings: dict[str, int] = Field(description="corpus -> trainings of each view on it; one where it is not named")
-    model: str | None = Field(None, description="encoder that sorts the pairs, where it is not the scale's")
     encoders: tuple[str, str] = Field(description="two encoders of different families, set beside each other")
     encoders_limit: int | None = Field(description="pairs that each of the two is trained on; None takes all")
     encoders_epochs: int

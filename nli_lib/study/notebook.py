@@ -203,9 +203,13 @@ class Study:
         return self._spec("wanli", *place, {"view": view, "seed": seed, **changes})
 
     def difficulty_spec(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
-        """The `RunSpec` that records `corpus` as the difficulty paper does: an evaluation pass after each epoch."""
+        """The `RunSpec` that records `corpus` as the difficulty paper does: an evaluation pass after each epoch.
+
+        The encoder is the first of the two that the dial names for that paper.
+        """
         place = corpus.name, corpus.split, self.dial.difficulty.limit
-        return self._spec("difficulty", *place, {"view": view, "seed": seed, **changes})
+        fields = {"model": self.dial.difficulty.encoders[0], "view": view, "seed": seed}
+        return self._spec("difficulty", *place, {**fields, **changes})
 
     def consensus_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus` as consensus cleaning does; logits are those of the training pass."""

@@ -170,7 +170,7 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
 
 
 def _equal(old: Path, new: Path | None) -> bool:
-    """Whether a table holds all that it held before, but for how long it took and where; columns may have come since."""
+    """Whether a table holds all that it held before, but for how long it took, and where; columns may be new."""
     from nli_lib.study.tables import read_table
 
     before = read_table(old).drop(columns=TOOK, errors="ignore")

@@ -43,7 +43,7 @@ def test_what_is_read_is_noted_with_its_value(small, noted):
 def test_recipes_become_specs(small, noted):
     spec = run_spec("difficulty", small, corpus="snli", view="hypothesis", epochs=2)
     assert (spec.epochs, spec.clip, spec.learning_rate, spec.model) == (2, 1.5, 1e-4, "minilm")
-    assert set(noted) == {"learning_rate", "model", "difficulty.model"}
+    assert set(noted) == {"learning_rate", "model"}
     full = Dial(read_scale("full"), noted.__setitem__)
     assert run_spec("consensus", full, corpus="snli").model == "electra-small"
     assert run_spec("wanli", full, corpus="snli") == RunSpec(corpus="snli")

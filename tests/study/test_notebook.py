@@ -354,6 +354,8 @@ def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     own = begin("10_try", {"CORPUS": str(mine)})
     assert own.difficulty_spec(own.corpus("test")).corpus == str(mine)
+    full = begin("10_try", {"SCALE": "full"}).difficulty_spec(corpus)
+    assert (full.model, full.learning_rate) == ("roberta-base", 1e-5)  # the paper's, not the scale's RoBERTa-large
 
 
 def test_a_generator_takes_the_papers_recipe_and_the_scales_model(home):
