@@ -53,9 +53,8 @@ class Request:
     others: dict[str, object] = field(default_factory=dict)
     force: bool = False
 
-    @property
     def standard(self) -> dict[str, object]:
-        """The parameters every notebook takes, checked."""
+        """The parameters every notebook takes, checked. Raises `ParameterError`."""
         given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
         return check({**given, "COLUMNS": self.columns})
 
@@ -137,7 +136,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             own = [name for name in declared if name not in Parameters.model_fields]
             has = f"it has {', '.join(own)}" if own else "it has none of its own"
             raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; {has}")
-    asked = {name: value for name, value in request.standard.items() if value is not None}
+    asked = {name: value for name, value in request.standard().items() if value is not None}
     return {**declared, **asked, **request.others}
 
 

@@ -1,15 +1,19 @@
-"""`nli-study suspects` without training, by linear models on words or a user's own probabilities; the page of a list.
+"""`nli-study suspects`: a list of the labels that are contradicted, and its page.
 
-`score` makes a list, and `finish` gives every list, that of trained models too, a word on its models and its page.
+`run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
+`finish` gives every list, that of trained models too, a word on its models and its page.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.measure.pair_ngrams import PASSES, PENALTY, out_of_fold, pair_ngrams
 from nli_lib.report.evaluate import Skill, skill
@@ -17,14 +21,91 @@ from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import GIVEN, worklist, write_page
 from nli_lib.select.folds import folds as draw_folds
 from nli_lib.store import write_json
-from nli_lib.study.decisions import read_list, write_list
+from nli_lib.study import own_corpus
+from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, read_list, reorder, write_list
+from nli_lib.study.parameters import ParameterError
 from nli_lib.study.probabilities import read_probabilities
+from nli_lib.study.schedule import Request
 
 FAST_FOLDS, TRAINED_FOLDS = 5, 10
 FLOOR = 1e-12  # the least probability whose logarithm is taken
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
 BETTER = {True: "better than the majority", False: "not better than the majority"}
 PAGE, RECORD = "suspects.html", "suspects.json"
+CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the chapters that train the models of a list
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How labels are scored: by trained models, by linear ones (``fast``), or as a file of probabilities has them.
+
+    folds  models, each scoring what it did not see; None: `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
+    decided  a file with decisions that put the rest of the list into an order learnt from them
+
+    Raises `ParameterError` for what does not go together.
+    """
+
+    folds: int | None = None
+    seeds: int = 1
+    fast: bool = False
+    embeddings: bool = False
+    probs: Path | None = None
+    decided: Path | None = None
+
+    def __post_init__(self):
+        if (self.fast or self.probs) and (self.seeds > 1 or (self.fast and self.probs)):
+            raise ParameterError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+        if self.embeddings and not self.fast:
+            raise ParameterError("--embeddings goes with --fast.")
+
+    @property
+    def count(self) -> int:
+        return self.folds or (FAST_FOLDS if self.fast else TRAINED_FOLDS)
+
+    @property
+    def part(self) -> str:
+        """The folder of such a list within a study's exports."""
+        return "embeddings" if self.embeddings else "fast" if self.fast else "probs" if self.probs else ""
+
+
+def run(request: Request, asked: Asked) -> Iterator[str]:
+    """Make the list of a corpus and its page, line by line of what is to be printed.
+
+    A list that is there may hold decisions: they are read before it is written anew.
+    """
+    needed = (2, "suspects") if asked.probs else (max(own_corpus.ROWS, 2 * asked.count), f"{asked.count} folds")
+    own = own_corpus.look_at(request, needed[1], needed[0])
+    folder = paths.EXPORTS / request.study / asked.part
+    names, classes = (tuple(own.table), own.classes) if own else ((), None)
+    if asked.decided and "decision" in names:
+        raise DecisionError(f"{request.corpus} has a column decision of its own: rename it there.")
+    made = None if "decision" in names else kept(folder, classes)
+    if asked.decided:
+        made = joined(made, read_decisions(asked.decided, classes))
+    if asked.part:
+        given = {"folds": asked.count, "embeddings": asked.embeddings, "probs": asked.probs}
+        scored = own or own_corpus.named_corpus(request)
+        how = score(scored, folder, **given, columns=request.columns)
+        yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
+    else:
+        how = f"Each label was scored by one of {asked.count} trained models that did not see it."
+        chapters = {CROSS_SCORING: {"FOLDS": asked.count, "WAYS_PAIRS": 0}, JUDGED: {}}
+        own_corpus.run_chapters(chapters, request)
+    set_apart(folder, names)
+    if made is not None:
+        yield reorder(folder, made)
+    command = f"The same for the whole list: {_command(request, asked)}"
+    title = Path(request.corpus).name
+    yield from finish(folder, title, how=how, command=command, own=names, decided=made is not None) or []
+
+
+def _command(request: Request, asked: Asked) -> str:
+    """The command that learns the order of a list anew from what its page exports."""
+    columns = ",".join(map("=".join, (request.columns or {}).items()))
+    words = ["nli-study", "suspects", request.corpus, *(["--columns", columns] if columns else [])]
+    words += ["--fast"] * asked.fast + ["--embeddings"] * asked.embeddings
+    words += ["--probs", str(asked.probs)] if asked.probs else []
+    return shlex.join([*words, "--decided", "decisions.csv"])
 
 
 def score(

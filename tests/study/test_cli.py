@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.study import book, digests, doctor, schedule
 from nli_lib.study import manifest as records
-from nli_lib.study.cli import _others, app
+from nli_lib.study.cli import app
+from nli_lib.study.options import yaml_values
 
 
 def call(*words):
@@ -159,8 +160,15 @@ def test_columns_of_a_file_are_named_on_the_command_line(nothing_runs, tmp_path)
     columns = {"premise": "context", "hypothesis": "1", "label": "no"}
     done = call("suspects", "mine.csv", "--columns", ",".join(f"{ours}={theirs}" for ours, theirs in columns.items()))
     assert done.exit_code == 0, done.output
-    assert nothing_runs[0][1].standard["COLUMNS"] == columns
+    assert nothing_runs[0][1].standard()["COLUMNS"] == columns
     assert "--columns context: write NAME=VALUE" in str(call("suspects", "mine.csv", "--columns", "context").exception)
+
+
+def test_the_home_of_a_user_who_is_not_there_is_said_in_one_sentence(home):
+    said = str(call("audit", "~nobody-of-this-name/mine.csv").exception)
+    assert said == (
+        "~nobody-of-this-name/mine.csv: there is no such user. A file of this name is ./~nobody-of-this-name/mine.csv"
+    )
 
 
 def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
@@ -175,7 +183,7 @@ def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
 
 
 def test_values_of_other_parameters_are_read_as_yaml():
-    assert _others(["A=3", "B=0.5", "C=false", "D=two", "E=[1, 2]"]) == {
+    assert yaml_values(["A=3", "B=0.5", "C=false", "D=two", "E=[1, 2]"]) == {
         "A": 3,
         "B": 0.5,
         "C": False,
@@ -183,9 +191,9 @@ def test_values_of_other_parameters_are_read_as_yaml():
         "E": [1, 2],
     }
     with pytest.raises(ValueError, match="write NAME=VALUE"):
-        _others(["A"])
+        yaml_values(["A"])
     with pytest.raises(ValueError, match="cannot be read as a value"):
-        _others(["A=[1"])
+        yaml_values(["A=[1"])
 
 
 def test_status_tells_each_state(home):
