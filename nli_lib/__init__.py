@@ -9,4 +9,7 @@ import os
 from pathlib import Path
 
 if Path(__file__).with_name("carried").is_dir():
-    os.environ.setdefault("NLI_HOME", str(Path.cwd()))  # read by `paths`, and by every process that is started here
+    os.environ.setdefault("NLI_HOME", str(Path.cwd()))
+if os.environ.get("NLI_HOME"):
+    # read by `paths`, and by every process that is started here, whatever folder it works in
+    os.environ["NLI_HOME"] = str(Path(os.environ["NLI_HOME"]).absolute())

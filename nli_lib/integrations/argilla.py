@@ -20,10 +20,14 @@ from pydantic import BaseModel
 from nli_lib.corpora.corpus import SIDES
 from nli_lib.integrations.dynamics import IntegrationError
 from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions, exported
+from nli_lib.report.exports import PLACED
+from nli_lib.report.worklist import GIVEN
 from nli_lib.store import write_json
 
 FILES = ("argilla_settings.json", "argilla_records.json")
 GUIDELINES = "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus says."
+# what says, or hints at, which label is wrong
+HIDDEN = ("gold", "predicted", "kind", "gap", "p_gold", "pruned", *PLACED, "fold", "models", *GIVEN)
 NAME = re.compile(r"[a-z0-9_-]+")  # what Argilla takes for a name
 KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
 
@@ -56,7 +60,8 @@ def write_argilla(
                  p_gold) become metadata that records can be filtered and sorted by
     classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels  whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them.
-                 Otherwise both are metadata that only the owner of the dataset sees
+                 Otherwise they, and all that was found or decided about a label, are metadata that only the owner of
+                 the dataset sees
     model        what the suggestions are said to be made by
     """
     table, names = checked(suspects, classes)
@@ -107,7 +112,7 @@ def read_argilla(path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[
             if given.value not in (*names, DISCARD):
                 raise IntegrationError(f"{where}, label: {given.value!r} is none of {', '.join(names)}, {DISCARD}")
             who = given.user_id
-            rows.append(decision(known.loc[record.id], f"argilla-{who}", given.value, notes.get(who, ""), where))
+            rows.append(decision(known.loc[record.id], f"argilla-{who}", given.value, notes.get(who, "")))
     return decisions(rows)
 
 
@@ -137,7 +142,7 @@ def _choice(names: Sequence[str]) -> dict:
 def _metadata(name: str, column: pd.Series, shown: bool) -> dict:
     kind = KINDS.get(column.dtype.kind, "terms")
     limits = {"values": None} if kind == "terms" else {"min": None, "max": None}
-    visible = shown or name not in ("gold", "predicted", "kind", "gap", "p_gold", "pruned")
+    visible = shown or name not in HIDDEN
     settings = {"visible_for_annotators": visible, "type": kind, **limits}
     title = {"id": None, "name": name, "title": name, "dataset_id": None, "visible_for_annotators": visible}
     return {**title, "settings": settings}

@@ -31,15 +31,7 @@ def to_dataset(corpus: Corpus, selection: Selection | None = None, **scores: Arr
     return replace(corpus, table=_beside(corpus, selection, scores)).to_dataset()
 
 
-def from_pandas(
-    table: pd.DataFrame | Dataset,
-    name: str | None = None,
-    split: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-) -> Corpus:
-    """A DataFrame or a Hugging Face dataset as a Corpus: see `Corpus.from_dataset`."""
-    return Corpus.from_dataset(table, name, split, columns=columns)
+from_pandas = Corpus.from_dataset  # takes a DataFrame or a Hugging Face dataset
 
 
 def _beside(corpus: Corpus, selection: Selection | None, scores: Mapping[str, ArrayLike]) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.integrations.dynamics import IntegrationError
-from nli_lib.select.selection import Selection
 
 if TYPE_CHECKING:
     from cleanlab import Datalab
@@ -63,15 +62,6 @@ def issues(lab: Datalab, corpus: Corpus) -> pd.DataFrame:
     if "is_label_issue" in found:
         table["predicted"] = names[lab.get_issues("label")["predicted_label"].to_numpy(np.int64)]
     return table.join(found)
-
-
-def without(lab: Datalab, kind: str = "label") -> Selection:
-    """Keep the rows that do not have this kind of issue."""
-    found, column = lab.get_issues(), f"is_{kind}_issue"
-    if column not in found:
-        kinds = ", ".join(name[3:-6] for name in found if name.startswith("is_"))
-        raise IntegrationError(f"the Datalab did not look for {kind!r}; it looked for {kinds}")
-    return Selection.where(~found[column].to_numpy(bool), dropped=f"cleanlab: {kind} issue")
 
 
 def _probabilities(corpus: Corpus, pred_probs: ArrayLike) -> np.ndarray:

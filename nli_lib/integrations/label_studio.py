@@ -97,5 +97,5 @@ def read_label_studio(
                 raise IntegrationError(
                     f"{where}, label: {said.get('label')!r} is none of {', '.join(names)}, {DISCARD}"
                 )
-            rows.append(decision(known.loc[uid], given.annotator, said["label"], said.get("note") or "", where))
+            rows.append(decision(known.loc[uid], given.annotator, said["label"], said.get("note") or ""))
     return decisions(rows)

@@ -47,10 +47,8 @@ def exported(path: str | Path, record: type[BaseModel], called: str, how: str) -
         raise IntegrationError(f"{path}: {called} and field {field}: {first['msg']}. {how}") from None
 
 
-def decision(row: pd.Series, annotator: str, label: str | None, note: str, where: str) -> dict[str, object]:
-    """One row of `DECISIONS`: what somebody said of a suspect. Raises `IntegrationError` for a label without text."""
-    if not label:
-        raise IntegrationError(f"{where} has no label: leave this answer out")
+def decision(row: pd.Series, annotator: str, label: str, note: str) -> dict[str, object]:
+    """One row of `DECISIONS`: what somebody said of a suspect."""
     left = label == DISCARD
     given = {"uid": row["uid"], "gold": row["gold"], "annotator": annotator}
     return {**given, "label": None if left else label, "discarded": left, "note": note}

@@ -84,7 +84,5 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
 
 def _own(content: Mapping, figure: str) -> Sequence[Mapping]:
     """One's own figure for the whole corpus, and where that is larger than the curves at their size."""
-    found = [content["figures"][figure]] if figure in content["figures"] else []
-    return found + (
-        [content["own figures at that size"][figure]] if figure in content["own figures at that size"] else []
-    )
+    parts = content["figures"], content["own figures at that size"]
+    return [part[figure] for part in parts if figure in part]

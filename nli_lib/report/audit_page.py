@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
-from nli_lib.report.audit_figures import COUNTED, Figure, Z
+from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
 from nli_lib.report.audit_words import ends, percent, plain, short_points, visible, z_words
 from nli_lib.report.estimate import Estimate
@@ -82,21 +82,20 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
 
 
 def _whole(count: int, n: int) -> dict:
-    return Figure(Estimate(count, count, count, n, over=COUNTED), "pairs").as_json()
+    return Figure(exact(count, n), PAIRS).as_json()
 
 
 def _feature(row: tuple) -> dict:
     share = Estimate(row.share, row.low, row.high, row.n, over="premises")
     z = Estimate(row.z, row.z_low, row.z_high, row.n, over="premises")
     paper = Estimate(row.z_paper, np.nan, np.nan, row.n, over="premises")
-    base = Estimate(row.base, row.base, row.base, row.n, over=COUNTED)
     return {
         "label": row.label,
         "rank": row.rank,
         "feature": row.feature,
         "pairs": _whole(row.n, row.n),
         "share": Figure(share).as_json(),
-        "share in the corpus": Figure(base).as_json(),
+        "share in the corpus": Figure(exact(row.base, row.n)).as_json(),
         "z": Figure(z, Z).as_json(),
         "z, one over the number of labels": Figure(paper, Z).as_json(),
     }

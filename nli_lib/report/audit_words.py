@@ -10,6 +10,7 @@ from nli_lib.corpora.corpus import MANY
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
+from nli_lib.report.names import unsigned_zero
 
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
 CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
@@ -55,14 +56,14 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
             f"frequent label does ({points(gain.value)}, {ends(gain, points)})"
             + (
-                f", but in {gain.n:,} pairs an advantage of up to {points(gain.high).lstrip('+')} would not show."
+                f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)} would not show."
                 if gain.high > 0
                 else "."
             )
         )
     said = (
         f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
-        f"{percent(right.value)} {ends(right)} of the labels, {points(gain.value).lstrip('+')} above the most frequent "
+        f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent "
         "label"
     )
     placed = {"more": [], "as much": [], "less": []}
@@ -110,7 +111,12 @@ def percent(value: float | None) -> str:
 
 def points(value: float) -> str:
     """A difference of shares in percentage points, with its sign."""
-    return "–" if value != value else f"{100 * value:+.1f} points".replace("-", "−")
+    return "–" if value != value else f"{unsigned_zero(f'{100 * value:+.1f}')} points".replace("-", "−")
+
+
+def distance(value: float | None) -> str:
+    """A distance in percentage points, without a sign."""
+    return "an unknown size" if value is None or value != value else points(value).lstrip("+")
 
 
 def z_words(value: float) -> str:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.report.audit_figures import POINTS, SHARE, Figure, exact
-from nli_lib.report.audit_words import ends, percent, points
+from nli_lib.report.audit_words import distance, ends, percent, points
 from nli_lib.report.budgets import BASE, above_base, against_twins, detectable_table, ranks, scores, smallest_detectable
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.mixtures import Right
@@ -86,7 +86,7 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
     pairs = pairs_needed(noise, trainings=trainings, family=family, worth=worth)
     said = (
         f"{title}: with {n:,} test pairs and {trainings} trainings of each of {family} arms, a difference below "
-        f"{points(there).lstrip('+')} would not be found, and {points(worth).lstrip('+')} are asked for. "
+        f"{distance(there)} would not be found, and {distance(worth)} are asked for. "
     )
     if pairs is not None:
         return f"{said}{pairs:,} test pairs are needed for that."
@@ -228,7 +228,7 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
         alike = f" From so few pairs nothing was learnt with: {', '.join(nothing)}." if nothing else ""
         return (
             f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than as "
-            f"many random pairs do; a difference of {points(limit).lstrip('+')} would have been found in four of five "
+            f"many random pairs do; a difference of {distance(limit)} would have been found in four of five "
             f"cases.{alike}{ending}"
         )
     best = better[0]
@@ -237,7 +237,7 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
     also = f" So do: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
     return (
         f"{do}: the model trained so predicts {title} better than one trained on as many random "
-        f"pairs, by {points(gap.value).lstrip('+')} {ends(gap, points)}.{also} All candidates together train one of "
+        f"pairs, by {distance(gap.value)} {ends(gap, points)}.{also} All candidates together train one of "
         f"{percent(whole.value)} {ends(whole)}, this one of {percent(best['accuracy']['value'])}.{ending}"
     )
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from nli_lib.report.audit_drawing import as_estimate
 from nli_lib.report.audit_page import templates
-from nli_lib.report.audit_words import ends, percent, points, short_points
+from nli_lib.report.audit_words import distance, ends, percent, short_points
 from nli_lib.report.budgets import BASE
 
 FORMAT = 1  # of compare.json
@@ -21,11 +21,6 @@ def page(content: Mapping) -> str:
     template = templates(html=True)
     template.filters["points"] = distance
     return template.get_template("comparison.html").render(**shown(content))
-
-
-def distance(value: float | None) -> str:
-    """A distance in percentage points, without a sign."""
-    return "an unknown size" if value is None else points(value).lstrip("+")
 
 
 def shown(content: Mapping) -> dict[str, object]:

@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader
 from matplotlib.figure import Figure
 
 from nli_lib.report.claims import VERDICTS
+from nli_lib.report.names import unsigned_zero
 from nli_lib.report.style import COLOURS, INK, PALE, SMALL, drawing
 
 PAPERS = {
@@ -52,7 +53,7 @@ def quantity(value: float | str, unit: str, *, bare: bool = False) -> str:
     if math.isnan(value):
         return "–"
     if kind(unit) == "points":
-        return f"{100 * value:+.1f}" + ("" if bare else " points")
+        return unsigned_zero(f"{100 * value:+.1f}") + ("" if bare else " points")
     return f"{value:.1%}" if kind(unit) == "share" else f"{value:.3g}"
 
 

@@ -54,7 +54,7 @@ def level_figures(
     labels, premise = corpus.labels, pd.factorize(corpus.premise)[0]
     features = [dynamics_features(*each, labels) for each in trainings]
     fits = [[levels(each, seed=seed) for seed in range(MIXTURES)] for each in features]
-    scores = {WORDS: np.char.count(corpus.hypothesis.astype(str), " ") + 1}
+    scores = {WORDS: pd.Series(corpus.hypothesis).str.count(" ").to_numpy() + 1}
     if contradicted is not None:
         scores[CONTRADICTED] = np.asarray(contradicted, dtype=float)
     table = pd.concat(

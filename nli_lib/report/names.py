@@ -59,3 +59,8 @@ def name_of(name: object) -> object:
 def printed_name(key: str) -> str:
     """A row or column of a paper's table in words: "subset-add-disco" as "subset + DISCO"."""
     return " ".join(PRINTED.get(part) or str(name_of(part)) for part in PARTS.findall(key))
+
+
+def unsigned_zero(number: str) -> str:
+    """A written number without its sign where all its digits are zero: "-0.0 %" as "0.0 %"."""
+    return re.sub(r"^[-+](?=0(\.0+)?\D*$)", "", number)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from nli_lib.report import comparison_page
 from nli_lib.report.audit_drawing import as_estimate
 from nli_lib.report.audit_page import shown, templates
-from nli_lib.report.audit_words import ends, percent
-from nli_lib.report.comparison_page import distance
+from nli_lib.report.audit_words import distance, ends, percent
 from nli_lib.report.level_figures import CONTRADICTED, RAND, WORDS
 from nli_lib.report.style import COLOURS, TWIN
 

@@ -6,21 +6,19 @@ z_filter.csv               where it is asked for: every pair, whether the z-filt
 """
 
 import contextlib
-import hashlib
 import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from nli_lib import paths
-from nli_lib.corpora import check_enough, load
-from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.corpora import check_enough
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.report import audit as numbers
 from nli_lib.report import audit_page
 from nli_lib.report.audit_figures import SHARE, Figure, Z, leakage, sample_premises
@@ -28,13 +26,12 @@ from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import next_steps
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.exports import export_filtered
-from nli_lib.store import atomic
 from nli_lib.study.carried import version
-from nli_lib.study.parameters import is_own_file, own_path
+from nli_lib.study.own_corpus import ROWS, as_text, digest, read, read_test, recorded, say, write
+from nli_lib.study.parameters import is_own_file
 from nli_lib.study.schedule import Request
 
 PAGE, NUMBERS, CARD, LIST = "audit.html", "audit.json", "card.md", "z_filter.csv"
-ROWS = 20  # of each class, below which nothing can be told
 DRAWS = 3  # random parts of a corpus that is larger than the curves of the others
 # Stage -> seconds for 100,000 pairs, from how many on it does something, and how many it looks at, at most. They were
 # measured by benchmarks/audit.py and only foretell.
@@ -107,72 +104,12 @@ def content(request: Request, test: str | None = None) -> dict:
 
 
 def _stored(path: Path, request: Request, test: str | None) -> dict | None:
-    """What an earlier audit of the same file found, None where there is none that this version wrote."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        same = content["format"] == audit_page.FORMAT and content["version"] == version()
-        same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
-        same &= content.get("columns") == request.columns
-        if test:
-            same &= content["test"] is not None and content["test"]["digest"] == digest(test, request)
-        return content if same else None
-    return None
-
-
-# ---------------------------------------------------------------- in and out
-
-
-def read(name: str, request: Request, split: str = "train") -> Corpus:
-    """A corpus by name or a user's own file."""
-    try:
-        return load(name, split, data_dir=request.data_dir, columns=request.columns)
-    except MemoryError:
-        raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
-
-
-def read_test(name: str, request: Request) -> Corpus:
-    """The test file, with the column names of the corpus where it has them, else with its own; of a corpus by name its
-    test split, else the first that it has to test on."""
-    splits = () if is_own_file(name) else SOURCES[name].splits if name in SOURCES else ("test",)  # the planted one's
-    held_out = [each for kind in ("test", "validation") for each in splits if each.startswith(kind)]
-    split = next(iter([*held_out, *splits]), "train")
-    try:
-        return read(name, request, split)
-    except CorpusError as error:
-        if not request.columns:
-            raise
-        try:
-            return load(name, data_dir=request.data_dir)
-        except CorpusError:
-            raise error from None
-
-
-def say(corpus: Corpus) -> None:
-    """Print how many pairs there are of each label, and what to know before any number."""
-    print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
-    for sentence in corpus.warnings():
-        print(sentence)
-
-
-def digest(name: str, request: Request) -> str | None:
-    """sha256 (hex) of a user's own file; None for a corpus by name."""
-    path = own_path(name, request.data_dir)
-    if path is None:
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write(path: Path, text: str) -> Path:
-    """Write a text, whole or not at all; the path."""
-    with atomic(path) as draft:
-        draft.write_text(text, encoding="utf-8")
-    return path
-
-
-def as_text(content: Mapping) -> str:
-    """Numbers as the text of a json file."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """What an earlier audit of the same file, and of the same test file, found; None where there is none."""
+    found = recorded(path, audit_page.FORMAT, request)
+    if found is not None and test:
+        asked = {"name": Path(test).name, "digest": digest(test, request)}  # a corpus by name has no digest
+        return found if asked.items() <= (found["test"] or {}).items() else None
+    return found
 
 
 def _examples(corpus: Corpus, found: numbers.Audit) -> dict[str, str]:

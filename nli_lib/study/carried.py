@@ -34,20 +34,26 @@ def unpack() -> None:
         return
     own, stamp = version(), paths.NOTEBOOKS / STAMP
     if stamp.is_file():
-        there = stamp.read_text(encoding="utf-8").strip()
+        there, _, unfinished = stamp.read_text(encoding="utf-8").strip().partition(" ")
         if there != own:
             raise CarriedError(
                 f"{paths.NOTEBOOKS} and {paths.BOOK} are those of version {there}, installed is {own}: move both "
                 "folders away, or set NLI_HOME to a new folder."
             )
-        return
-    if paths.NOTEBOOKS.exists() or paths.BOOK.exists():
+        if not unfinished:
+            return
+    elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
         return  # a clone named by NLI_HOME, or somebody's own
+    _mark(stamp, f"{own} unfinished")  # so that a copy that was interrupted is finished
     print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
             with atomic(target) as draft:
                 shutil.copyfile(source, draft)
+    _mark(stamp, own)
+
+
+def _mark(stamp: Path, text: str) -> None:
     with atomic(stamp) as draft:
-        draft.write_text(own + "\n", encoding="utf-8")
+        draft.write_text(text + "\n", encoding="utf-8")

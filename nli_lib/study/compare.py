@@ -9,9 +9,7 @@ study's own comparison at equal budgets. Before anything is trained it is said w
 difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
 """
 
-import contextlib
 import importlib.util
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,14 +23,13 @@ from nli_lib.report.audit_figures import stand_in
 from nli_lib.report.audit_reference import with_classes
 from nli_lib.report.exports import write_csv
 from nli_lib.select.arms import added_pairs
-from nli_lib.study import audit
+from nli_lib.study import own_corpus
 from nli_lib.study.carried import version
 from nli_lib.study.compare_work import CompareError, Plan, Work
 from nli_lib.study.dial import read_scale
 from nli_lib.study.schedule import Request
 
 PAGE, NUMBERS, TABLE, PAIRS = "compare.html", "compare.json", "compare.csv", "compare_pairs.csv"
-ROWS = 20  # of each class, below which nothing can be told
 NO_TORCH = "torch is not installed: pip install 'nli-quality-study[study,offline]'"
 
 
@@ -41,11 +38,11 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
 
     added  name -> file of pairs that could be added, such as those of `nli-study generate`
     """
-    corpus, held_out = audit.read(request.corpus, request), audit.read_test(test, request)
-    audit.say(corpus)
-    check_enough(corpus, ROWS, "a comparison")
+    corpus, held_out = own_corpus.read(request.corpus, request), own_corpus.read_test(test, request)
+    own_corpus.say(corpus)
+    check_enough(corpus, own_corpus.ROWS, "a comparison")
     check_encoder(request.scale, plan.changes)
-    additions = {name: _fitting(audit.read_test(file, request), corpus) for name, file in added.items()}
+    additions = {name: _fitting(own_corpus.read_test(file, request), corpus) for name, file in added.items()}
     held_out = _fitting(held_out, corpus)
     seen = stand_in(held_out, concat([corpus, *_same_classes(additions, corpus)], name="trained on"))
     if seen.all():
@@ -58,17 +55,17 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     work.check_size(numbers.PLANNED)
     right, sets, whole, absent, kept = work.everything()
     content = _content(work, right, sets, whole, absent) | {
-        "digest": audit.digest(request.corpus, request),
+        "digest": own_corpus.digest(request.corpus, request),
         "columns": request.columns,
-        "test": {"name": Path(test).name, "digest": audit.digest(test, request), "pairs": len(work.test)}
+        "test": {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
         | {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))},
         "added": {name: len(each) for name, each in additions.items()},
     }
     folder = paths.EXPORTS / request.study
     print(content["next"])
     return [
-        audit.write(folder / PAGE, comparison_page.page(content)),
-        audit.write(folder / NUMBERS, audit.as_text(content)),
+        own_corpus.write(folder / PAGE, comparison_page.page(content)),
+        own_corpus.write(folder / NUMBERS, own_corpus.as_text(content)),
         write_csv(folder / TABLE, comparison_page.table(content)),
         write_csv(folder / PAIRS, kept),
     ]
@@ -76,12 +73,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
 
 def stored(request: Request) -> dict | None:
     """What compare.json holds of the corpus as it is now; None where there is none that this version wrote."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        content = json.loads((paths.EXPORTS / request.study / NUMBERS).read_text(encoding="utf-8"))
-        same = content["format"] == comparison_page.FORMAT and content["version"] == version()
-        same &= content["digest"] is not None and content["digest"] == audit.digest(request.corpus, request)
-        return content if same and content.get("columns") == request.columns else None
-    return None
+    return own_corpus.recorded(paths.EXPORTS / request.study / NUMBERS, comparison_page.FORMAT, request)
 
 
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:

@@ -11,8 +11,8 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.generate import spans
 from nli_lib.generate.perturbations import template
+from nli_lib.report.exports import write_jsonl
 from nli_lib.select.selection import KEPT
-from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
 from nli_lib.study.dial import read_scale
@@ -79,16 +79,10 @@ def write_pairs(request: schedule.Request, n: int) -> tuple[Path, Path]:
     print(f"{len(table):,} perturbations were asked for, and {len(kept):,} are kept. The others:")
     for why, count in reason[reason != KEPT].value_counts().items():
         print(f"{count:>7,}  {why}")
-    _write(table.loc[reason != KEPT, [*COLUMNS, "reason"]], folder / DROPPED)
+    write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*COLUMNS, "reason"]])
     if kept.empty:
         raise CounterfactualError(
             f"No counterfactual is left; {folder / DROPPED} says why, one by one. Raise --n, or name a better language "
             "model (OPENAI_BASE_URL, --model)."
         )
-    _write(kept[COLUMNS], folder / FILE)
-    return folder / FILE, folder / DROPPED
-
-
-def _write(table: pd.DataFrame, path: Path) -> None:
-    with atomic(path) as draft:
-        table.to_json(draft, orient="records", lines=True, force_ascii=False)
+    return write_jsonl(folder / FILE, kept[COLUMNS]), folder / DROPPED

@@ -5,7 +5,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from nli_lib import paths
@@ -15,7 +14,7 @@ from nli_lib.generate import serve
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.prompts import WANLI, prompts
-from nli_lib.store import atomic
+from nli_lib.report.exports import write_jsonl
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
 from nli_lib.study.dial import read_scale
@@ -90,10 +89,5 @@ def write_pairs(request: schedule.Request) -> Path:
     )
     if kept.empty:
         raise GenerateError("No pair is left: raise --n, or name a better language model (OPENAI_BASE_URL, --model).")
-    path = folder / FILE
     table = kept.assign(label=kept["intended_label"])[[*COLUMNS, "max_variability"]]
-    with atomic(path) as draft:
-        table.assign(max_variability=np.round(table["max_variability"], 4)).to_json(
-            draft, orient="records", lines=True, force_ascii=False
-        )
-    return path
+    return write_jsonl(folder / FILE, table.round({"max_variability": 4}))

@@ -1,17 +1,25 @@
-"""A user's corpus under a command: looked at before anything runs, and the chapters that answer a question about it."""
+"""A user's corpus under a command: read and looked at before anything runs, the chapters that answer a question about
+it, and what was written about it before."""
 
+import contextlib
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 
 from nli_lib import paths
 from nli_lib.corpora import check_enough, load
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
+from nli_lib.study.carried import version
 from nli_lib.study.dial import read_scale
-from nli_lib.study.parameters import is_own_file
+from nli_lib.study.parameters import is_own_file, own_path
 from nli_lib.study.schedule import Request
 
 ROWS = 20  # of each class, the fewest that a command looks at
@@ -25,11 +33,50 @@ def look_at(request: Request, what: str, rows_a_class: int = ROWS) -> Corpus | N
     if not is_own_file(request.corpus):
         return None
     corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
+    say(corpus)
+    check_enough(corpus, rows_a_class, what)
+    return corpus
+
+
+def read(name: str, request: Request, split: str = "train") -> Corpus:
+    """A corpus by name or a user's own file."""
+    try:
+        return load(name, split, data_dir=request.data_dir, columns=request.columns)
+    except MemoryError:
+        raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
+
+
+def read_test(name: str, request: Request) -> Corpus:
+    """The test file, with the column names of the corpus where it has them, else with its own; of a corpus by name its
+    test split, else the first that it has to test on."""
+    splits = () if is_own_file(name) else SOURCES[name].splits if name in SOURCES else ("test",)  # the planted one's
+    held_out = [each for kind in ("test", "validation") for each in splits if each.startswith(kind)]
+    split = next(iter([*held_out, *splits]), "train")
+    try:
+        return read(name, request, split)
+    except CorpusError as error:
+        if not request.columns:
+            raise
+        try:
+            return load(name, data_dir=request.data_dir)
+        except CorpusError:
+            raise error from None
+
+
+def say(corpus: Corpus) -> None:
+    """Print how many pairs there are of each label, and what to know before any number."""
     print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
     for sentence in corpus.warnings():
         print(sentence)
-    check_enough(corpus, rows_a_class, what)
-    return corpus
+
+
+def digest(name: str, request: Request) -> str | None:
+    """sha256 (hex) of a user's own file; None for a corpus by name."""
+    path = own_path(name, request.data_dir)
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def named_corpus(request: Request) -> Corpus:
@@ -51,7 +98,7 @@ def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) ->
     ended = [end for name, own in chapters.items() for end in schedule.run([name], replace(request, others=own))]
     for path in sorted(path for path in folder.glob("*.*") if path.is_file()):
         old = path.stat().st_mtime_ns == before.get(path)
-        print(f"{path} (from an earlier run: nothing has changed since)" if old else path)
+        print(f"{path} (from an earlier run)" if old else path)
     print(book.build(request))
     warn_of_smoke(request)
     if any(outcome.state != records.FINISHED for outcome in ended):
@@ -64,3 +111,26 @@ def warn_of_smoke(request: Request) -> None:
 
     if request.scale == "smoke":
         print(book.worth(request))
+
+
+def recorded(path: Path, form: int, request: Request) -> dict | None:
+    """The numbers that a command wrote about the corpus of a request as it is now, in the format ``form``; None where
+    there are none that this version wrote."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        same = content["format"] == form and content["version"] == version()
+        same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
+        return content if same and content.get("columns") == request.columns else None
+    return None
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a text, whole or not at all; the path."""
+    with atomic(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return path
+
+
+def as_text(content: Mapping) -> str:
+    """Numbers as the text of a json file."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

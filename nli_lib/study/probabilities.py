@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def _from_npz(path: Path, corpus: Corpus, columns: dict[str, str]) -> tuple[pd.S
                 )
             uid, names, values = (arrays[name] for name in ("uid", "classes", "pred_probs"))
             given = arrays.get("labels")
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         if isinstance(error, UserError):
             raise
         raise ProbabilitiesError(f"{path} is no npz of plain arrays ({error}). Save it with {SAVE}.") from None

@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping
 
 from nli_lib.errors import UserError
+from nli_lib.report.names import unsigned_zero
 
 
 class ProseError(UserError):
@@ -26,11 +27,6 @@ class _Filler(string.Formatter):
 
     def format_field(self, value, format_spec):
         return unsigned_zero(super().format_field(value, format_spec))
-
-
-def unsigned_zero(number: str) -> str:
-    """A written number without its sign where all its digits are zero: "-0.0 %" as "0.0 %"."""
-    return re.sub(r"^[-+](?=0(\.0+)?\D*$)", "", number)
 
 
 def as_text(value: str) -> str:

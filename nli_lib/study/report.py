@@ -19,7 +19,7 @@ from nli_lib.report import report_page
 from nli_lib.report.audit_figures import sample_premises
 from nli_lib.report.contradicted import contradicted
 from nli_lib.report.level_figures import level_figures
-from nli_lib.study import audit, compare, suspects
+from nli_lib.study import audit, compare, own_corpus, suspects
 from nli_lib.study import manifest as records
 from nli_lib.study.carried import version
 from nli_lib.study.dial import read_scale
@@ -28,8 +28,6 @@ from nli_lib.study.recipes import run_spec
 from nli_lib.study.schedule import Request
 
 PAGE, NUMBERS = "report.html", "report.json"
-LEVELS_OF = 10_000  # pairs whose levels are measured, at most
-CROSS = "31_cross_scoring"  # the chapter that leaves a list of suspects of trained models
 COMPARE = "nli-study compare FILE --test HELD_OUT"
 
 
@@ -37,10 +35,10 @@ def run(
     request: Request,
     test: str | None = None,
     *,
-    fast: bool = False,
-    most: int = LEVELS_OF,
-    seeds: int = 1,
-    changes: Mapping[str, object] | None = None,
+    fast: bool,
+    most: int,
+    seeds: int,
+    changes: Mapping[str, object],
 ) -> list[Path]:
     """Report on the corpus of a request, with leakage to a test file where one is named; the files that were written.
 
@@ -48,10 +46,10 @@ def run(
     most     pairs whose levels are measured, at most: of a larger corpus a part, drawn by premise
     seeds    trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
     """
-    if changes and "model" in changes and not fast:
+    if "model" in changes and not fast:
         compare.check_encoder(request.scale, changes)
     folder, numbers = paths.EXPORTS / request.study, audit.content(request, test)
-    corpus = audit.read(request.corpus, request)
+    corpus = own_corpus.read(request.corpus, request)
     parts, missing = {"audit": numbers}, {}
 
     def add(name: str, measure) -> None:
@@ -73,7 +71,7 @@ def run(
         missing["levels"] = "no network was trained (--fast)"
     else:
         wrong = scores.argmax(axis=1) != corpus.labels if len(scores) else None
-        add("levels", lambda: measure_levels(corpus, request, wrong, most=most, seeds=seeds, changes=changes or {}))
+        add("levels", lambda: measure_levels(corpus, request, wrong, most=most, seeds=seeds, changes=changes))
     if (found := compare.stored(request)) is not None:
         parts["comparison"] = found
     else:
@@ -90,8 +88,8 @@ def run(
     for sentence in content["next"]:
         print(sentence)
     return [
-        audit.write(folder / PAGE, report_page.page(content)),
-        audit.write(folder / NUMBERS, audit.as_text(content)),
+        own_corpus.write(folder / PAGE, report_page.page(content)),
+        own_corpus.write(folder / NUMBERS, own_corpus.as_text(content)),
     ]
 
 
@@ -116,13 +114,13 @@ def _at_hand(corpus: Corpus, folder: Path, request: Request) -> tuple[NDArray[np
     record = suspects.recorded(folder)
     if not record:
         return None
-    trained = records.read(CROSS, request.study) if folder.name == request.study else {}
+    trained = records.read(suspects.CROSS_SCORING, request.study) if folder.name == request.study else {}
     digests = {each["digest"] for each in trained.get("corpora", {}).values()}
     if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
         return None
-    with np.load(folder / "cleanlab.npz") as arrays:
-        same = np.array_equal(arrays["uid"], corpus.uid.astype(str)) and arrays["classes"].tolist() == [*corpus.classes]
-        return (arrays["pred_probs"], record["how"]) if same else None
+    found = suspects.arrays(folder)
+    same = np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]
+    return (found["pred_probs"], record["how"]) if same else None
 
 
 # ---------------------------------------------------------------- levels
@@ -133,8 +131,8 @@ def measure_levels(
     request: Request,
     wrong: NDArray[np.bool_] | None,
     *,
-    most: int = LEVELS_OF,
-    seeds: int = 1,
+    most: int,
+    seeds: int,
     changes: Mapping[str, object],
 ) -> dict:
     """Train both views on the corpus as the difficulty paper does, and give `level_figures`. Stopped, it continues.

@@ -19,7 +19,7 @@ from nli_lib.generate.label_studio import read_export, write_tasks
 from nli_lib.generate.mturk import read_results, write_hits
 from nli_lib.generate.review import Review, ReviewError, annotations, pairs
 from nli_lib.report.agreement import kappa
-from nli_lib.report.exports import own_columns
+from nli_lib.report.exports import own_columns, write_jsonl
 from nli_lib.store import atomic
 from nli_lib.study.schedule import Request
 
@@ -116,8 +116,7 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     corpus, rules = reviewed(pairs(before), twice, seed=seed), aggregate(twice, seed=seed)["rule"].value_counts()
     own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
     corpus = corpus.join(own.set_axis(before.uid), on="uid")
-    with atomic(path) as draft:
-        corpus.to_json(draft, orient="records", lines=True, force_ascii=False)
+    write_jsonl(path, corpus)
     said = [f"{rules.sum():,} of {len(before):,} pairs have two annotations; {len(corpus):,} of them are kept."]
     said += [f"{rule}: {count:,}" for rule, count in rules.items()]
     agreed = kappa(twice)

@@ -1,4 +1,4 @@
-"""Runs the study's notebooks: the ones asked for, in their order, two at a time if wished, skipping what still stands.
+"""Runs the study's notebooks: the ones asked for, in their order, several at a time if wished, without what stands.
 
 Each notebook runs in a process of its own (`nli_lib.study.execute`), which decides how it ended. This module decides
 what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
@@ -8,6 +8,7 @@ or the tables it read have changed.
 import ast
 import asyncio
 import contextlib
+import graphlib
 import json
 import os
 import re
@@ -100,6 +101,10 @@ def order() -> dict[str, list[str]]:
         if unknown := [other for other in after if other not in {*declared, *names}]:
             raise RunnerError(f"{path}: {name} waits for {unknown}, which nobody declares")
         waits[name] = [other for other in after if other in names]
+    try:
+        graphlib.TopologicalSorter(waits).prepare()
+    except graphlib.CycleError as error:
+        raise RunnerError(f"{path}: notebooks wait for each other: {', '.join(error.args[1])}") from None
     return waits
 
 
@@ -120,8 +125,12 @@ def declared_parameters(name: str) -> dict[str, object]:
     """Names and default values in the cell tagged `parameters` of a notebook."""
     for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
         if "parameters" in cell["metadata"].get("tags", []):
-            set_here = [node for node in ast.parse(cell["source"]).body if isinstance(node, ast.Assign)]
-            return {node.targets[0].id: ast.literal_eval(node.value) for node in set_here}
+            try:
+                return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
+            except (AttributeError, ValueError, SyntaxError):
+                raise RunnerError(
+                    f"{name}: the cell tagged `parameters` sets one parameter a line: NAME = a number, a text or None."
+                ) from None
     raise RunnerError(f"{name} has no cell tagged `parameters`")
 
 

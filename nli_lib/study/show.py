@@ -12,8 +12,7 @@ import pandas as pd
 from IPython.display import HTML, display
 from pandas.io.formats.style import Styler
 
-from nli_lib.report.names import CORPORA, name_of
-from nli_lib.study.prose import unsigned_zero
+from nli_lib.report.names import CORPORA, name_of, unsigned_zero
 
 NAMED = {"corpus", "condition", "encoder", "given", "pool", "score", "set", "slice", "source", "subset", "title"}
 HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # of an evaluation, "title" is that of its test set

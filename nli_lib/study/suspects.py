@@ -20,7 +20,7 @@ from nli_lib.report.evaluate import Skill, skill
 from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import GIVEN, worklist, write_page
 from nli_lib.select.folds import folds as draw_folds
-from nli_lib.store import write_json
+from nli_lib.store import reading, write_json
 from nli_lib.study import own_corpus
 from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, read_list, reorder, write_list
 from nli_lib.study.parameters import ParameterError
@@ -31,6 +31,7 @@ FAST_FOLDS, TRAINED_FOLDS = 5, 10
 FLOOR = 1e-12  # the least probability whose logarithm is taken
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
 BETTER = {True: "better than the majority", False: "not better than the majority"}
+AGAIN = "delete its folder and run nli-study suspects again"  # for a file that is damaged
 PAGE, RECORD = "suspects.html", "suspects.json"
 CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the chapters that train the models of a list
 
@@ -101,10 +102,16 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 
 def _command(request: Request, asked: Asked) -> str:
     """The command that learns the order of a list anew from what its page exports."""
-    columns = ",".join(map("=".join, (request.columns or {}).items()))
-    words = ["nli-study", "suspects", request.corpus, *(["--columns", columns] if columns else [])]
-    words += ["--fast"] * asked.fast + ["--embeddings"] * asked.embeddings
-    words += ["--probs", str(asked.probs)] if asked.probs else []
+    given = {
+        "scale": request.scale if request.scale != "small" else None,
+        "columns": ",".join(map("=".join, (request.columns or {}).items())),
+        "data-dir": request.data_dir,
+        "folds": asked.folds,
+        "seeds": asked.seeds if asked.seeds > 1 else None,
+        "probs": asked.probs,
+    }
+    words = ["nli-study", "suspects", request.corpus, *["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
+    words += [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
     return shlex.join([*words, "--decided", "decisions.csv"])
 
 
@@ -135,8 +142,7 @@ def score(
         how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
         if record.items() <= recorded(folder).items():
             print("Scored by an earlier run; nothing has changed since.")
-            with np.load(folder / "cleanlab.npz") as found:
-                fold, probabilities = found["fold"], found["pred_probs"]
+            fold, probabilities = (arrays(folder)[name] for name in ("fold", "pred_probs"))
         else:
             fold = fold_of_each(corpus, folds)
             features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
@@ -145,6 +151,7 @@ def score(
     table = review_list(corpus, logits, fold)
     if probs is not None:
         table = table.drop(columns="fold")
+    (folder / RECORD).unlink(missing_ok=True)  # of another corpus or model: it must not vouch for these arrays
     export_review(folder, table, corpus, logits, fold)
     write_json(folder / RECORD, {**record, "how": how})
     return how
@@ -177,8 +184,7 @@ def finish(
         table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
     table = table.assign(**{MODELS: BETTER[task.learnt]})
     write_list(folder, table)
-    with np.load(folder / "cleanlab.npz") as arrays:
-        classes = arrays["classes"].tolist()
+    classes = arrays(folder)["classes"].tolist()
     found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label is not a wrong one."
     said, warning = [how, found], ""
     if task.learnt:
@@ -197,8 +203,8 @@ def finish(
 
 def learnt(folder: Path) -> Skill:
     """What the models of a list have learnt, from its cleanlab.npz."""
-    with np.load(folder / "cleanlab.npz") as found:
-        labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
+    found = arrays(folder)
+    labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
     return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels))
 
 
@@ -225,7 +231,17 @@ def _vectors(corpus: Corpus) -> NDArray[np.float32]:
 def recorded(folder: Path) -> dict:
     """The record of a list that is there, {} where there is none."""
     files = [folder / name for name in (RECORD, "suspects.jsonl", "cleanlab.npz")]
-    return json.loads(files[0].read_text(encoding="utf-8")) if all(file.is_file() for file in files) else {}
+    if not all(file.is_file() for file in files):
+        return {}
+    with reading(files[0], AGAIN):
+        return json.loads(files[0].read_text(encoding="utf-8"))
+
+
+def arrays(folder: Path) -> dict[str, NDArray]:
+    """The arrays of cleanlab.npz, as `export_review` wrote them."""
+    path = folder / "cleanlab.npz"
+    with reading(path, AGAIN), np.load(path) as found:
+        return dict(found)
 
 
 def _say(sentence: str) -> None:

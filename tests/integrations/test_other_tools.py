@@ -83,11 +83,6 @@ def test_datalab_finds_the_planted_errors():
     assert set(table["label_score"].nsmallest(3).index) == set(FLIPPED)
     names = np.array(CORPUS.classes)
     assert table.loc[FLIPPED, "predicted"].tolist() == names[LOGITS[FLIPPED].argmax(axis=1)].tolist()
-    kept = datalabs.without(lab)
-    assert np.flatnonzero(~kept.keep).tolist() == found.tolist()
-    assert set(kept.reason[found]) == {"cleanlab: label issue"}
-    with pytest.raises(IntegrationError, match="did not look for 'outlier'; it looked for label"):
-        datalabs.without(lab, "outlier")
     with pytest.raises(IntegrationError, match="60 rows, planted 59"):
         datalabs.issues(lab, CORPUS[:59])
 
@@ -164,7 +159,11 @@ def test_label_studio_export_of_another_list(tmp_path, suspects):
 
 @pytest.mark.parametrize("shown", [False, True])
 def test_argilla_reads_the_files_and_gives_decisions(tmp_path, suspects, shown):
-    settings, records = write_argilla(tmp_path, suspects, show_labels=shown)
+    decided = suspects.assign(decision="fix", fix_to="neutral", votes=2, fold=0)
+    settings, records = write_argilla(tmp_path, decided, show_labels=shown)
+    about = {each["name"]: each["visible_for_annotators"] for each in json.loads(settings.read_text())["metadata"]}
+    for name in ("rank", "gold", "predicted", "kind", "gap", "p_gold", "votes", "fold", "decision", "fix_to"):
+        assert about[name] == shown, name
     given = json.loads(records.read_text())
     assert [record["id"] for record in given] == suspects["uid"].tolist() and given[0]["fields"]["premise"] == NASTY
     for record, label, who in zip(given, ["neutral", "discard"], ["u1", "u2"], strict=False):

@@ -8,6 +8,7 @@ import pytest
 from compared import PREMISES, TITLE, TRUTH, N, S, made, whole
 
 from nli_lib.report import comparison_page
+from nli_lib.report.audit_words import distance, points
 from nli_lib.report.comparison import (
     BETTER,
     OPEN,
@@ -100,6 +101,9 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
     verdicts = {each["arm"]: each["verdict"] for each in content["arms"]}
     assert verdicts["hard"] == UNLEARNT and verdicts["z-filter"] == WORSE and SAME in verdicts.values()
     assert "From so few pairs nothing was learnt with: hard." in content["next"]
+    for unknown in (None, np.nan):
+        assert distance(unknown) == "an unknown size"
+    assert (distance(0.0312), points(-0.0001), points(0.0001)) == ("3.1 points", "0.0 points", "0.0 points")
     assert np.isnan(smallest(Noise(0.0, 0.0), n=9, trainings=3, family=1))
     assert too_small(Noise(0.0, 0.0), n=9, trainings=3, family=1, worth=0.1, title="") == ""
 

@@ -16,6 +16,7 @@ from nli_lib.corpora.corpus import CorpusError
 from nli_lib.errors import UserError
 from nli_lib.report import audit as numbers
 from nli_lib.study import audit as audits
+from nli_lib.study import own_corpus
 from nli_lib.study.cli import app
 from nli_lib.study.parameters import ParameterError
 from nli_lib.study.schedule import Request
@@ -191,6 +192,12 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     next(paths.EXPORTS.glob("*/audit.json")).write_text("[1")
     call("card", "mine.csv")
     assert len(asked) == 3
+    call("card", "mine.csv", "--test", "test.csv")
+    call("card", "mine.csv", "--test", "planted")
+    assert len(asked) == 5 and "test pairs (planted)" in path.read_text(encoding="utf-8")
+    monkeypatch.setattr(own_corpus, "load", None)
+    assert call("card", "mine.csv", "--test", "planted").exit_code == 0 and len(asked) == 5
+    assert call("card", "mine.csv", "--test", "snli").exit_code == 1 and len(asked) == 6  # not the leakage to another
 
 
 def test_an_audit_of_other_columns_is_another_audit(here):
@@ -259,8 +266,10 @@ def test_a_link_is_the_file_that_its_own_name_says(here):
 def test_a_test_set_by_name_is_its_test_split(here, monkeypatch):
     write(here / "mine.csv", pairs())
     asked = []
-    monkeypatch.setattr(audits, "load", lambda name, split, **more: asked.append((name, split)) or load(name, split))
-    audits.read_test("planted", Request("smoke", "mine.csv"))
+    monkeypatch.setattr(
+        own_corpus, "load", lambda name, split, **more: asked.append((name, split)) or load(name, split)
+    )
+    own_corpus.read_test("planted", Request("smoke", "mine.csv"))
     assert asked == [("planted", "test")]
 
 
@@ -310,6 +319,6 @@ def test_a_file_that_memory_does_not_hold_is_one_message(tmp_path, monkeypatch):
 
     path = tmp_path / "mine.csv"
     path.write_text("premise,hypothesis,label\na,b,neutral\n")
-    monkeypatch.setattr(audits, "load", too_large)
+    monkeypatch.setattr(own_corpus, "load", too_large)
     with pytest.raises(CorpusError, match="mine.csv: too large to be read here at once: audit a part of it"):
-        audits.read(str(path), Request(scale="small", corpus=str(path)))
+        own_corpus.read(str(path), Request(scale="small", corpus=str(path)))

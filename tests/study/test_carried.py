@@ -1,9 +1,11 @@
 """What an installed library brings along. Run alone: pytest tests/study/test_carried.py"""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,15 +45,18 @@ def test_an_empty_home_is_filled_once(installed, capsys):
     assert (installed / "notebooks/10_a.ipynb").read_text() == "changed" and not capsys.readouterr().out
 
 
-def test_what_was_cut_short_is_finished(installed):
+def test_what_was_cut_short_is_finished(installed, monkeypatch):
+    def one(*given):
+        shutil.copyfile(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(carried, "shutil", SimpleNamespace(copyfile=one))
+        carried.unpack()
+    assert not (installed / "notebooks/10_a.ipynb").exists()
     carried.unpack()
-    (installed / "notebooks" / carried.STAMP).unlink()
-    (installed / "book/index.md").unlink()
-    (installed / "notebooks/10_a.ipynb").unlink()
-    (installed / "notebooks").rmdir()
-    (installed / "book").rmdir()
-    carried.unpack()
-    assert (installed / "book/index.md").is_file()
+    assert (installed / "notebooks/10_a.ipynb").is_file() and (installed / "book/index.md").is_file()
+    assert (installed / "notebooks" / carried.STAMP).read_text() == f"{carried.version()}\n"
 
 
 def test_another_version_is_refused_and_nothing_is_overwritten(installed):
@@ -66,6 +71,13 @@ def test_a_home_with_notebooks_of_its_own_is_left_alone(installed):
     (installed / "notebooks").mkdir(parents=True)
     carried.unpack()
     assert not list((installed / "notebooks").iterdir()) and not (installed / "book").exists()
+
+
+def test_a_relative_home_is_the_same_in_every_folder(tmp_path):
+    said = "import os, nli_lib; print(os.environ['NLI_HOME'])"
+    where = {**os.environ, "NLI_HOME": "h", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", said], cwd=tmp_path, env=where, capture_output=True, text=True)
+    assert done.stdout.strip() == str(tmp_path / "h"), done.stderr
 
 
 def test_a_clone_carries_nothing():

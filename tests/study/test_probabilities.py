@@ -1,5 +1,7 @@
 """A user's own probabilities meet the rows of a corpus by id and its classes by name. Nothing else is taken."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,6 +99,12 @@ def test_what_cannot_be_matched_is_one_message(mine, tmp_path, change, said):
         read_probabilities(csv_of(tmp_path, **columns), corpus)
 
 
+def npy_of(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
 def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
     corpus, _ = mine()
     path, good = tmp_path / "probs.npz", {"uid": [f"n{at}" for at in range(6)], "classes": CLASSES, "pred_probs": PROBS}
@@ -113,9 +121,11 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
             read_probabilities(path, corpus)
     np.savez(path, **good, labels=LABELS)
     np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
-    path.write_bytes(b"no archive")
-    with pytest.raises(ProbabilitiesError, match="is no npz of plain arrays .* Save it with numpy.savez"):
-        read_probabilities(path, corpus)
+    whole = path.read_bytes()
+    for damaged in (b"no archive", b"", whole[: len(whole) // 2], npy_of(PROBS)):
+        path.write_bytes(damaged)
+        with pytest.raises(ProbabilitiesError, match="is no npz of plain arrays .* Save it with numpy.savez"):
+            read_probabilities(path, corpus)
     with pytest.raises(ProbabilitiesError, match=r"probs.npy: give a csv .*, or an npz saved with numpy.savez"):
         read_probabilities(tmp_path / "probs.npy", corpus)
     with pytest.raises(CsvError, match="none.csv cannot be read as a csv"):

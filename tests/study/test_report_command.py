@@ -15,7 +15,7 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.measure.pair_ngrams import PASSES, PENALTY, pair_ngrams
 from nli_lib.report import comparison_page
-from nli_lib.study import audit, compare
+from nli_lib.study import compare, own_corpus
 from nli_lib.study import report as reports
 from nli_lib.study.carried import version
 from nli_lib.study.cli import app
@@ -167,4 +167,4 @@ def test_what_cannot_be_measured_is_named_and_the_rest_is_there(home, tmp_path, 
     assert found()[0]["missing"]["levels"] == reports.compare.NO_TORCH and "pip install" in found()[1]
     done = call("report", write(tmp_path / "few.csv", n=30))
     assert "an audit: 20 rows of each class are needed" in str(done.exception)
-    assert audit.digest(str(mine), reports.Request(scale="small", corpus=str(mine)))
+    assert own_corpus.digest(str(mine), reports.Request(scale="small", corpus=str(mine)))

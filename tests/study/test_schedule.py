@@ -188,6 +188,18 @@ def test_order_is_declared_once(home):
         (folder / "order.yaml").write_text(broken)
         with pytest.raises(schedule.RunnerError, match="order.yaml is not an order of notebooks"):
             schedule.order()
+    (folder / "order.yaml").write_text("a: [b]\nb: [a]\n")
+    with pytest.raises(schedule.RunnerError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
+        schedule.order()
+
+
+@pytest.mark.parametrize(
+    "cell", ["SCALE, SEEDS = 'smoke', None", "SCALE = str('smoke')", "SCALE: str = 'smoke'", "!ls"]
+)
+def test_parameters_that_cannot_be_read_are_one_message(home, cell):
+    write_notebook(home / "notebooks", "10_a", parameters=cell)
+    with pytest.raises(schedule.RunnerError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
+        schedule.declared_parameters("10_a")
 
 
 def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(home):

@@ -68,9 +68,44 @@ def test_wrong_labels_lead_the_list_and_the_console_says_what_was_learnt(mine):
     assert set(table["models"]) == {"better than the majority"}
     page = read_page(folder() / "suspects.html")
     assert page["warning"] == "" and [row["uid"] for row in page["rows"]] == table["uid"].tolist()
-    assert f"nli-study suspects {paths.HOME / 'mine.csv'} --columns {COLUMNS} --fast --decided" in page["command"]
+    assert f"nli-study suspects {paths.HOME / 'mine.csv'} --fast --columns {COLUMNS} --decided" in page["command"]
     with np.load(folder() / "cleanlab.npz") as arrays:
         assert arrays["pred_probs"].shape == (300, 3) and set(arrays["fold"]) == set(range(5))
+
+
+def test_the_command_on_the_page_makes_the_same_list(mine):
+    page = call(mine(), "--fast", "--columns", COLUMNS, "--folds", 3, "--scale", "smoke")
+    assert page.exit_code == 0, page.output
+    said = read_page(folder() / "suspects.html")["command"]
+    words = f"--fast --scale smoke --columns {COLUMNS} --folds 3 --decided decisions.csv"
+    assert said == f"The same for the whole list: nli-study suspects {paths.HOME / 'mine.csv'} {words}"
+
+
+def test_a_list_that_was_cut_short_is_scored_again(mine, monkeypatch):
+    path = mine()
+    call(path, "--fast", "--columns", COLUMNS)
+    first = (folder() / "suspects.csv").read_text()
+    path.write_text(path.read_text().replace("surely", "certainly"))
+
+    def cut(*given):
+        export_review(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(suspects, "export_review", cut)
+        call(path, "--fast", "--columns", COLUMNS)
+    path.write_text(path.read_text().replace("certainly", "surely"))
+    assert "Scored by an earlier run" not in call(path, "--fast", "--columns", COLUMNS).output
+    assert (folder() / "suspects.csv").read_text() == first
+
+
+def test_a_damaged_file_of_a_list_is_one_message(mine):
+    path = mine()
+    call(path, "--fast", "--columns", COLUMNS)
+    for name, damage in (("cleanlab.npz", b"PK"), ("suspects.json", b"{")):
+        (folder() / name).write_bytes(damage)
+        said = str(call(path, "--fast", "--columns", COLUMNS).exception)
+        assert f"{name} cannot be read" in said and "delete its folder and run nli-study suspects again" in said
 
 
 def test_models_that_learnt_nothing_are_named_everywhere(mine):
@@ -187,7 +222,7 @@ def test_embeddings_make_a_list_of_their_own(mine, monkeypatch):
     assert "of 5 linear models on sentence embeddings that" in done.output
     one, other = (pd.read_csv(folder(part) / "suspects.csv") for part in ("fast", "embeddings"))
     assert set(one["uid"]) == set(other["uid"])
-    assert "--fast --embeddings --decided" in read_page(folder("embeddings") / "suspects.html")["command"]
+    assert "--fast --embeddings --columns" in read_page(folder("embeddings") / "suspects.html")["command"]
     assert "--embeddings goes with --fast" in str(call(path, "--embeddings", "--columns", COLUMNS).exception)
 
 
