@@ -276,7 +276,7 @@ class Study:
         if path is None:
             raise StudyError(
                 f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
-                f"Make it with: {records.command(notebook, self.params['SCALE'], self.params['CORPUS'])}"
+                f"Make it with: {self._command(notebook)}"
             )
         if notebook != self.notebook and not self.drawing:
             self._record.file("inputs", path)
@@ -329,9 +329,8 @@ class Study:
         path = self.exports / f"{notebook}.{part}.parquet"
         digest = records.digest_file(path)
         if digest is None or digest != records.read(notebook, self.results_name).get("exports", {}).get(path.name):
-            again = records.command(notebook, self.params["SCALE"], self.params["CORPUS"])
             found = "is not there" if digest is None else "is not what its chapter recorded"
-            raise StudyError(f"{path} {found}. Make it with: {again} --force")
+            raise StudyError(f"{path} {found}. Make it with: {self._command(notebook)} --force")
         self._note("exports", path.name, digest)
         return pd.read_parquet(path)
 
@@ -378,6 +377,12 @@ class Study:
         return Estimate(times * value, times * low, times * high, *rest)
 
     # ------------------------------------------------------------ the record
+
+    def _command(self, notebook: str) -> str:
+        """The shell command that runs another notebook on the same corpus, its columns named as here."""
+        columns = ",".join(map("=".join, (self.params["COLUMNS"] or {}).items()))
+        scale, corpus, data_dir = (self.params[name] for name in ("SCALE", "CORPUS", "DATA_DIR"))
+        return records.command(notebook, scale, corpus, data_dir=data_dir, columns=columns)
 
     def _measures(self, what: str) -> None:
         if self.drawing:

@@ -407,6 +407,16 @@ def test_a_users_file_in_the_folder_of_corpora_that_changes_makes_its_chapters_s
     assert standing.why_stale(record, given) == ["the corpus file mine.csv changed"]
 
 
+def test_the_command_that_makes_a_table_names_the_columns_and_the_folder(home, tmp_path):
+    mine = tmp_path / "mine.csv"
+    mine.write_text("context,claim,label\na,b,neutral\n")
+    given = {"CORPUS": str(mine), "COLUMNS": {"premise": "context", "hypothesis": "claim"}, "DATA_DIR": str(tmp_path)}
+    with pytest.raises(StudyError) as caught:
+        started(given, name="20_reads").table("scored", "10_writes")
+    options = f"--corpus {mine} --data-dir {tmp_path} --columns premise=context,hypothesis=claim"
+    assert str(caught.value).endswith(f"Make it with: nli-study run 10_writes --scale smoke {options}")
+
+
 def test_what_is_exported_is_found_by_another_notebook_and_no_other_file_passes_for_it(home):
     writer, table = started(name="12_writes"), pd.DataFrame({"text": ["=cmd", "two\nlines"], "n": [1, 2]})
     path = writer.export(table, "pairs")
