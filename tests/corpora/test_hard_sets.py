@@ -77,3 +77,5 @@ def test_a_sample_is_drawn_from_the_whole_part(tmp_path):
     assert list(found) == ["PI-SP"] and not missing
     assert len(found["PI-SP"]) == 10 == len(set(found["PI-SP"].premise))
     assert list(found["PI-SP"].premise) == list(again["PI-SP"].premise) != [f"p {at}" for at in range(10)]
+    for limit in (30, 31, None):
+        assert list(adversarial(tmp_path, limit, ["PI-SP"])[0]["PI-SP"].premise) == [f"p {at}" for at in range(30)]

@@ -83,9 +83,18 @@ def test_exactly_one_word_is_misspelt(corpus, kind, seed):
             assert before[at].isupper() == hypothesis[at].isupper()
 
 
-def test_a_word_of_equal_letters_cannot_be_swapped(corpus):
-    same = Corpus(corpus.table.assign(hypothesis="aaa bb"), "own", "test")
+@pytest.mark.parametrize("hypothesis", ["aaa bb", "Aaa bB"])
+def test_a_word_of_equal_letters_cannot_be_swapped(corpus, hypothesis):
+    same = Corpus(corpus.table.assign(hypothesis=hypothesis), "own", "test")
     assert len(made("spelling: swap", same)) == 0
+
+
+def test_a_letter_becomes_either_neighbour_and_one_at_the_end_of_a_row_its_only_one(corpus):
+    for word, neighbours in (("sss", "ad"), ("aaa", "s"), ("kkk", "jl"), ("ppp", "o")):
+        same = Corpus(corpus.table.assign(hypothesis=word), "own", "test")
+        found = {letter for seed in range(10) for text in made("spelling: keyboard", same, seed=seed).hypothesis
+                 for letter in text}  # fmt: skip
+        assert found == {word[0], *neighbours}
 
 
 def test_antonyms_contradict_and_each_premise_is_used_once(corpus):
@@ -93,6 +102,7 @@ def test_antonyms_contradict_and_each_premise_is_used_once(corpus):
     assert changed.hypothesis.tolist() == ["Two dogs lose a game."]  # "no" is too short, "fall_back" is no single word
     assert changed.labels.tolist() == [2]
     assert changed.table["rule"].tolist() == ["win -> lose"]
+    assert changed.table["origin_uid"].tolist() == ["u0"]  # the second pair has the same premise
 
 
 def number_in(text):

@@ -123,6 +123,23 @@ def test_the_jaccard_index_counts_repetitions(a, b, expected):
     assert multiset_jaccard([b], [a])[0] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("shared", "union", "rule", "meets"),
+    [
+        (3, 5, LIKE_HYPOTHESIS, False),
+        (5, 8, LIKE_HYPOTHESIS, True),
+        (7, 20, LIKE_PREMISE, False),
+        (4, 11, LIKE_PREMISE, True),
+    ],
+)
+def test_repeated_words_count_strictly_above_their_limits(shared, union, rule, meets):
+    """3 of 5 words are not above .6, 7 of 20 not above .35; 5 of 8 and 4 of 11 are just above."""
+    words = [f"w{at}" for at in range(union)]
+    sides = {rule: " ".join(words)}
+    hypothesis, premise = sides.get(LIKE_HYPOTHESIS, HYPOTHESIS), sides.get(LIKE_PREMISE, PREMISE)
+    assert (rule in met(pairs(" ".join(words[:shared]), hypothesis, premise))) == meets
+
+
 def slow(row, name):
     """The released filter, written as its code is."""
     rules = RULES[name]

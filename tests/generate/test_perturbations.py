@@ -20,7 +20,6 @@ from nli_lib.generate.perturbations import (
     CODE_2022,
     CODE_2023,
     FAILED,
-    INSERTION_STOP,
     NOT_INSERTED,
     PAPER,
     SAMPLING,
@@ -150,13 +149,20 @@ def test_a_problem_for_each_span_and_each_other_label():
     assert len({each.key for each in asked}) == 4
 
 
+def test_a_span_that_stands_twice_is_two_spans_and_each_has_its_gap():
+    """The second "at" of "Cats catch cats." begins at 6."""
+    twice = all_problems(MINE, spans((0, 1, "at"), (0, 6, "at")), [1], insertion=["n2e", "n2c"])[0]
+    assert twice["draw"].tolist() == [0, 0, 0, 0]
+    assert prompts_of(MINE, twice, name=PAPER)["prompt"].tolist() == ["C", "C", "Cats c", "Cats c"]
+
+
 def test_requests_by_mask_and_by_insertion():
     problems, _ = all_problems(MINE, spans((0, 0, "It")), [2], insertion=["c2n"])
     asked = requests(prompts_of(MINE, problems, [SHOWN, SHOWN]), model="tiny")
     assert problems["mode"].tolist() == ["masked", "insertion"]
     assert asked[0].suffix is None and "sleeps" in asked[0].prompt and asked[0].sampling.stop == ("\n\n",)
     assert asked[1].suffix.endswith("It is possible that Sun.") and asked[1].prompt == ""
-    assert asked[1].sampling.stop == INSERTION_STOP
+    assert asked[1].sampling.stop == ("stop", "\n", ".")
     with pytest.raises(PerturbationError, match="1 groups of demonstrations for 2 problems"):
         prompts_of(MINE, problems, [SHOWN])
 

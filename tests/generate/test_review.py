@@ -91,6 +91,12 @@ def test_two_windows_may_be_open(tmp_path):
     assert other.progress == (1, 3) and other.pair["item"] != item
 
 
+def test_the_longest_text_that_a_corpus_may_hold_is_taken(tmp_path):
+    review = Review(pairs(corpus()), tmp_path, "anna")
+    label(review, hypothesis="a" * 20_000)
+    assert review.progress == (1, 3)
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [

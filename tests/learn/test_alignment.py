@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tiny_generator import make_tokenizer
 
+from nli_lib.learn import alignment
 from nli_lib.learn.alignment import flagged_pieces
 from nli_lib.learn.serialise import SequenceError, pieces
 from nli_lib.measure.tokens import tokenize
@@ -60,6 +61,13 @@ def test_slow_twin(tokenizer):
         spans = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         wanted += [any(k in flagged for k in range(*span)) for span in spans]
     assert ours.tolist() == wanted and any(wanted) and not all(wanted)
+
+
+def test_texts_beyond_the_first_chunk_have_their_own_flags(tokenizer, monkeypatch):
+    texts, flags = ["a dog.", "a cat eats", "outside", "a dog", "eats."], [0, 1, 0, 0, 1, 1, 0, 1, 1]
+    whole = flagged_pieces(texts, flags, tokenizer, whole=[0, 0, 0, 1, 0])
+    monkeypatch.setattr(alignment, "CHUNK", 2)
+    assert flagged_pieces(texts, flags, tokenizer, whole=[0, 0, 0, 1, 0]).tolist() == whole.tolist()
 
 
 def test_whole_texts_take_their_punctuation_too(tokenizer):

@@ -3,17 +3,20 @@
 import json
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
+from nli_lib.learn.encode import encode
 from nli_lib.learn.experts import (
     HEAD,
     DebiasedFocal,
     Ensemble,
     ProductOfExperts,
+    add_head,
     expert_logits,
     focal_weight,
     others,
@@ -21,6 +24,7 @@ from nli_lib.learn.experts import (
 )
 from nli_lib.learn.fit import fit
 from nli_lib.learn.loop import Loop
+from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.predict import predict
 
 P, B = [0.4, 0.4, 0.2], [0.7, 0.2, 0.1]  # the fidelity notes' worked case: main head and bias head
@@ -155,13 +159,39 @@ def test_the_main_head_alone_predicts_and_the_bias_head_comes_back_whole(make_sp
         for rows in loop.start_epoch(epoch):
             loop.step(rows)
     model = loop.finish()
-    from nli_lib.learn.encode import encode
     from nli_lib.learn.experts import pooled
 
     batch = encode(*corpus.texts("hypothesis"), loop.tokenizer, 32).batch(np.arange(len(corpus)))
     with torch.inference_mode():
         expected = model.get_submodule(HEAD)(pooled(model, batch)).numpy()
     np.testing.assert_allclose(expert_logits(run, corpus.hypothesis), expected, atol=1e-5)
+
+
+def test_the_bias_head_narrows_to_the_classes_with_tanh_between_its_layers():
+    heads = []
+    for seed in (0, 0, 1):
+        model = torch.nn.Module()
+        model.config = SimpleNamespace(hidden_size=64, num_labels=3, hidden_dropout_prob=0.25, initializer_range=0.1)
+        names = add_head(model, seed)
+        heads.append(model.get_submodule(HEAD))
+    assert [type(each).__name__ for each in heads[0]] == ["Dropout", *["Linear", "Tanh"] * 3, "Linear"]
+    assert [tuple(each.weight.shape) for each in heads[0] if hasattr(each, "weight")] == [
+        (64, 64), (32, 64), (16, 32), (3, 16),
+    ]  # fmt: skip
+    assert heads[0][0].p == 0.25 and float(heads[0][1].weight.detach().std()) == pytest.approx(0.1, rel=0.1)
+    assert names == [f"{HEAD}.{at}.{part}" for at in (1, 3, 5, 7) for part in ("weight", "bias")]
+    first, again, other = (head[7].weight for head in heads)
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+def test_the_control_is_dealt_its_hypotheses_by_the_runs_seed(make_spec, corpus):
+    objective = ProductOfExperts(reads="another")
+    for seed in (0, 1):
+        spec = make_spec(objective=objective.name, seed=seed)
+        tokenizer = load_tokenizer(spec.model)
+        given = objective.arrays(spec, corpus, tokenizer)["hypothesis"]
+        dealt = encode(list(corpus.hypothesis[others(corpus.labels, seed=seed)]), None, tokenizer, 32)
+        assert torch.equal(given.columns["input_ids"], dealt.columns["input_ids"])
 
 
 @pytest.mark.parametrize("counts", [(200, 200, 200), (300, 50, 7), (40, 0, 60), (1, 1, 1)])

@@ -79,6 +79,29 @@ def test_a_long_pair_is_cut_at_the_longer_text_and_still_ends(tokenizer):
         sequences(corpus, tokenizer, 6)
 
 
+@pytest.mark.parametrize("max_length", [14, 21, 24, 40])
+def test_what_is_cut_piece_by_piece(tokenizer, max_length):
+    """The last piece of the longer text, of equally long ones the premise's, until any label would fit."""
+    classes, random = ("entailment", "not_entailment"), np.random.default_rng(0)  # names of different lengths
+    texts = [[" ".join(["dog"] * random.integers(1, 25)) for _ in range(30)] for _ in range(2)]
+    table = make_corpus(30).table.assign(premise=texts[0], hypothesis=texts[1], label=np.arange(30) % 2)
+    corpus, around = replace(make_corpus(30), table=table, classes=classes), frame(classes, tokenizer)
+    tokens, room = sequences(corpus, tokenizer, max_length), max_length - 2 - max(map(len, around.labels))
+    for at, both in enumerate(zip(*texts, strict=True)):
+        p, h = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in both)
+        while len(p) + len(h) > room:
+            (p if len(p) >= len(h) else h).pop()
+        name, mine = around.labels[corpus.labels[at]], tokens[np.array([at])].columns
+        assert mine["input_ids"].tolist() == [around.start, *p, *name, *h, around.end]
+
+
+def test_a_piece_of_each_text_is_the_least_room(tokenizer, corpus):
+    longest = max(map(len, frame(corpus.classes, tokenizer).labels))
+    assert sequences(corpus, tokenizer, longest + 4).lengths.max() == longest + 4
+    with pytest.raises(SequenceError, match="no room"):
+        sequences(corpus, tokenizer, longest + 3)
+
+
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_another_label_changes_the_label_alone(tokenizer, corpus, step):
     """Against the sequences of a corpus that has those labels."""

@@ -99,6 +99,12 @@ def test_empty_and_punctuation_only():
         assert not any("overlap" in name or "@" in name for name in fired(table, row))
 
 
+@pytest.mark.parametrize("words", range(23))
+def test_lengths_and_ratios_at_and_beside_every_edge(words):
+    premise, hypothesis = "x y z w v u t s", "b " * words
+    assert fired(features([premise], [hypothesis]), 0) == plainly(premise, hypothesis)
+
+
 def test_a_word_said_300_times_fires_once():
     matrix, names = (lambda t: (t.matrix, t.names))(features(["x"], ["b " * 300]))
     assert matrix[0, np.flatnonzero(names == "b@hypothesis")[0]] == 1
@@ -220,6 +226,12 @@ def test_the_highest_z_of_features_seen_often_enough():
     assert highest_z(stats) == stats.z[1, 0]
     assert highest_z(z_from_counts([[3, 0, 0]])) == pytest.approx(np.sqrt(6))
     assert np.isnan(highest_z(stats, min_count=100))
+
+
+def test_a_feature_seen_just_often_enough_counts():
+    stats = z_from_counts([[3, 0, 0], [40, 10, 10]])
+    assert highest_z(stats, min_count=60) == stats.z[1, 0]
+    assert np.isnan(highest_z(stats, min_count=61))
 
 
 def test_label_shares_have_a_row_for_each_label_and_feature():

@@ -12,6 +12,7 @@ from nli_lib.measure.artifacts import (
     prediction,
     side_of,
     top_features,
+    z_from_counts,
     z_statistics,
 )
 from nli_lib.measure.chance import above_line, family_rank, prediction_lead, shuffled_labels, table_12
@@ -44,6 +45,13 @@ def test_the_highest_z_and_the_share_above_a_line_of_each_copy():
     assert above.tolist() == [(copy.z[columns] > 1.0).mean() for copy in copies]
 
 
+def test_the_highest_z_keeps_its_sign():
+    """A label that no feature gives away has a highest z below 0, however far below it the others lie."""
+    copy = ZStatistics(np.array([[1.0, -9.0], [2.0, -3.0]]), np.array([5, 5]), np.zeros((2, 2)))
+    highest, above = above_line([copy], [True, True], 1.0)
+    assert highest.tolist() == [[2.0, -3.0]] and above.tolist() == [0.25]
+
+
 def test_table_12_as_written_plainly():
     corpus = planted.make(1500, 3)
     table = features(corpus.premise, corpus.hypothesis)
@@ -64,11 +72,17 @@ def test_table_12_as_written_plainly():
     ]
 
 
+def test_the_top_of_table_12_holds_what_twenty_pairs_have_and_not_what_19_have():
+    stats = z_from_counts([[12, 4, 4], [0, 10, 9]])
+    (row,) = table_12([stats], ["a@premise", "b@hypothesis"], {1: ["b"]}, line=1.0)
+    assert row.tolist() == [3, 1, 1, stats.z[0].min()]  # no overlap, so its rank is after the last
+
+
 def test_the_lead_of_a_prediction_by_hand():
-    """6 over 2 for the first label, 4 over 3 for the second, which is the smaller; what five pairs have is too rare."""
+    """6 over 2 for the first label, 4 over 3 for the second, which is the smaller; what 19 pairs have is too rare."""
     names = ["hypo-only-pred=0", "hypo-only-pred=1", "a@hypothesis", "rare@hypothesis"]
     z = np.array([[6, -6], [-6, 4], [2, 3], [9, 1.0]])
-    found = ZStatistics(z, np.array([50, 50, 40, 5]), np.zeros((4, 2)))
+    found = ZStatistics(z, np.array([50, 50, 20, 19]), np.zeros((4, 2)))
     np.testing.assert_allclose(prediction_lead([found, found], names), [4 / 3, 4 / 3])
 
 

@@ -84,6 +84,12 @@ def test_units_of_a_feature_do_not_matter_and_a_constant_one_adds_nothing():
     assert adjusted_rand_score(levels(scaled), truth) == 1
 
 
+def test_features_that_vary_little_are_standardised_first():
+    """Of their variances, 1e-8 and less, the 1e-6 that is added to each would leave nothing."""
+    features, truth = three_groups()
+    assert np.array_equal(levels(3 + features / 1e4), truth)
+
+
 def test_ambiguous_is_what_is_left_not_what_varies_most():
     features, truth = three_groups()
     features[truth == 2, 1] += 0.5  # now the hard ones vary most
@@ -128,3 +134,8 @@ def test_agreement_of_levels_by_hand():
     assert (found["same level"], found["hard in both"], found["hard by chance"]) == (0.6, 0.5, 0.4)
     assert found["adjusted Rand"] == pytest.approx(adjusted_rand_score(first, second))
     assert set(level_agreement(first, first).values()) == {1.0, 0.4}
+
+
+def test_hard_in_both_is_a_share_of_what_is_hard_in_the_first():
+    found = level_agreement([2, 2, 0, 1, 0], [2, 0, 0, 1, 1])
+    assert (found["hard in both"], found["hard by chance"]) == (0.5, 0.2)

@@ -214,3 +214,9 @@ def test_a_table_of_scores_has_a_row_for_each_example_and_run():
     np.testing.assert_array_equal(second["margin"], margin(runs[1].logits, runs[1].labels))
     assert len(score_table([])) == 0
     assert set(score_table([])) == set(table)
+
+
+def test_each_score_of_doubt_is_higher_for_a_pair_that_is_learnt_and_forgotten_than_for_a_sure_one():
+    sure, wavering = [[5.0, 0.0]] * 4, [[3.0, 0.0], [0.0, 3.0]] * 2
+    given = scores(np.stack([sure, wavering], axis=1), np.array([0, 0]))
+    assert [name for name, sign in DOUBT.items() if sign * given[name][1] <= sign * given[name][0]] == []

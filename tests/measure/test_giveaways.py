@@ -53,3 +53,11 @@ def test_planted_words_that_rank_first_have_an_area_of_one():
 
 def test_the_hard_part_is_what_the_model_gets_wrong():
     assert hard_part([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]], [0, 2]).tolist() == [False, True]
+
+
+def test_a_word_that_stands_twice_in_a_text_is_one_text_and_its_evidence_a_mean():
+    table = without_each_word(["so so", "so"])
+    whole, without = np.log([[0.5, 0.5], [0.5, 0.5]]), np.log([[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
+    (row,) = word_evidence(whole, without, table).to_dict("records")
+    assert row["n"] == 2 and row[0] == pytest.approx(np.log(2) / 3)
+    assert word_evidence(whole, without, table, min_count=3).empty

@@ -64,3 +64,7 @@ def test_counting_leaves_the_tokens_as_they_are():
     assert tokens.lengths.tolist() == [3, 2, 0]
     assert (first != second).nnz == 0
     assert first.toarray().tolist() == [[2, 1, 0], [0, 0, 2], [0, 0, 0]]
+
+
+def test_the_vocabulary_is_in_alphabetical_order():
+    assert tokenize(["ba Ab, b", "a"]).vocabulary.to_pylist() == ["a", "ab", "b", "ba"]

@@ -129,3 +129,11 @@ def test_too_few_are_not_judged():
     few = {name: each[:, :99] for name, each in SCORES.items()}
     assert follows(few, GRADED[:99], PREMISES[:99]).empty
     assert follows(SCORES, np.zeros(N), PREMISES).empty
+
+
+def test_just_enough_are_judged():
+    rare = np.zeros(N)
+    rare[:10] = 1
+    assert "new" in follows(SCORES, rare, PREMISES, resamples=2)["score"].tolist()
+    enough = {name: each[:, :100] for name, each in SCORES.items()}
+    assert "new" in follows(enough, GRADED[:100], PREMISES[:100], resamples=2)["score"].tolist()

@@ -136,6 +136,8 @@ def test_an_interval_is_widened_by_t_over_trainings_and_by_the_normal_otherwise(
     assert math.isnan(widened(ENOUGH | {"seeds": 1})["low"])
     beside = widened(ENOUGH | {"value": 0.75, "over": "pairs"})
     assert beside["low"] < 0.6 and beside["high"] == 0.7, "never narrower"
+    beside = widened(ENOUGH | {"value": 0.55, "over": "pairs"})
+    assert beside["low"] == 0.6 and beside["high"] > 0.7, "at neither end"
 
 
 def test_a_verdict_that_changes_at_99_percent_is_there_beside_the_other(tmp_path):

@@ -34,6 +34,7 @@ def test_the_pairs_that_are_needed_are_the_fewest_that_are_enough():
         n = pairs_needed(NOISE, trainings=trainings, family=family, worth=worth)
         found = [smallest(NOISE, n=each, trainings=trainings, family=family) for each in (n - 1, n)]
         assert found[0] > worth >= found[1]
+    assert pairs_needed(Noise(0.01, 0.01), trainings=5, family=1, worth=0.5) == 1
     assert pairs_needed(NOISE, trainings=2, family=7, worth=0.05) is None
     assert trainings_needed(NOISE, family=7, worth=0.05) > 3
     assert trainings_needed(Noise(1.0, 0.45), family=7, worth=0.001) is None

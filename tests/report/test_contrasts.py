@@ -117,6 +117,17 @@ def test_the_share_of_significant_tests_stands_beside_parts_as_small():
     assert shares.loc[("a", "easy, as small as hard"), "value"] < 0.5
 
 
+def test_the_control_is_the_mean_over_parts_of_its_own_seed():
+    table = planted().assign(corpus="a", training=3)
+    control = size_control(table, BOTH, parts=6)
+    for source, pool in (("easy", table["level"] == 0), ("all levels", table["level"] >= 0)):
+        own = control[(control["source"] == source) & (control["measure"] != ALL_TESTS)]
+        slow = matched_tests(table, BOTH, pool, parts=6, seed=3).groupby(["measure", "pair"], sort=False)
+        assert own["effect"].tolist() == pytest.approx(slow["effect"].mean().tolist())
+        assert own["size"].tolist() == pytest.approx([np.abs(part["effect"]).mean() for _, part in slow])
+        assert own["significant"].tolist() == [(part["p_bonferroni"] <= 0.05).mean() for _, part in slow]
+
+
 def test_one_row_for_the_tests_of_all_trainings():
     tests = level_tests(two_corpora().query("corpus == 'a'"), ["tied"])
     again = pd.concat([tests, tests.assign(training=1, effect=tests["effect"] + 0.2, p=1.0, p_bonferroni=1.0)])
@@ -124,6 +135,14 @@ def test_one_row_for_the_tests_of_all_trainings():
     first = tests.set_index(["level", "pair"])
     assert (merged["effect"] - first["effect"]).to_numpy() == pytest.approx(0.1)
     assert (merged["p"] >= 0.5).all() and (merged["stars"] == "ns").all()
+
+
+def test_over_trainings_the_median_p_gives_the_stars_and_the_effect_is_a_mean():
+    p = {"p": [0.01, 0.02, 0.9], "p_bonferroni": [0.04, 0.03, 1.0]}
+    tests = pd.DataFrame({"measure": "m", "pair": "x", "level": "easy", "effect": [0.1, 0.2, 0.6], **p})
+    (found,) = over_trainings_of_tests(tests).to_dict("records")
+    assert (found["p"], found["p_bonferroni"], found["stars"]) == (0.02, 0.04, "*")
+    assert found["effect"] == pytest.approx(0.3)
 
 
 def test_the_smaller_share_is_parts_minus_hard_over_trainings():

@@ -51,6 +51,12 @@ def test_table():
     assert list(table.columns) == ["area", "low", "high", "n", "wrong", "at 10", "at 50"]  # 1,000 are not there
 
 
+def test_a_resample_without_a_wrong_example_does_not_count():
+    """The one wrong example has the highest score: every resample that holds it has an area of 1."""
+    (row,) = retrieval_table({"knows": SCORES}, [True, False, False, False], resamples=200).to_dict("records")
+    assert (row["low"], row["area"], row["high"]) == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("scores", "wrong", "said"),
     [

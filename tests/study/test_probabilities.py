@@ -99,6 +99,27 @@ def test_what_cannot_be_matched_is_one_message(mine, tmp_path, change, said):
         read_probabilities(csv_of(tmp_path, **columns), corpus)
 
 
+@pytest.mark.parametrize(
+    ("row", "fine"),
+    [
+        ([0.333, 0.333, 0.333], True),
+        ([0.5, 0.25, 0.259], True),
+        ([0.5, 0.25, 0.239], False),
+        ([0.5, 0.25, 0.261], False),
+        ([1.005, 0, 0], False),
+        ([0.505, 0.5, -0.005], False),
+    ],
+)
+def test_rounded_rows_are_made_to_add_up_and_others_refused(mine, tmp_path, row, fine):
+    corpus, _ = mine()
+    path = csv_of(tmp_path, uid=[f"n{at}" for at in range(6)], **dict(zip(CLASSES, row, strict=True)))
+    if fine:
+        np.testing.assert_allclose(read_probabilities(path, corpus), [np.array(row) / sum(row)] * 6)
+    else:
+        with pytest.raises(ProbabilitiesError, match="add up to 1"):
+            read_probabilities(path, corpus)
+
+
 def npy_of(array):
     file = io.BytesIO()
     np.save(file, array)

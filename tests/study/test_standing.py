@@ -115,6 +115,12 @@ def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
     assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}
 
 
+def test_a_table_that_was_read_and_is_gone(chapters):
+    record = records.read("11_reads", "smoke")
+    records.write({**record, "inputs": {**record["inputs"], "smoke/gone.csv": "a digest"}})
+    assert stale() == {"11_reads": ["smoke/gone.csv, which it read, is missing"]}
+
+
 def test_a_docstring_a_comment_and_the_layout(chapters):
     dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
     edit(dynamics, '"""', '"""In other words. ')
@@ -140,6 +146,7 @@ def test_a_recipe(chapters, monkeypatch):
         ("measure.dynamics import scores", "measure.dynamics import (  # why\\n    scores,\\n)", []),
         ("There are {n} rows.", "We see {n} rows.", []),
         ("# 10_scores", "# Another title", []),
+        ("globals())", "dict(globals()))", []),  # how the study begins
     ],
 )
 def test_the_cells_of_a_chapter(chapters, old, new, expected):
@@ -248,6 +255,14 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     assert "nli_lib.measure.dynamics" in entry["modules"]
     assert as_text(f"Recorded at revision abc; {len(entry['modules'])} modules have changed") in status.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
+
+
+def test_a_stale_smoke_run_confirms_nothing(recorded_small):
+    here = records.read("10_scores", "smoke")
+    records.write({**here, "cells": "of other code"})
+    assert standing.confirm("small", recorded_small)["10_scores"] == "left: its smoke run here is missing or stale"
+    records.write(here)
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
 def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):

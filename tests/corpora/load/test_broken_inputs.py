@@ -159,3 +159,8 @@ def test_bytes_that_are_not_utf8_outside_the_texts_do_not_cost_the_row(tmp_path)
     corpus = load(str(broken(tmp_path, "mine.csv", content)))
     assert corpus.uid.tolist() == ["mine-train-0"]
     assert corpus.table["source"].tolist() == ["caf?"]
+
+
+def test_a_text_of_the_greatest_length_is_kept(tmp_path):
+    corpus = load(str(broken(tmp_path, "long.csv", HEADER + GOOD + "a" * LONGEST + ",B,neutral\n")))
+    assert len(corpus) == 2 and corpus.skipped == {}

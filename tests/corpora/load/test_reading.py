@@ -53,6 +53,11 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
     assert len(load(str(write(tmp_path / "a.jsonl", as_jsonl().replace("\n", "\r\n"))))) == 3
 
 
+def test_a_comma_in_the_name_of_a_column_parts_no_fields(tmp_path):
+    path = write(tmp_path / "mine.csv", "premise;hypothesis;label;note, free\nA man eats.;He eats.;entailment;x\n")
+    assert load(str(path)).hypothesis.tolist() == ["He eats."]
+
+
 def test_quotes_in_a_tsv_are_letters_or_wrappers(tmp_path):
     letters = write(tmp_path / "letters.tsv", 'premise\thypothesis\tlabel\n"Up" is a film.\tA 12" disc.\tneutral\n')
     assert load(str(letters)).premise[0] == '"Up" is a film.'

@@ -191,9 +191,25 @@ def test_sick(tmp_path):
 
 def test_sick_in_one_file(tmp_path):
     header = ["pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score", "SemEval_set"]
-    rows = [[str(i), "A dog runs", "A dog moves", "ENTAILMENT", "4", part] for i, part in enumerate(("TRAIN", "TEST"))]
+    parts = ("TRAIN", "TEST", "TRIAL")
+    rows = [[str(i), "A dog runs", "A dog moves", "ENTAILMENT", "4", part] for i, part in enumerate(parts)]
     tabs(tmp_path, "SICK.txt", header, *rows)
-    assert load("sick", "test", tmp_path).uid.tolist() == ["1"]
+    for split, uid in (("train", "0"), ("test", "1"), ("validation", "2")):
+        assert load("sick", split, tmp_path).uid.tolist() == [uid]
+
+
+@pytest.mark.parametrize(
+    ("folder", "origins"),
+    [
+        ("revised_premise", [0, 0, 1, 1, 2]),
+        ("revised_hypothesis", [0, 0, 1, 1, 2]),
+        ("revised_combined", [0, 0, 0, 0, 1]),
+    ],
+)
+def test_revisions_of_human_cad_stand_in_twos_and_fours(tmp_path, folder, origins):
+    tabs(tmp_path, f"cad/{folder}/test.tsv", ["sentence1", "sentence2", "gold_label"], *[["A", "B", "neutral"]] * 5)
+    found = load("cad", f"{folder}/test", tmp_path).table["origin_uid"].tolist()
+    assert found == [f"cad-original/test-{row}" for row in origins]
 
 
 def test_human_cad_unwraps_quotes_and_points_to_the_original(tmp_path):
