@@ -132,7 +132,7 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
 
 
 def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
-    """(N,) why a row cannot be used, "" where it can: a label that is missing or unknown, else its texts' first fault."""
+    """(N,) why a row cannot be used, "" where it can: a missing or unknown label, else its texts' first fault."""
     reason = np.full(len(table), "", dtype=object)
     for side in ("premise", "hypothesis"):
         given = table[side]
