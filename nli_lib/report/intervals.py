@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nli_lib.report.estimate import Estimate
 from nli_lib.report.names import name_of
 from nli_lib.report.style import INK, drawing, palette
 
@@ -80,3 +81,8 @@ def interval_plot(
             wide = max(map(len, labels)) > 42  # such names side by side would make the drawing small
             figure.legend(handles, labels, loc="outside lower center", ncols=1 if wide else 3)
     return figure
+
+
+def bounded(estimate: Estimate, least: float, most: float) -> Estimate:
+    """An estimate whose interval ends where the possible values do, though a t interval need not."""
+    return estimate._replace(low=max(estimate.low, least), high=min(estimate.high, most))
