@@ -17,18 +17,13 @@ import torch
 from tqdm.auto import tqdm
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
 from nli_lib.learn.encode import Tokens
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.loop import Loop, TrainingError
 from nli_lib.learn.objectives import Classify, Objective
 from nli_lib.spec import RunSpec
 from nli_lib.store import RunFolder, atomic, device, open_run
 
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
-
-
-class TrainingError(UserError, RuntimeError):
-    """The training cannot go on; the message names the examples of the batch and what is kept."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +140,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
     for epoch in range(first, spec.epochs):
         row, passing = train_epoch(loop, corpus, epoch, loop.start_epoch(epoch))
         logits = folder.array("logits", "r+")
-        logits[epoch] = passing if spec.capture == "train" else loop.evaluate()[1].numpy()
+        logits[epoch] = passing if spec.capture == "train" else _evaluated(loop, corpus, epoch)
         logits.flush()
         last = loop.stops_after(row) or epoch + 1 == spec.epochs
         folder.add_log(row)
@@ -171,6 +166,15 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         if last:
             break
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _evaluated(loop: Loop, corpus: Corpus, epoch: int) -> np.ndarray:
+    """What is recorded (N, C) after `epoch` with dropout off; `TrainingError` where the loss of that pass diverged."""
+    loss, recorded = loop.evaluate()
+    if not math.isfinite(loss):
+        rows = np.flatnonzero(~np.isfinite(recorded.numpy()).all(axis=1))[:10]
+        raise _diverged(loss, f"in the evaluation pass after epoch {epoch}", corpus, rows)
+    return recorded.numpy()
 
 
 def _save(loop: Loop, model: torch.nn.Module, path: Path) -> None:
@@ -210,6 +214,10 @@ def train_epoch(loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray
         if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
             _check(losses[: number + 1], batches, corpus, epoch)
     seconds = time.perf_counter() - started
+    # Each loss is taken before its own update; that of the last batch once more is what shows whether the last update
+    # left weights that are worth keeping.
+    if not math.isfinite(loss := float(loop.loss(batches[-1]))):
+        raise _diverged(loss, f"after the last update of epoch {epoch}", corpus, batches[-1])
     passing, seen = passing.cpu().numpy(), np.concatenate(batches)
     row = {
         "epoch": epoch,
@@ -225,8 +233,12 @@ def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoc
     if math.isfinite(float(losses.sum())):
         return
     step = int(torch.nonzero(~torch.isfinite(losses))[0])
-    names = ", ".join(map(str, corpus.uid[batches[step]]))
-    raise TrainingError(
-        f"the loss is {float(losses[step])} at epoch {epoch}, step {step}, on the examples {names}. The epochs before "
+    raise _diverged(float(losses[step]), f"at epoch {epoch}, step {step}", corpus, batches[step])
+
+
+def _diverged(loss: float, where: str, corpus: Corpus, rows: np.ndarray) -> TrainingError:
+    names = ", ".join(map(str, corpus.uid[rows]))
+    return TrainingError(
+        f"the loss is {loss} {where}, on the examples {names}. The epochs before "
         "are kept. Try a smaller learning_rate, precision='fp32', or look at these examples."
     )

@@ -16,12 +16,17 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
 from nli_lib.learn import fast
 from nli_lib.learn.encode import Tokens, shuffled_batches, sorted_batches
 from nli_lib.learn.model import exact_output, load_tokenizer, pick_device, takes_bf16
 from nli_lib.learn.objectives import Arrays, Classify, Objective
 from nli_lib.learn.optimizer import FlatAdamW
 from nli_lib.spec import RunSpec
+
+
+class TrainingError(UserError, RuntimeError):
+    """The training cannot go on; the message says on which examples, and what is kept."""
 
 
 class Loop:
@@ -96,6 +101,10 @@ class Loop:
         self.optimizer.step()
         return loss.detach(), recorded.detach()
 
+    def loss(self, rows: np.ndarray) -> torch.Tensor:
+        """The mean loss () of the examples `rows` (B,) in a training pass that updates nothing."""
+        return self._forward(self.arrays, rows)[0].detach()
+
     @torch.inference_mode()
     def evaluate(self, arrays: Arrays | None = None, batch_size: int = 64) -> tuple[float, torch.Tensor]:
         """Mean loss and what is recorded (N, C) of all examples with dropout off; of the training set by default."""
@@ -109,10 +118,18 @@ class Loop:
         return total / len(lengths), recorded
 
     def stops_after(self, row: dict) -> bool:
-        """Whether early stopping ends the training after the epoch of this log `row`, to which it adds what it saw."""
+        """Whether early stopping ends the training after the epoch of this log `row`, to which it adds what it saw.
+
+        Raises `TrainingError` where the validation loss is not finite, which no epoch's can be compared with.
+        """
         if self.validation is None:
             return False
         loss, recorded = self.evaluate(self.watched)
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the validation loss is {loss} after epoch {row['epoch']}, on {self.validation.name}/"
+                f"{self.validation.split}. The epochs before are kept. Try a smaller learning_rate or precision='fp32'."
+            )
         accuracy = float((recorded.numpy().argmax(1) == self.validation.labels).mean())
         row |= {"validation_loss": round(loss, 6), "validation_accuracy": round(accuracy, 6)}
         score = accuracy if self.spec.watch == "accuracy" else -loss

@@ -164,6 +164,38 @@ def test_a_loss_that_is_not_finite_stops_with_the_examples_named(make_spec, corp
     assert torch.load(folder.checkpoint, weights_only=True)["epoch"] == 1
 
 
+@pytest.mark.parametrize("changes", [{}, {"capture": "train"}, {"clip": None}])
+def test_a_run_that_diverges_in_its_last_update_is_not_kept(make_spec, corpus, changes):
+    one_batch = {"batch_size": 64, "learning_rate": 1e30, "warmup": 0.0}
+    for epochs in (1, 2):
+        spec = make_spec(epochs=epochs, **one_batch, **changes)
+        for _ in range(2):  # started again, it says the same
+            with pytest.raises(TrainingError, match="after the last update of epoch 0, on the examples x"):
+                fit(spec, corpus)
+        folder = RunFolder(spec.folder)
+        assert not folder.done.any() and not folder.checkpoint.exists() and not folder.log
+
+
+def test_an_evaluation_pass_that_is_not_finite_names_its_examples(make_spec, corpus, monkeypatch):
+    def evaluate(loop, arrays=None):
+        logits = torch.zeros(50, 3)
+        logits[7] = float("nan")
+        return float("nan"), logits
+
+    monkeypatch.setattr(Loop, "evaluate", evaluate)
+    with pytest.raises(TrainingError, match="in the evaluation pass after epoch 0, on the examples x7"):
+        fit(make_spec(), corpus)
+    assert not RunFolder(make_spec().folder).done.any()
+
+
+@pytest.mark.parametrize("watch", ["accuracy", "loss"])
+def test_a_validation_loss_that_is_not_finite_stops_the_training(make_spec, corpus, monkeypatch, watch):
+    monkeypatch.setattr(Loop, "evaluate", lambda loop, arrays: (float("nan"), torch.zeros(len(arrays["labels"]), 3)))
+    spec = make_spec(patience=1, watch=watch, capture="train")
+    with pytest.raises(TrainingError, match="the validation loss is nan after epoch 0, on tiny/validation"):
+        fit(spec, corpus, validation=validation_of(make_corpus(40, seed=5)))
+
+
 def test_other_settings_or_rows_in_the_same_folder_name_the_field(make_spec, corpus):
     spec = make_spec(epochs=1)
     run = fit(spec, corpus)
