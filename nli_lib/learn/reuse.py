@@ -9,20 +9,16 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.cross import fold_specs
 from nli_lib.learn.fit import Run
 from nli_lib.learn.predict import predict
-from nli_lib.learn.stored import stored
+from nli_lib.learn.stored import finished, stored
 from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError
 
 
 def at_hand(specs: Iterable[RunSpec]) -> list[Run]:
-    """The finished runs of the store among ``specs``, in their order; none of the others is trained."""
-    found = []
-    for spec in specs:
-        try:
-            found.append(stored(spec.model_dump_json()))
-        except StoreError:
-            continue
-    return found
+    """The finished runs of the store among ``specs``, in their order; none of the others is trained.
+
+    Raises `StoreError` for a damaged one.
+    """
+    return [stored(spec.model_dump_json()) for spec in specs if finished(spec)]
 
 
 def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike) -> np.ndarray:

@@ -38,6 +38,13 @@ def test_nothing_is_trained(make_spec, corpus, runs):
     assert sorted(runs.iterdir()) == before
 
 
+def test_a_damaged_run_is_not_skipped(make_spec, corpus):
+    spec = make_spec(epochs=1)
+    (fit(spec, corpus).folder / "done.npy").write_bytes(b"garbage")
+    with pytest.raises(StoreError, match="done.npy cannot be read"):
+        at_hand([spec])
+
+
 def test_each_text_names_its_pair(make_spec, corpus):
     with pytest.raises(ValueError, match="3 pairs for 50 texts"):
         cross_predict(make_spec(), np.arange(50) % 2, corpus, [0, 1, 2])

@@ -18,6 +18,14 @@ def test_a_run_is_found_by_its_settings_and_nothing_is_trained(corpus, make_spec
     assert (found.logits == run.logits).all()
 
 
+def test_a_damaged_run_is_named(make_spec, corpus, runs):
+    spec = make_spec(epochs=1)
+    logits = module.fit(spec, corpus).folder / "logits.npy"
+    logits.write_bytes(logits.read_bytes()[:-40] + bytes(40))
+    with pytest.raises(StoreError, match="logits.npy does not hold what was written"):
+        stored(spec.model_dump_json())
+
+
 def test_a_run_that_is_not_there_is_named():
     spec = RunSpec(corpus="nowhere")
     with pytest.raises(StoreError, match="nowhere.*run the chapter"):
