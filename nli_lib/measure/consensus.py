@@ -46,12 +46,18 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
 
 
+def prunable(classes: Sequence[str]) -> bool:
+    """Whether classes 0 and 1 are the rule's entailment and neutral. `PRUNED` goes by class numbers, so with other
+    classes it would be another rule."""
+    return tuple(classes[:2]) == LABELS[:2]
+
+
 def suspects(
     logits: ArrayLike, labels: ArrayLike, *, kinds: Sequence[str] = (PRUNED,), threshold: float = THRESHOLD
 ) -> NDArray[np.bool_]:
     """Examples whose label is probably wrong, (N,): a mismatch of one of `kinds`, its gap strictly above `threshold`.
 
-    Source: the consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned.
+    Source: the consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. For a corpus that is `prunable`.
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")

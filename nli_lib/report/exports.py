@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
-from nli_lib.corpora.labels import LABELS
 from nli_lib.errors import UserError
-from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, self_confidence, suspects
+from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
@@ -47,7 +46,7 @@ def review_list(
         "gap": logit_gap(logits, corpus.labels),
         "p_gold": self_confidence(logits, corpus.labels).round(4),
         "fold": np.asarray(fold),
-        "pruned": suspects(logits, corpus.labels, threshold=threshold) & (corpus.classes[:2] == LABELS[:2]),
+        "pruned": suspects(logits, corpus.labels, threshold=threshold) & prunable(corpus.classes),
     }
     found |= {} if votes is None else {"votes": np.asarray(votes)}
     table = _beside(corpus, found).sort_values("gap", ascending=False, kind="stable").round({"gap": 4})

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import Features, join, prediction
 from nli_lib.measure.check import class_count
-from nli_lib.measure.consensus import THRESHOLD, suspects
+from nli_lib.measure.consensus import THRESHOLD, prunable, suspects
 from nli_lib.measure.difficulty import dynamics_features, levels
 from nli_lib.measure.dynamics import margin, variability
 from nli_lib.measure.partial_input import cross_fitted, partial_input_predictions
@@ -18,6 +18,11 @@ from nli_lib.measure.shards import features_in_shards
 from nli_lib.select.selection import Selection
 from nli_lib.select.subsets import training_subsets
 from nli_lib.select.zfilter import z_filter, z_mix
+
+NO_NEUTRAL = (
+    "it prunes entailments that models call neutral, and this corpus has the labels {}: see nli-study suspects for the "
+    "labels that models contradict"
+)
 
 
 def choices(
@@ -41,7 +46,9 @@ def choices(
     """
     made, absent = _filtered(candidates, generated, seed)
     gold = candidates.labels
-    if cross is not None:
+    if not prunable(candidates.classes):
+        absent["consensus pruning"] = NO_NEUTRAL.format(", ".join(candidates.classes))
+    elif cross is not None:
         wrong = suspects(cross, gold, threshold=threshold)
         made["consensus pruning"] = Selection.where(~wrong, dropped=f"another label, by more than {threshold:g}")
     if pair is not None:

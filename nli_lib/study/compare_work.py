@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS
 from nli_lib.errors import UserError
+from nli_lib.measure.consensus import prunable
 from nli_lib.report import comparison as numbers
 from nli_lib.report.budgets import BASE
 from nli_lib.report.clustered import clustered_share
@@ -47,10 +47,6 @@ from nli_lib.study.schedule import Request
 
 ARMS = ("base", "random more", "z-filter", "consensus pruning", "ambiguous third", "AUM", "easy", "hard")
 WHOLE = "it keeps every pair, in all trainings"
-NO_NEUTRAL = (
-    "it prunes entailments that models call neutral, and this corpus has the labels {}: see nli-study suspects for the "
-    "labels that models contradict"
-)
 
 
 class CompareError(UserError, RuntimeError):
@@ -170,7 +166,7 @@ class Work:
         absent, cross = {}, None
         views = {view: self.spec(candidates, seed, view=view) for view in ("pair", "hypothesis")}
         logits = {view: fit(spec, candidates).logits for view, spec in views.items()}
-        if candidates.classes[:2] == LABELS[:2]:
+        if prunable(candidates.classes):  # else the scores would serve no arm
             try:
                 fold = draw_folds(candidates.labels, groups=candidates.premise, count=self.plan.folds, seed=seed)
                 spec = self.spec(candidates, seed, capture="train")
@@ -179,8 +175,6 @@ class Work:
                 self._free([each for at in range(self.plan.folds) for each in fold_specs(spec, fold, [at])])
             except ValueError as error:
                 absent["cross scores"] = str(error)
-        else:
-            absent["cross scores"] = NO_NEUTRAL.format(", ".join(candidates.classes))
         self._free([views["hypothesis"]])  # the model of the pair is judged as well
         made, others = choices(candidates, **logits, cross=cross, seed=seed)
         return Pool(candidates, self.additions, made, others | absent)

@@ -53,6 +53,18 @@ def different(corpus):
     return len(corpus.table.drop_duplicates(["premise", "hypothesis", "label"]))
 
 
+@pytest.mark.parametrize("left_out", ["entailment", "neutral"])
+def test_pruning_is_absent_where_the_rule_has_not_both_its_classes(left_out):
+    at = PAIRS.classes.index(left_out)
+    classes = tuple(name for name in PAIRS.classes if name != left_out)
+    table = PAIRS.table[PAIRS.labels != at]
+    table = table.assign(label=table["label"] - (table["label"] > at))
+    two = Corpus(table.reset_index(drop=True), "planted", "train", classes)
+    made, absent = choices(two, cross=RANDOM.normal(size=(len(two), 2)))
+    assert "consensus pruning" not in made
+    assert f"has the labels {', '.join(classes)}" in absent["consensus pruning"]
+
+
 def test_a_hand_case_of_sizes_and_updates(shared):
     # 96 rows, a quarter added: 72 of the base and 24 others; three epochs of batches of 32 are nine updates
     sets, absent = training_sets(shared, budget=96, share=0.25, seed=1)
