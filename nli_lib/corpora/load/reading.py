@@ -10,6 +10,7 @@ pandas and pyarrow stop at the first line that is not JSON or not UTF-8, where h
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -93,7 +94,7 @@ def _bytes(path: Path) -> bytes:
         raise CorpusError(f"{path}: cannot be read ({error.strerror or error}).") from None
     if len(data) > most:
         raise CorpusError(f"{path}: unpacks to more than {_RATIO} times its size, which no text does.")
-    if not data.strip():
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise CorpusError(f"{path}: the file is empty.")
     return data
 

@@ -30,6 +30,8 @@ ERRORS = {
     "integers.jsonl": ('{"premise": "A", "hypothesis": "B", "label": 1}', ["row 1", "'1'", "numbers without names"]),
     "empty.csv": ("", ["the file is empty"]),
     "blank.jsonl": ("\n \n", ["the file is empty"]),
+    "mark.csv": ("\ufeff", ["the file is empty"]),
+    "mark.tsv": ("\ufeff\r\n\r\n", ["the file is empty"]),
     "header_only.csv": (HEADER, ["a header and no rows"]),
     "header_only.tsv": (HEADER.replace(",", "\t"), ["a header and no rows"]),
     "utf16.csv": ((HEADER + GOOD).encode("utf-16"), ["UTF-16", "save it as UTF-8"]),
