@@ -159,12 +159,20 @@ def published_scores(data_dir: str | None = None) -> pd.DataFrame:
 def published_table(data_dir: str | None = None) -> pd.DataFrame:
     """The release's table: index method; AP, P@50, P@100 and R@100 in percent, the means over runs as printed.
 
-    Empty if it is not at hand. Raises `CorpusError` naming the row and the field that is no number.
+    Empty if it is not at hand. Raises `CorpusError` naming the file, and the row and the field that is no number.
     """
     folder, columns = _folder(data_dir, needed=False), ["AP", "P@50", "P@100", "R@100"]
     if folder is None or not (path := folder / RESULTS).is_file():
         return pd.DataFrame(columns=columns, index=pd.Index([], name="Method"), dtype=float)
-    table = pd.read_csv(path, sep="\t", dtype=str).set_index("Method").reindex(columns=columns).fillna("")
+    try:
+        table = (
+            pd.read_csv(path, sep="\t", dtype=str)
+            .set_index("Method")
+            .fillna("")
+            .reindex(columns=columns, fill_value="")
+        )
+    except (ValueError, KeyError) as error:  # empty or not UTF-8; without the column
+        raise CorpusError(f"{path}: no table with the column Method ({error}). Fetch it again.") from None
     numbers = table.apply(lambda column: column.str.extract(r"^\$(\d+\.\d+)(?:\\pm\d+\.\d+)?\$$")[0].astype(float))
     if numbers.isna().any(axis=None):
         row, column = (int(at[0]) for at in np.nonzero(numbers.isna().to_numpy()))

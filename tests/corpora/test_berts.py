@@ -52,7 +52,12 @@ def test_other_corpora_and_missing_files_give_an_empty_table(released, tmp_path)
         ("index,correct\n0,100\n1,0\n2,57\n", "row 4"),  # cut short
         ("index,correct\n0,100\n1,0\n1,57\n3,99\n", "row 4"),  # an index twice
         ("index,correct\n0,100\n1,101\n2,57\n3,99\n", "row 3"),
+        ("index,correct\n0,100\n1,0.5\n2,57\n3,99\n", "row 3"),
+        ("index,correct\n0,100\n1,0\nx,57\n3,99\n", "row 4"),
+        ("index,correct\n0,many\n1,0\n2,57\n3,99\n", "row 2"),
         ("number,right\n0,100\n", "columns 'index' and"),
+        ("", "cannot be read as a table"),
+        ("index,correct\n0,100\n1,0,5\n", "cannot be read as a table"),
     ],
 )
 def test_a_file_that_does_not_fit_is_one_error(released, tmp_path, text, said):
@@ -60,6 +65,14 @@ def test_a_file_that_does_not_fit_is_one_error(released, tmp_path, text, said):
     with pytest.raises(CorpusError, match=said) as told:
         hundred_berts(mnli(4), data_dir=str(tmp_path))
     assert str(released) in str(told.value)
+
+
+def test_bytes_that_are_no_text_and_an_index_that_is_no_number_are_named(released, tmp_path):
+    with pytest.raises(CorpusError, match="example 2, field 'index': 'x' is no place"):
+        hundred_berts(mnli(2, index=["0", "x"]), data_dir=str(tmp_path))
+    released.write_bytes(b"index,correct\n0,\xff\n")
+    with pytest.raises(CorpusError, match=f"{released}: cannot be read as a table"):
+        hundred_berts(mnli(4), data_dir=str(tmp_path))
 
 
 @pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")

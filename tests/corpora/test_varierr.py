@@ -142,6 +142,9 @@ def test_the_planted_corpus_answers_for_itself():
     [
         ("predictions/mine/1.json", '{"7-e": 0.5, "7-n": "high"}', "item 7-n"),
         ("predictions/mine/1.json", '{"7-e": 0.5', "item whole"),
+        ("results/results.tsv", "", "results.tsv: no table with the column Method"),
+        ("results/results.tsv", "Name\tAP\nmine\t$1.0$\n", "results.tsv: no table with the column Method"),
+        ("results/results.tsv", "Method\tAP\nmine\t$1.0$\n", "row 1, field P@50"),
         (
             "results/results.tsv",
             "Method\tAP\tP@50\tP@100\tR@100\nmine\t$1.0$\tten\t$1.0$\t$1.0$\n",

@@ -91,10 +91,12 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
     table = rows.table.rename(columns={"old_labels": "annotator_labels"})
     inner = [example if isinstance(example, dict) else {} for example in table["premise"]]
     counts = table.pop("label_count") if "label_count" in table else pd.Series([None] * len(table), dtype=object)
-    wrong = [i for i, three in enumerate(counts) if not (isinstance(three, list) and len(three) == 3)]
+    wrong = [i for i, three in enumerate(counts) if not _three_counts(three)]
     if wrong:
-        row = int(rows.row[wrong[0]]) + 1
-        raise CorpusError(f"{rows.where}: row {row}, field 'label_count': not three counts but {counts[wrong[0]]!r}.")
+        row, found = int(rows.row[wrong[0]]) + 1, counts[wrong[0]]
+        raise CorpusError(
+            f"{rows.where}: row {row}, field 'label_count': not three counts but {found!r}. Fetch the file again."
+        )
     three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
     for field in ("premise", "hypothesis", "source"):
         table[field] = pd.Series([example.get(field) for example in inner], dtype=object)
@@ -103,6 +105,12 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
     if "old_label" in table:
         table["old_label"] = table["old_label"].map(canonical)
     return replace(rows, table=table)
+
+
+def _three_counts(value: object) -> bool:
+    """Whether these are whole numbers from 0, one for each of `LABELS`, of at least one person."""
+    whole = isinstance(value, list) and all(type(count) is int and count >= 0 for count in value)
+    return whole and len(value) == len(LABELS) and sum(value) > 0
 
 
 def stress(raw: Rows, rows: Rows, split: str) -> Rows:

@@ -292,8 +292,11 @@ def test_chaosnli(tmp_path):
     assert corpus.premise[0] == "A boy reads."
 
 
-def test_chaosnli_with_broken_counts(tmp_path):
-    jsonl(tmp_path, "chaosNLI_snli.jsonl", CHAOS, {**CHAOS, "uid": "x", "label_count": [100]})
+@pytest.mark.parametrize(
+    "counts", [[100], None, [30.5, 60, 9.5], [-1, 60, 41], [0, 0, 0], ["30", "60", "10"], [True, 0, 0]]
+)
+def test_chaosnli_with_broken_counts(tmp_path, counts):
+    jsonl(tmp_path, "chaosNLI_snli.jsonl", CHAOS, {**CHAOS, "uid": "x", "label_count": counts})
     with pytest.raises(CorpusError, match=r"row 2, field 'label_count'"):
         load("chaosnli", "snli", tmp_path)
 
