@@ -43,35 +43,43 @@ def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dic
     """Add the answers of one file of results, or of errors, to the journal; how many were answered, failed, unknown.
 
     unknown  lines whose request is none of `requests`; they are left out
+
+    Raises `BatchError` naming the file and the line that is no result.
     """
     known, counts = {each.key: each for each in requests}, {"answered": 0, "failed": 0, "unknown": 0}
-    lines = Path(path).read_bytes().splitlines()  # as bytes: a text may hold line ends that only Unicode knows
+    try:
+        lines = Path(path).read_bytes().splitlines()  # as bytes: a text may hold line ends that only Unicode knows
+    except OSError as error:
+        raise BatchError(f"{path} cannot be read ({error.strerror}): name a file of results or of errors.") from None
     for number, line in enumerate(lines, start=1):
         try:
             result = json.loads(line)
             key, response, error = result["custom_id"], result.get("response") or {}, result.get("error")
+            status, body = response.get("status_code"), response.get("body") or {}
+            if not isinstance(key, str) or not isinstance(body, dict):
+                raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BatchError(
-                f"{path}: line {number} is no result of a batch: it needs custom_id and response."
+                f"{path}: line {number} is no result of a batch: it needs custom_id and response, with its body. "
+                "Take it out, or fetch the file again."
             ) from None
         if key not in known:
             counts["unknown"] += 1
         elif not journal.answered(key):
-            answer = _answer(known[key], response, error)
+            answer = _answer(known[key], status, body, error)
             journal.add(answer)
             counts["answered" if answer.text is not None else "failed"] += 1
     return counts
 
 
-def _answer(request: Request, response: dict, error: object) -> Answer:
+def _answer(request: Request, status: object, body: dict, error: object) -> Answer:
     from openai.types import Completion
     from openai.types.chat import ChatCompletion
 
-    body = response.get("body") or {}
     api = "chat" if body.get("object") == "chat.completion" else "completions"
     whole = {"key": request.key, "api": api, "started": now(), "seconds": 0.0}
-    if error or response.get("status_code") != 200:
-        said = error or body.get("error") or f"status {response.get('status_code')}"
+    if error or status != 200:
+        said = error or body.get("error") or f"status {status}"
         return Answer(text=None, reason=str(said)[:300], **whole)
     try:
         reply = (ChatCompletion if api == "chat" else Completion).model_validate(body)

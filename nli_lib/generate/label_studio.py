@@ -21,16 +21,23 @@ CONFIGURATION = Path(__file__).with_name("label_studio.xml")
 TASKS = "label_studio_tasks.json"
 
 
+class Value(BaseModel):
+    """Choices or texts, as their kind of field submits them."""
+
+    choices: list[str] | str | None = None
+    text: list[str] | str | None = None
+
+
 class Result(BaseModel):
     """What one field of the configuration says."""
 
     from_name: str
-    value: dict[str, Any]
+    value: Value
 
     @property
     def said(self) -> str | None:
         """The choice, or the last text that was submitted; None where the field was left empty."""
-        values = self.value.get("choices") or self.value.get("text") or []
+        values = self.value.choices or self.value.text or []
         return values if isinstance(values, str) else next(iter(values[::-1]), None)
 
 
@@ -79,6 +86,8 @@ def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
     """
     try:
         tasks = TypeAdapter(list[Task]).validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise ReviewError(f"{path} cannot be read ({error.strerror}). Export the project as JSON.") from None
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "whole"

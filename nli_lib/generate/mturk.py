@@ -81,14 +81,20 @@ def _read(file: Path) -> pd.DataFrame:
     """A results csv, every field a string, with the columns that are needed."""
     try:
         results = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (ValueError, pd.errors.ParserError) as error:
+    except OSError as error:
+        raise ReviewError(f"{file} cannot be read ({error.strerror}). Download the batch's results again.") from None
+    except ValueError as error:
         raise ReviewError(f"{file} is no csv in UTF-8: {error}. Download the batch's results again.") from None
-    fields = [f"Answer.{part}{at}" for at in _numbers(results) or ["1"] for part in ("label", *SIDES)]
+    numbers = _numbers(results) or ["1"]
+    fields = [f"Answer.{part}{at}" for at in numbers for part in ("label", *SIDES)]
+    fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
     if lacking := [name for name in (*DOCUMENTED, *fields) if name not in results]:
         raise ReviewError(
             f"{file}: column {lacking[0]} is missing. Give the results csv of a batch that was made with {INPUT} and "
             f"{PAGE}."
         )
+    if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
+        raise ReviewError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
     return results
 
 

@@ -70,8 +70,18 @@ def test_answers_are_read_in_any_order_and_failures_with_their_reasons(tmp_path)
     assert "too long" in answers[1].reason and "2 texts" in answers[3].reason and "batch_expired" in answers[4].reason
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "3", '{"response": {}}'])
+KEY = f'"custom_id": "{REQUESTS[0].key}"'
+NONE = ["{", "[]", "3", '{"response": {}}', '{"custom_id": [1]}', '{"custom_id": 1}']
+NONE += [f'{{{KEY}, "response": {part}}}' for part in ('"late"', "[1]", '{"status_code": 200, "body": "late"}')]
+
+
+@pytest.mark.parametrize("line", NONE)
 def test_a_line_that_is_no_result_is_named(tmp_path, line):
     (tmp_path / "out.jsonl").write_text(line + "\n")
     with Journal(tmp_path / "j") as journal, pytest.raises(BatchError, match=r"out.jsonl: line 1 is no result"):
         read_batch(tmp_path / "out.jsonl", REQUESTS, journal)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with Journal(tmp_path / "j") as journal, pytest.raises(BatchError, match=r"none.jsonl cannot be read"):
+        read_batch(tmp_path / "none.jsonl", REQUESTS, journal)

@@ -100,6 +100,9 @@ def test_the_seed_decides_the_order_of_the_tasks(tmp_path):
             lambda t: t[0]["annotations"][0].update(completed_by={"email": "a@b.c"}),
             "task and field 0.annotations.0.comp",
         ),
+        (lambda t: t[0]["annotations"][0]["result"][2].update(value={"choices": 5}), "task and field 0.*value.choices"),
+        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
+        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
         (lambda t: t[0]["data"].update(item="x"), "task 1, item: there is no pair 'x'"),
         (lambda t: t[1]["data"].update(premise="x"), "task 2, premise: the text of pair .* was another"),
         (lambda t: t[0]["annotations"][0]["result"].pop(), "task 1, label: None is none of entailment, .*, discard"),
@@ -110,3 +113,5 @@ def test_what_is_no_export_of_this_review_is_named(tmp_path, review, change, sai
     change(tasks)
     with pytest.raises(ReviewError, match=f"export.json: {said}"):
         read(tmp_path, tasks)
+    with pytest.raises(ReviewError, match=r"none.json cannot be read"):
+        read_export(tmp_path / "none.json", MADE)

@@ -111,6 +111,7 @@ def test_fewer_pairs_than_a_hit_holds(tmp_path):
     [
         (lambda t: t.drop(columns="WorkerId"), "column WorkerId is missing"),
         (lambda t: t.drop(columns="Answer.label2"), "column Answer.label2 is missing"),
+        (lambda t: t.drop(columns="Input.premise1"), "column Input.premise1 is missing"),
         (lambda t: t.assign(**{"Answer.label1": "2"}), "row 1, example 1, label: '2' is none of entailment"),
         (lambda t: t.assign(**{"Input.item1": "x"}), "row 1, example 1, item: there is no pair 'x'"),
         (lambda t: t.assign(**{"Input.premise1": "x"}), "row 1, example 1, premise: the text of pair .* was another"),
@@ -124,3 +125,13 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits, change, sai
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReviewError, match="b.csv is no csv in UTF-8"):
         read_results([tmp_path / "b.csv"], MADE)
+    with pytest.raises(ReviewError, match="c.csv cannot be read"):
+        read_results([tmp_path / "c.csv"], MADE)
+
+
+def test_rows_with_more_fields_than_the_header_are_named(tmp_path, hits):
+    path = results(tmp_path / "r.csv", hits, answers)
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([header, *(f"{row},x" for row in rows)]) + "\n")
+    with pytest.raises(ReviewError, match=r"r.csv: the rows have more fields than the header"):
+        read_results([path], MADE)
