@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus, NotAtHandError
+from nli_lib.corpora.corpus import Corpus, CorpusError, NotAtHandError
 from nli_lib.corpora.labels import to_index
 from nli_lib.corpora.load import sources
 
@@ -66,6 +66,8 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
     labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
+    A corpus with its authors' labels (`corpora.authors`) has the gold label in its column "majority". Raises
+    `CorpusError` where it has lost that column.
     """
     if (planted := _planted(corpus)) is not None:
         return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
@@ -76,9 +78,21 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
     whole = (votes >= 0).all(axis=1)
     position, votes = given.index.to_numpy(dtype=int)[whole], votes[whole]
-    gold = corpus.labels[position]
+    gold = _gold(corpus)[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
+
+
+def _gold(corpus: Corpus) -> np.ndarray:
+    """(N,) the label that the majority of the five gave."""
+    if not corpus.name.endswith(BY_AUTHORS):
+        return corpus.labels
+    if "majority" not in corpus.table:
+        raise CorpusError(
+            f"corpus {corpus.name}/{corpus.split}: its labels are its authors', and the column 'majority' with the "
+            "gold labels is missing: give the corpus that it was made from."
+        )
+    return corpus.table["majority"].to_numpy(dtype=int)
 
 
 def json_lists(texts: pd.Series) -> pd.Series:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -109,6 +110,20 @@ def test_the_author_is_judged_by_five():
     assert five["majority"].tolist() == [1, 0]
     assert five["agreement"].tolist() == [0.6, 1.0]
     assert annotators(snli(["a"], [0])).empty
+
+
+def test_with_its_authors_labels_a_corpus_is_judged_by_the_same_majority():
+    corpus = snli(["a", "b"], [1, 0])
+    e, n = "entailment", "neutral"
+    corpus.table["annotator_labels"] = [json.dumps(each) for each in ([e, n, n, n, e], [e] * 5)]
+    by_authors = with_authors_labels(corpus)
+    assert by_authors.labels.tolist() == [0, 0]
+    pd.testing.assert_frame_equal(annotators(by_authors), annotators(corpus))
+    assert references(by_authors)["wrong"].tolist() == references(corpus)["wrong"].tolist() == [True, False]
+    pd.testing.assert_frame_equal(with_authors_labels(by_authors).table, by_authors.table)
+    lost = replace(by_authors, table=by_authors.table.drop(columns="majority"))
+    with pytest.raises(CorpusError, match="snli-authors/validation: .* column 'majority'"):
+        annotators(lost)
 
 
 def test_the_planted_authors_are_the_flips():
