@@ -88,8 +88,8 @@ def fit(
 
     The run lives in `spec.folder`. An unfinished one continues at its first epoch that is not done and ends, on one
     CPU, with the same bits as an uninterrupted one; a finished one is returned at once. Raises `StoreError`, naming the
-    field, for one made from other settings, rows or labels, and naming the file for a damaged one; `TrainingError` for
-    a loss that is not finite; `ValueError` for arguments that do not fit each other.
+    field, for one made from other settings, rows, labels or class names, and naming the file for a damaged one;
+    `TrainingError` for a loss that is not finite; `ValueError` for arguments that do not fit each other.
 
     Recipe (WANLI, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
     normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
@@ -123,6 +123,8 @@ def fit(
             _train(spec, corpus, folder, tokens=tokens, objective=objective, validation=validation)
         elif not np.array_equal(folder.array("labels"), corpus.labels):
             folder.refuse("labels.npy is not what the corpus says")
+        elif (named := folder.read_json("about.json").get("classes")) != list(corpus.classes):
+            folder.refuse(f"the run was trained on the classes {named}, and the corpus has {list(corpus.classes)}")
     return Run(spec, spec.folder)
 
 

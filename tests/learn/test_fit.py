@@ -207,6 +207,14 @@ def test_other_settings_or_rows_in_the_same_folder_name_the_field(make_spec, cor
         fit(spec, corpus)
 
 
+def test_equal_rows_under_other_class_names_are_another_run(make_spec, corpus):
+    fit(make_spec(epochs=1), corpus)
+    other = replace(corpus, classes=("neutral", "entailment", "contradiction"))
+    assert other.digest == corpus.digest
+    with pytest.raises(StoreError, match=r"trained on the classes \['entailment', .* the corpus has \['neutral', "):
+        fit(make_spec(epochs=1), other)
+
+
 def validation_of(corpus):
     return replace(corpus, split="validation")
 
