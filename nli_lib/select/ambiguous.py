@@ -23,9 +23,12 @@ def most_variable(
     Source: WANLI, section 2.1, and its `pipeline.py` (W3): telephone is removed first, the quantile is numpy's (linear
     interpolation), and a pair must lie strictly above it. *Departures*: none; the paper's count of 98,176 is that of
     all genres.
+    Raises `ValueError` for NaN among the pairs that are not excluded: no quantile is known then.
     """
     variability, labels = np.asarray(variability, dtype=float), np.asarray(labels)
     out = np.zeros(len(labels), dtype=bool) if excluded is None else np.asarray(excluded, dtype=bool)
+    if variability.shape != labels.shape or np.isnan(variability[~out]).any():
+        raise ValueError(f"variability of shape {variability.shape} for {len(labels)} labels: give each pair one")
     keep = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels[~out]):
         members = (labels == label) & ~out

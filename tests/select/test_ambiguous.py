@@ -58,3 +58,11 @@ def test_a_pair_without_a_score_is_an_error():
         most_ambiguous([0.1, np.nan], [0, 1])
     with pytest.raises(ValueError, match="give each pair one"):
         most_ambiguous([0.1], [0, 1])
+
+
+def test_a_pair_without_variability_does_not_cost_its_label():
+    variability, labels = np.array([0.1, np.nan, 0.3, 0.4]), np.array([0, 0, 1, 1])
+    with pytest.raises(ValueError, match="give each pair one"):
+        most_variable(variability, labels)
+    kept = most_variable(variability, labels, excluded=np.isnan(variability), quantile=0.5).keep
+    assert kept.tolist() == [False, False, False, True]
