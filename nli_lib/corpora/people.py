@@ -13,6 +13,7 @@ import pandas as pd
 from nli_lib.corpora.corpus import Corpus, CorpusError, NotAtHandError
 from nli_lib.corpora.labels import to_index
 from nli_lib.corpora.load import sources
+from nli_lib.corpora.planted import check_truth
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
@@ -132,6 +133,7 @@ def _planted(corpus: Corpus) -> pd.DataFrame | None:
     """What was planted, None for any other corpus (a user's file may bear the name)."""
     if corpus.name != "planted" or not {"true_label", "ambiguous"} <= set(corpus.table):
         return None
+    check_truth(corpus)
     ambiguous, true = corpus.table["ambiguous"].to_numpy(dtype=bool), corpus.table["true_label"].to_numpy(dtype=int)
     share = np.where(ambiguous, 0.5, true == corpus.labels)
     table = pd.DataFrame({"position": np.arange(len(corpus)), "uid": corpus.uid, "entropy": ambiguous.astype(float)})

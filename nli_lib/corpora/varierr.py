@@ -18,6 +18,7 @@ from nli_lib.corpora.labels import LABELS, to_index
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.whole import every_row, refuse
 from nli_lib.corpora.people import json_lists
+from nli_lib.corpora.planted import check_truth
 
 SPLIT = ("mnli", "validation_matched")
 FOLDERS = ("varierr", "VariErr-NLI", ".")
@@ -117,6 +118,7 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     quarter of the premises is judged: each pair has one item, its given label, which is an error where it was flipped.
     """
     if corpus.name == "planted" and "flipped" in corpus.table:
+        check_truth(corpus)
         group = np.unique(corpus.premise.astype(str), return_inverse=True)[1]
         table = pd.DataFrame({"position": np.flatnonzero(group % HELD_OUT == 0), "count": 1, "five": 1.0})
         at = table["position"].to_numpy()

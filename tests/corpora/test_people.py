@@ -10,11 +10,12 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.authors import with_authors_labels
-from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.corpus import Corpus, CorpusError, concat
 from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
-from nli_lib.corpora.planted import make_split
+from nli_lib.corpora.planted import make_split, planted_truths
+from nli_lib.corpora.varierr import known_errors
 
 
 def snli(uids, labels):
@@ -157,6 +158,13 @@ def test_a_users_file_that_is_called_planted_has_no_planted_truth(tmp_path):
     path.write_text("premise,hypothesis,label,annotator_labels\nA,B,neutral,1\nA,C,entailment,2\n")
     corpus = load(path)
     assert human_labels(corpus).empty and annotators(corpus).empty
+
+
+def test_pairs_without_planted_truth_are_refused():
+    mixed = concat([make_split("train", 30, seed=3), snli(["a"], [0])], name="planted")
+    for ask in (human_labels, annotators, planted_truths, known_errors):
+        with pytest.raises(CorpusError, match="planted/train: row 30 has no true_label: nothing was planted"):
+            ask(mixed)
 
 
 def test_labels_that_are_no_json_and_a_damaged_set_of_the_hundred(tmp_path):

@@ -76,8 +76,21 @@ def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) ->
     return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
 
 
+def check_truth(corpus: Corpus) -> None:
+    """Raise `CorpusError` where other pairs were joined to a planted corpus: what is missing there would be cast."""
+    missing = corpus.table[[name for name in TRUTH if name in corpus.table]].isna()
+    if missing.any(axis=None):
+        row = int(missing.any(axis=1).argmax())
+        field = missing.columns[missing.iloc[row]][0]
+        raise CorpusError(
+            f"corpus {corpus.name}/{corpus.split}: row {row} has no {field}: nothing was planted in it. Ask for the "
+            "truth of the planted pairs alone."
+        )
+
+
 def planted_truths(corpus: Corpus) -> dict[str, Mask]:
-    """What was planted in the pairs of a planted corpus, by name, each (N,)."""
+    """What was planted in the pairs of a planted corpus, by name, each (N,). Raises what `check_truth` raises."""
+    check_truth(corpus)
     columns = corpus.table
     return {
         "flipped label": columns["flipped"].to_numpy(dtype=bool),
