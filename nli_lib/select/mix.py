@@ -60,12 +60,18 @@ def training_sets(
 
     and the same two mixtures with `TWIN`, as many pairs of A that are not among the first. It says for "A + B" what
     more pairs do, and for "A ◇ B" what an exchange of pairs does that brings nothing new. Where A has no more pairs,
-    there is no twin. All of one seed have the same pairs of A, of which the mixtures "◇" drop the same.
+    there is no twin. All of one seed have the same pairs of A, of which the mixtures "◇" drop the same. Raises
+    `CorpusError` where no pair of B would be mixed in.
     """
     (title, corpus), (new, source) = base, other
     first = drawn(corpus, min(pairs or len(corpus), len(corpus)), seed=seed)
     start, rest = corpus[first], corpus[~first]
     part = min(round(share * len(start)), len(source))
+    if not part:
+        raise CorpusError(
+            f"a share of {share:g} of {len(start):,} pairs of {title}, where {new} has {len(source):,}, is no pair: "
+            "with nothing to mix in all sets would be one. Ask for a larger share, or give more pairs."
+        )
     alone = {
         title: start,
         new: sample(source, min(len(start), len(source)), seed=seed),
@@ -97,8 +103,14 @@ def keep_out(corpus: Corpus, size: int) -> Selection:
 
     Source: WANLI, section 2.4 (W14), which draws its test set pair by pair. *Departures*: there the continuations of
     one seed can stand on both sides; here they cannot, as far as the corpus names the seeds.
+    Raises `CorpusError` where no pair would be kept out, or none left to train on.
     """
     keep = sample_of_groups(corpus.labels, families(corpus), size)
+    if size < 1 or keep.all() or not keep.any():
+        raise CorpusError(
+            f"{size:,} of the {len(corpus):,} pairs of {corpus.name}/{corpus.split} cannot be kept out to test on, "
+            "with others left to train on: keep at least one out, and at most half, or add pairs."
+        )
     return Selection.where(keep, dropped="trained on", kept="kept out")
 
 

@@ -137,3 +137,16 @@ def test_what_is_kept_out_shares_no_seed_with_what_is_trained_on():
     assert set(out.reason) == {"kept out", "trained on"}
     alone = keep_out(corpus("w", 300), 60)  # nobody says what they were made from
     assert 50 <= alone.size <= 70
+
+
+@pytest.mark.parametrize("size", [0, 11, 12, 100])
+def test_some_are_kept_out_and_some_are_left(size):
+    with pytest.raises(CorpusError, match=f"{size} of the 12 pairs of a/train cannot be kept out"):
+        keep_out(A, size)
+    assert 0 < keep_out(A, 6).size < len(A)
+
+
+def test_a_mixture_has_something_mixed_in():
+    for other, share in ((B[:0], 0.5), (B, 0.01)):
+        with pytest.raises(CorpusError, match=r"of 12 pairs of A, where B has .*, is no pair"):
+            training_sets(("A", A), ("B", other), {}, pairs=None, share=share)
