@@ -24,7 +24,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.encode import Tokens, encode, sorted_batches
 from nli_lib.learn.fast import speed_up
 from nli_lib.learn.fit import Run
-from nli_lib.learn.model import exact_output, load_classifier, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.model import exact_output, last_token, load_classifier, load_tokenizer, pick_device, takes_bf16
 from nli_lib.learn.objectives import Arrays, Classify
 from nli_lib.spec import RunSpec
 
@@ -217,9 +217,7 @@ def pooled(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Ten
     hidden = output.last_hidden_state
     if not hasattr(model, "score"):  # as transformers calls the head of a decoder, and of no encoder
         return hidden[:, 0]
-    mask = inputs.get("attention_mask")
-    last = mask.sum(1) - 1 if mask is not None else hidden.new_full((len(hidden),), hidden.shape[1] - 1).long()
-    return hidden[torch.arange(len(hidden), device=hidden.device), last]
+    return last_token(hidden, inputs)
 
 
 @torch.inference_mode()

@@ -6,9 +6,12 @@ from pathlib import Path
 import torch
 from torch import nn
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -80,6 +83,18 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
             "give the encoder without that head"
         )
     return model, new
+
+
+def is_decoder(config: PreTrainedConfig) -> bool:
+    """Whether a model reads from left to right: transformers has it as a causal language model, not as a masked one."""
+    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+
+
+def last_token(hidden: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The hidden state (B, W) of each text's last token, from those of all tokens (B, L, W) and what was read."""
+    mask = inputs.get("attention_mask")
+    last = mask.sum(1) - 1 if mask is not None else hidden.new_full((len(hidden),), hidden.shape[1] - 1).long()
+    return hidden[torch.arange(len(hidden), device=hidden.device), last]
 
 
 def pick_device() -> torch.device:

@@ -9,7 +9,15 @@ from nli_lib.corpora.labels import LABELS, head_columns
 from nli_lib.learn.encode import encode, sorted_batches
 from nli_lib.learn.fast import speed_up
 from nli_lib.learn.fit import Run
-from nli_lib.learn.model import exact_output, find_model, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.model import (
+    exact_output,
+    find_model,
+    is_decoder,
+    last_token,
+    load_tokenizer,
+    pick_device,
+    takes_bf16,
+)
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError, atomic, reading
 
@@ -45,7 +53,10 @@ def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndar
 
 def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
     """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of a run's or a ready model's
-    encoder, which is WANLI's neighbour space."""
+    encoder, which is WANLI's neighbour space.
+
+    *Departures*: of a decoder, which reads from left to right, the last token; its first has seen nothing else.
+    """
     return _outputs(model, corpus, "cls", batch_size)
 
 
@@ -73,7 +84,7 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch
 
 @torch.inference_mode()
 def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: int) -> np.ndarray:
-    """One pass over the corpus as `spec` reads it, longest examples first: the logits of a classifier, or [CLS]."""
+    """One pass over the corpus as `spec` reads it, longest first: a classifier's logits, or the vectors of `embed`."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
     device = pick_device()
@@ -85,8 +96,14 @@ def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: i
     result = None
     for rows in sorted_batches(tokens.lengths, batch_size):
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            output = network(**tokens.batch(rows))
-        taken = (output.logits if "logits" in output else output.last_hidden_state[:, 0]).float().cpu().numpy()
+            output = network(**(inputs := tokens.batch(rows)))
+        if "logits" in output:
+            taken = output.logits
+        elif is_decoder(network.config):
+            taken = last_token(output.last_hidden_state, inputs)
+        else:
+            taken = output.last_hidden_state[:, 0]
+        taken = taken.float().cpu().numpy()
         if result is None:
             result = np.empty((len(corpus), taken.shape[1]), np.float32)
         result[rows] = taken

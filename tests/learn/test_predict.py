@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from tiny_words import make_corpus
+from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaModel
 
 from nli_lib.corpora.labels import LabelError
 from nli_lib.learn import predict as module
 from nli_lib.learn.fit import fit
-from nli_lib.learn.model import load_classifier, load_tokenizer
+from nli_lib.learn.model import is_decoder, load_classifier, load_tokenizer
 from nli_lib.learn.predict import embed, predict, predict_epochs
 from nli_lib.store import StoreError
 
@@ -58,6 +59,34 @@ def test_embeddings(run, encoder, corpus, monkeypatch):
     assert not np.allclose(of_run, of_encoder)
     alone = embed(encoder, corpus, batch_size=1)
     np.testing.assert_allclose(of_encoder, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_a_decoder_is_read_at_its_last_token(encoder, tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(module, "takes_bf16", lambda *_: False)
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    LlamaModel(LlamaConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(tmp_path)
+    vectors = embed(str(tmp_path), corpus)
+    np.testing.assert_allclose(vectors, embed(str(tmp_path), corpus, batch_size=1), rtol=1e-4, atol=1e-5)
+    distinct = len(corpus.table.drop_duplicates(["premise", "hypothesis"]))
+    assert len(np.unique(vectors.round(3), axis=0)) == distinct  # the first token, [CLS], is the same everywhere
+
+
+@pytest.mark.parametrize(
+    ("kind", "forward"),
+    [
+        ("llama", True),
+        ("gpt2", True),
+        ("bert", False),
+        ("roberta", False),
+        ("deberta-v2", False),
+        ("modernbert", False),
+    ],
+)
+def test_which_models_read_from_left_to_right(kind, forward):
+    assert is_decoder(AutoConfig.for_model(kind)) == forward
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
