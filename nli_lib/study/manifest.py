@@ -17,18 +17,20 @@ never taken from papermill, which marks a notebook whose kernel died as complete
     confirmed                         see `standing.confirm`
 """
 
+import contextlib
 import hashlib
 import json
 import re
 import shlex
 from collections.abc import Mapping
+from datetime import datetime
 from numbers import Number
 from pathlib import Path
 
 import psutil
 
 from nli_lib import paths
-from nli_lib.store import write_json
+from nli_lib.store import reading, write_json
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import is_own_file, own_path
 
@@ -44,6 +46,7 @@ TYPES |= {"exports": dict, "journals": dict}
 TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
+CLOCKS = 60  # seconds by which the record's clock and that of the processes may differ
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
 
@@ -86,15 +89,29 @@ def write(record: Mapping) -> None:
 def end_state(record: Mapping) -> tuple[str, str]:
     """(state, reason) as it is now: a run still marked running whose process is gone was interrupted."""
     state, reason = record.get("state", NEVER), record.get("reason", "")
-    if state in (RUNNING, CLOSING) and not psutil.pid_exists(record.get("pid", -1)):
+    if state in (RUNNING, CLOSING) and not _runs(record.get("pid"), record.get("started")):
         return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
     return state, reason
 
 
+def _runs(pid: object, started: object) -> bool:
+    """Whether the process of a run is still there. One that began after the run has its number by chance, as after the
+    restart of a container."""
+    if not isinstance(pid, int) or not psutil.pid_exists(pid):
+        return False
+    with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just gone or not ours to ask; no such time
+        return psutil.Process(pid).create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
+    return True
+
+
 def cells(notebook: Path) -> list[dict]:
-    """The cells of a notebook's file, the source of each as one text. nbformat takes a second to be imported."""
-    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return [{**cell, "source": "".join(cell["source"])} for cell in found]
+    """The cells of a notebook's file, the source of each as one text. nbformat takes a second to be imported.
+
+    Raises `StoreError` for a file that is no notebook.
+    """
+    with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
+        found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return [{**cell, "source": "".join(cell["source"])} for cell in found]
 
 
 # ---------------------------------------------------------------- digests

@@ -15,6 +15,7 @@ from nli_lib import paths
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.prompts import WANLI, digest_prompt
 from nli_lib.report.estimate import Estimate
+from nli_lib.store import StoreError
 from nli_lib.study import StudyError, begin, parameters, standing, tables
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError, check
@@ -296,6 +297,21 @@ def test_a_running_record_whose_process_is_gone_was_interrupted(home):
     records.write({**record, "pid": 2**22 - 1})
     assert records.end_state(records.read("10_try", "smoke"))[0] == "interrupted"
     started()
+
+
+def test_a_process_that_began_after_the_run_is_not_its_own(home):
+    started()
+    record = records.read("10_try", "smoke")
+    assert records.end_state(record)[0] == "running"
+    assert records.end_state({**record, "started": "2001-01-01T00:00:00+00:00"})[0] == "interrupted"
+    assert records.end_state({**record, "pid": None})[0] == "interrupted"
+
+
+def test_a_notebook_with_the_marks_of_a_merge_is_named(home):
+    path = home / "notebooks" / "10_try.ipynb"
+    path.write_text("<<<<<<< ours\n{}\n")
+    with pytest.raises(StoreError, match=f"{path} cannot be read .*marks of a merge"):
+        records.cells(path)
 
 
 @pytest.mark.parametrize(
