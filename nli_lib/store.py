@@ -33,14 +33,11 @@ from typing import Literal, NoReturn
 import numpy as np
 from filelock import FileLock, Timeout
 
-from nli_lib import paths
 from nli_lib.errors import UserError
-from nli_lib.spec import DEFAULTS, RUN
+from nli_lib.spec import DEFAULTS
 
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
-FORMER = "renamed_from"  # file in a run's folder with the name that an earlier revision gave the folder
-FORMER_CAPTURE = {"settled": "eval", "passing": "train"}  # what an earlier revision called them, and now
 
 Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
 
@@ -100,7 +97,16 @@ def write_json(path: Path, value: object) -> None:
 
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
-    words = ("git", "-C", str(paths.HOME), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
+    words = (
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--abbrev=12",
+        "--dirty=+changes",
+    )
     with contextlib.suppress(OSError):  # no git
         return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
     return "unknown"
@@ -221,35 +227,11 @@ def _difference(stored: Mapping, asked: Mapping) -> str | None:
     A setting that one side does not know counts as its default. `content` is not compared: what it stands for is, as
     `corpus_digest`.
     """
-    if stored.get("capture") in FORMER_CAPTURE:
-        stored = {**stored, "capture": FORMER_CAPTURE[stored["capture"]]}
     for field in sorted((stored.keys() | asked.keys()) - {"content"}):
         theirs, ours = (each.get(field, DEFAULTS.get(field)) for each in (stored, asked))
-        if theirs != ours and not (field == "model" and _same_start(str(theirs), str(ours))):
+        if theirs != ours:
             return f"{field}={theirs!r}, this call asks {field}={ours!r}"
     return None
-
-
-def _same_start(stored: str, asked: str) -> bool:
-    """Whether both models are one run's, which was named by the path of its folder before that was renamed."""
-    start = paths.RUNS / asked.removeprefix(RUN) if asked.startswith(RUN) else Path(asked).parent
-    former = start / FORMER
-    return former.exists() and Path(stored).parent.name == former.read_text(encoding="utf-8")
-
-
-def _adopt(path: Path, asked: Mapping) -> None:
-    """Where an earlier revision kept this very run under another id, rename its folder to `path`.
-
-    Ids depended on every field then, whether at its default or not. The former name is kept in the folder: runs that
-    start from this one's model know it by that.
-    """
-    names = [f"*_{former}_s{asked.get('seed', DEFAULTS['seed'])}_*" for former in FORMER_CAPTURE]
-    for folder in () if path.exists() else sorted(folder for name in names for folder in path.parent.glob(name)):
-        with contextlib.suppress(StoreError, OSError):  # a damaged one is not adopted; another process may be faster
-            if _difference(RunFolder(folder).read_json("spec.json"), asked) is None:
-                (folder / FORMER).write_text(folder.name, encoding="utf-8")
-                folder.rename(path)
-                return
 
 
 def _declare(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
@@ -281,14 +263,12 @@ def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterat
 
     `arrays` maps a name to (shape, dtype); `steps` is the number of done bits (epochs). A second process that opens the
     same folder says so and waits. Raises `StoreError` when the specs differ (it names the field), when a file is
-    damaged, and when the folder cannot be written. A run that an earlier revision stored under another id is found and
-    its folder renamed.
+    damaged, and when the folder cannot be written.
     """
     folder = RunFolder(path)
     spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
     arrays = {**arrays, "done": ((steps,), "bool")}
     with _writing(folder.path):
-        _adopt(folder.path, spec)
         folder.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.path / ".lock")
         try:

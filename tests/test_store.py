@@ -3,12 +3,14 @@
 import json
 import multiprocessing
 import os
+import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nli_lib import paths, store
+from nli_lib import store
 from nli_lib.learn.encoders import resolve_model
 from nli_lib.spec import RunSpec
 from nli_lib.study.dial import SCALES, read_scale
@@ -183,53 +185,12 @@ def test_disk_full_is_a_clear_error_and_the_run_stays_readable(tmp_path):
     assert (np.asarray(store.RunFolder(tmp_path / "run").array("logits")[0]) == 2).all()
 
 
-def former(folder, name, **changes):
-    """A finished run as the revision before stored it: every field in its id, other names for `capture`."""
-    spec = {
-        "corpus": "tiny", "split": "train", "limit": None, "subset": "all", "view": "pair", "model": "minilm",
-        "epochs": 2, "batch_size": 32, "learning_rate": 1e-5, "warmup": 0.06, "weight_decay": 0.1, "clip": 1.0,
-        "max_length": 128, "precision": "bf16", "capture": "settled", "seed": 0, "corpus_digest": "d", **changes,
-    }  # fmt: skip
-    (folder / name).mkdir(parents=True)
-    (folder / name / "spec.json").write_text(json.dumps(spec))
-    for array, values in {"logits": np.ones((2, 3, 3), np.float32), "labels": np.arange(3), "done": [True] * 2}.items():
-        np.save(folder / name / f"{array}.npy", values)
-
-
-def asked(folder, spec, digest="d"):
-    return store.open_run(folder / spec.id, {**spec.model_dump(), "corpus_digest": digest}, ARRAYS, steps=2)
-
-
-def test_a_run_of_the_revision_before_is_found_and_renamed(tmp_path):
-    former(tmp_path, "tiny_train_all_all_pair_minilm_settled_s0_11111111", learning_rate=1e-3)
-    former(tmp_path, "tiny_train_all_all_pair_minilm_settled_s0_22222222")
-    former(tmp_path, "tiny_train_all_all_pair_minilm_passing_s0_33333333", capture="passing")
-    spec = RunSpec(corpus="tiny", model="minilm", epochs=2)
-    for _ in range(2):  # renamed, then as it is
-        with asked(tmp_path, spec) as run:
-            assert run.done.all() and (run.array("logits") == 1).all()
-    assert (run.path / store.FORMER).read_text().endswith("22222222")
-    with asked(tmp_path, spec.model_copy(update={"epsilon": 1e-6})) as run:
-        assert not run.done.any()  # a setting that was not at today's default then: another run
-    with asked(tmp_path, spec.model_copy(update={"capture": "train"}), digest="other") as run:
-        assert not run.done.any()  # other rows
-    assert len([path for path in tmp_path.iterdir() if path.name.endswith(("11111111", "33333333"))]) == 2
-
-
-@pytest.mark.usefixtures("home")
-def test_runs_that_start_from_a_renamed_one_are_found(home, monkeypatch):
-    monkeypatch.setattr(paths, "RUNS", home / "runs")
-    names = [
-        f"tiny_train_all_fold-{n}_pair_{'model' if n else 'minilm'}_settled_s0_{n}{n}{n}{n}{n}{n}{n}{n}" for n in (0, 1)
-    ]
-    former(paths.RUNS, names[0], subset="fold 0")
-    former(paths.RUNS, names[1], subset="fold 1", model=f"/another/place/runs/{names[0]}/model")
-    first = RunSpec(corpus="tiny", model="minilm", epochs=2, subset="fold 0")
-    second = first.model_copy(update={"subset": "fold 1", "model": f"run:{first.id}"})
-    for spec in (first, second):
-        with asked(paths.RUNS, spec) as run:
-            assert run.done.all()
-    assert resolve_model(second.model) == str(first.folder / "model")
+def test_the_revision_is_that_of_the_code_wherever_the_project_lies(home):
+    folder = Path(store.__file__).parent
+    done = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("the code is not in a git repository")
+    assert done.stdout.startswith(store.revision().removesuffix("+changes"))
 
 
 def test_an_id_can_be_read_and_depends_on_what_was_changed_alone():
