@@ -5,6 +5,7 @@ They are read as they are distributed: the first as parallel line files, the sec
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,8 @@ def adversarial(
 ) -> Found:
     """The parts of the adversarial benchmark that are at hand, by title, and those that are not, title -> reason.
 
-    Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub. ``limit``: of each, a seeded sample.
+    Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
+    with the rows that the part has. ``limit``: of each, a seeded sample.
     Source: Liu et al. (2020); the paper on debiased generation, Table 5. `report.debiased.benchmark_mean` sums it up.
     """
     folder, found, missing = sources.data_folder(data_dir), {}, {}
@@ -94,6 +96,8 @@ def adversarial(
                 raw, where = reading.read(path), f"robust_nli/{path.name}"
             else:
                 raw, where = hub.read_hub(f"{OWNER}/{repository}", None, split, "main")
+                if len(raw.table) != count:
+                    raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
             picked = raw.pick(FIELDS)
             rows = Rows(picked.table, picked.row, picked.where, picked.skipped, classes)
             corpus = build(rows, name=repository, split=split, source=where)
@@ -108,4 +112,5 @@ def adversarial(
 def _sample(corpus: Corpus, limit: int | None) -> Corpus:
     if limit is None or limit >= len(corpus):
         return corpus
-    return corpus[np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))]
+    chosen = np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))
+    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed 0")

@@ -3,11 +3,15 @@
 import json
 import os
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.hard_sets import BENCHMARK, FOLDERS, adversarial, mnli_hard, mnli_hards
 from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.load import hub
+from nli_lib.corpora.load.rows import Rows
 from nli_lib.report.debiased import ADVERSARIAL, STRESS, benchmark_mean
 
 
@@ -75,7 +79,16 @@ def test_a_sample_is_drawn_from_the_whole_part(tmp_path):
     found, missing = adversarial(tmp_path, 10, ["PI-SP"])
     again, _ = adversarial(tmp_path, 10, ["PI-SP"])
     assert list(found) == ["PI-SP"] and not missing
+    assert found["PI-SP"].source == "robust_nli/PI_SP.jsonl, 10 of 30 examples, seed 0"
     assert len(found["PI-SP"]) == 10 == len(set(found["PI-SP"].premise))
     assert list(found["PI-SP"].premise) == list(again["PI-SP"].premise) != [f"p {at}" for at in range(10)]
     for limit in (30, 31, None):
         assert list(adversarial(tmp_path, limit, ["PI-SP"])[0]["PI-SP"].premise) == [f"p {at}" for at in range(30)]
+
+
+def test_another_set_on_the_hub_is_not_the_benchmark(tmp_path, monkeypatch):
+    table = pd.DataFrame({"premise": ["p"], "hypothesis": ["h"], "label": ["neutral"]})
+    read = (Rows.of(table, np.arange(1), "hub x"), "pietrolesci/robust_nli@1")
+    monkeypatch.setattr(hub, "read_hub", lambda *where: read)
+    found, missing = adversarial(tmp_path, titles=["PI-SP"])
+    assert not found and "1 rows, but PI-SP has 371: not the same set" in missing["PI-SP"]
