@@ -33,8 +33,8 @@ class RecordLogits(TrainerCallback):
     dataset      what the Trainer trains on, in the same order: a `datasets.Dataset`, a DataFrame, a `Corpus.table`, or
                  a sequence of dicts. Only its columns `column` and `label` are read. It may still hold columns that the
                  Trainer's own dataset has lost to a tokenizer
-    column       the column that names a row, of any type. Rows of the same value are one row: its logits are those of
-                 its first batch in the epoch
+    column       the column that names a row, text or whole numbers. Rows of the same value are one row: its logits are
+                 those of its first batch in the epoch
     label        the column of gold labels, whole numbers from 0; None: "label", "labels" or "gold"
     capture      "train" for the logits of the training pass itself, with dropout on and before the batch's update
                  (cartography), at next to no cost; "eval" for a pass over the rows after each epoch with dropout off

@@ -63,8 +63,8 @@ def out_of_fold(
 
     Shapes: features (N, F), of 0 and 1 or vectors of unit length; labels (N,) from 0 to C - 1; fold (N,) as
     `select.folds.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight
-    1 / `PENALTY`; `say` is told of each fold, with the time
-    that is left. Deterministic.
+    1 / `PENALTY`; `say` is told of each fold, with the time that is left. C is the highest label that occurs, plus 1:
+    classes after it have no column. Deterministic.
     """
     fold = np.asarray(fold)
     gold = check_labels(labels, features.shape[0])

@@ -167,7 +167,8 @@ def to_train_on(
     pool    one row a pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
     titles  of the sets that are wanted
 
-    First the sets, then the twins of those from which a filter took something, then the `cuts` of both. A set that is
+    First the sets, then the twins of those from which a filter took something, then the `cuts` of the sets;
+    the twins are not cut. A set that is
     empty, or lacks a label that D0 has, is left out: a model cannot predict a label that it never saw.
     """
     sets = {title: pool[title].to_numpy(dtype=bool) for title in titles}

@@ -13,7 +13,8 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     """Fold of each example, (N,), 0 to count - 1, drawn with the seed; folds differ in size as little as they can.
 
     labels (N,). With ``groups`` (N,), such as premises, no group is split: a model never scores a hypothesis of a
-    premise that it trained on. Without, two examples of one premise may fall on both sides, and their label may be
+    premise that it trained on. Then it is the folds' numbers of groups that differ as little as they can, and a large
+    group makes a large fold. Without, two examples of one premise may fall on both sides, and their label may be
     remembered rather than predicted.
 
     Raises `ValueError`: scikit-learn's own where there are fewer examples (or groups) than folds; and where the
@@ -66,7 +67,10 @@ def ways_of_folding(labels: ArrayLike, groups: ArrayLike, *, count: int, seeds: 
 
 
 def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray[np.bool_]:
-    """A random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them where N is less."""
+    """A random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them where N is less.
+
+    The groups are counted, not the examples: where they are of very different sizes, "about" can be far off.
+    """
     parts = round(len(labels) / size) if size else 0
     if parts < 2:
         return np.ones(len(labels), dtype=bool)

@@ -102,7 +102,8 @@ def keep_out(corpus: Corpus, size: int) -> Selection:
     """A random part of about ``size`` pairs to test on: no pair outside of it is of the same `families`.
 
     Source: WANLI, section 2.4 (W14), which draws its test set pair by pair. *Departures*: there the continuations of
-    one seed can stand on both sides; here they cannot, as far as the corpus names the seeds.
+    one seed can stand on both sides; here they cannot, as far as the corpus names the seeds. Families are counted, not
+    pairs (`folds.sample_of_groups`): where they are of very different sizes, "about" can be far off.
     Raises `CorpusError` where no pair would be kept out, or none left to train on.
     """
     keep = sample_of_groups(corpus.labels, families(corpus), size)
