@@ -97,16 +97,8 @@ def write_json(path: Path, value: object) -> None:
 
 def revision() -> str:
     """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
-    words = (
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--exclude=*",
-        "--abbrev=12",
-        "--dirty=+changes",
-    )
+    described = ("describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
+    words = ("git", "-C", str(Path(__file__).parent), *described)
     with contextlib.suppress(OSError):  # no git
         return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
     return "unknown"
