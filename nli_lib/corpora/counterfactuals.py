@@ -66,10 +66,6 @@ class Counterfactuals:
         pick = np.where(chosen, [False, True], [True, False])
         return old[self.origin][pick].tolist(), new[pick].tolist()
 
-    def one_each(self, seed: int = 0) -> Counterfactuals:
-        """One random revision of each original: no two of them share the words that were left as they were."""
-        return self[one_of_each(self.origin, seed)]
-
 
 _SIDES = ("premise", "hypothesis")
 

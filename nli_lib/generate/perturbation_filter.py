@@ -125,17 +125,13 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
     return {reason: np.asarray(flag, dtype=bool) for reason, flag in zip(REASONS, flags, strict=True)}
 
 
-def multiset_jaccard(a: Sequence[str], b: Sequence[str]) -> NDArray[np.float64]:
-    """Jaccard index of the words of two texts, each as often as it occurs: 0 to 1, high = alike; (N,), (N,) -> (N,).
+def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list[NDArray[np.float64]]:
+    """Jaccard index of the words of two texts, each as often as it occurs, (N,) for each two of several columns: 0 to
+    1, high = alike. The words are counted once for all.
 
     Formula: sum over words of min(count in a, count in b) over sum of max. Two texts without words have 1. "a a b" and
     "a b" have 2/3. Words are those of `measure.tokens`. Source: textdistance, which the code calls with lists of words.
     """
-    return _jaccard([pd.Series(a, dtype=object), pd.Series(b, dtype=object)], ((0, 1),))[0]
-
-
-def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list[NDArray[np.float64]]:
-    """The index of each two of several columns of texts, counted once."""
     n = len(texts[0])
     counts = tokenize(np.concatenate([np.asarray(column, dtype=object) for column in texts])).counts()
     parts = [counts[at * n : (at + 1) * n] for at in range(len(texts))]

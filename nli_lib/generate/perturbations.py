@@ -302,8 +302,9 @@ def perturbed(
     return pd.DataFrame(made)
 
 
-def corpus_of(pairs: pd.DataFrame, name: str = "perturbed") -> Corpus:
+def corpus_of(pairs: pd.DataFrame) -> Corpus:
     """Rows of `perturbed` that have a premise, as a corpus; the label is the intended one until judged."""
     kept = pairs.drop(columns=["text", "finish", "reason"], errors="ignore")
     made = ", ".join(sorted(set(pairs["maker"].astype(str)))) or "nobody"
-    return Corpus(kept.assign(corpus=name, split="train"), name, "train", source=f"perturbations by {made}")
+    table = kept.assign(corpus="perturbed", split="train")
+    return Corpus(table, "perturbed", "train", source=f"perturbations by {made}")

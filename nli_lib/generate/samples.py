@@ -93,26 +93,27 @@ def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str,
     )
 
 
-def parsed(samples: pd.DataFrame, by: list[str], *, least: int = 1) -> pd.DataFrame:
+def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The samples that are pairs, without the columns text and reason. Raises `SampleError` where a generator, told
-    apart by the columns `by`, has fewer than `least`, with what became of its samples."""
+    apart by the columns `by`, has none, with what became of its samples."""
     pairs = samples[samples["reason"] == ""]
     for name, part in samples.groupby(by):
-        if (part["reason"] == "").sum() < least:
+        if not (part["reason"] == "").any():
             who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
             what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
             raise SampleError(
-                f"the generator with {who} wrote fewer than {least} pairs ({what}): train it for more epochs, or at "
+                f"the generator with {who} wrote no pair ({what}): train it for more epochs, or at "
                 "another learning rate"
             )
     return pairs.drop(columns=["text", "reason"]).reset_index(drop=True)
 
 
-def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...], *, name: str = "generated") -> Corpus:
+def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
     """Sampled pairs as a corpus; the label is the intended one until somebody has judged it. The rows keep their order.
 
     pairs  rows of `draw` without a reason, of one or more generators
     """
+    name = "generated"
     uid = [f"{name}-{at}" for at in range(len(pairs))]
     kept = pairs[["premise", "hypothesis", "label", "intended_label", "draw", "seed"]].reset_index(drop=True)
     table = kept.assign(uid=uid, corpus=name, split="train", maker="generator")

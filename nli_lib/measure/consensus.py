@@ -146,8 +146,8 @@ def review_orders(scores: pd.DataFrame, *, seed: int = 0) -> dict[str, NDArray[n
     }
 
 
-def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, share: float = 0.5) -> float | None:
-    """The smallest edge from which on every interval has more than `share` of wrong labels; None if the last has not.
+def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> float | None:
+    """The smallest edge from which on every interval has more wrong labels than right ones; None if the last has not.
 
     gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
     intervals [e0, e1), [e1, e2), ..., the last one open above. An interval without an example decides nothing.
@@ -156,7 +156,7 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float], *, 
     inside, chosen = np.searchsorted(edges, gap, side="right"), None  # 0 is below the first edge
     for at in range(len(edges), 0, -1):
         errors = np.asarray(wrong, dtype=bool)[inside == at]
-        if len(errors) and errors.sum() <= share * len(errors):
+        if len(errors) and 2 * errors.sum() <= len(errors):
             break
         chosen = float(edges[at - 1]) if len(errors) else chosen
     return chosen

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from nli_lib.measure.check import check_labels, check_logits, check_pairs
 from nli_lib.measure.tokens import Words, tokenize
 
-TIE = -1  # the majority of votes that have none
+TIE = -1  # the judgement of people whose votes have no majority
 KINDS = ("nothing", "insertion", "deletion", "substitution", "rewriting")
 NEGATIONS = frozenset(
     {"no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"}
@@ -40,22 +40,15 @@ def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
     return np.where(old == new, 0.0, moved)  # exactly, whatever the rounding
 
 
-def both_right(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.bool_]:
-    """Whether x and x' are both classified as their gold labels say, (K,); the mean is the pair accuracy, which is
-    never above the accuracy on either.
-
-    logits (K, C) twice, gold labels (K,) twice. Source: DISCO, section 5.2 (D15), whose K counts pairs: an original
-    with four revisions counts four times.
-    """
-    return _right(original, revised, labels, new_labels).all(axis=0)
-
-
 def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.object_]:
     """What happened to each pair, in words (K,): "changed" or "unchanged" prediction, and how many of its two texts are
-    classified right, as in "changed, 1 right". Arguments as for `both_right`.
+    classified right, as in "changed, 1 right".
 
-    Where the gold labels differ an unchanged prediction has at most one right, and "changed, 2 right" is the pair
-    accuracy; the other two of "changed" are sensitive and wrong.
+    Shapes: logits (K, C) twice, gold labels (K,) twice. The share of "2 right" is the pair accuracy, which is never
+    above the accuracy on either text; K counts pairs, so that an original with four revisions counts four times. Where
+    the gold labels differ an unchanged prediction has at most one right; the other two of "changed" are sensitive and
+    wrong.
+    Source: DISCO, section 5.2 (D15).
     """
     right = _right(original, revised, labels, new_labels).sum(axis=0)
     moved = np.argmax(original, axis=1) != np.argmax(revised, axis=1)
@@ -72,18 +65,6 @@ def _right(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_label
 
 
 # ---------------------------------------------------------------- flips
-
-
-def majority(votes: ArrayLike, n_classes: int = 3) -> NDArray[np.int64]:
-    """The label that most of A annotators gave, (K, A) -> (K,); `TIE` where two labels share the lead, as in a vote of
-    three for three labels. A vote of -1 was not given.
-
-    Source: DISCO, section 4.2, majority of three (D16). *Departures*: the paper does not say what a three-way tie is.
-    """
-    votes = np.asarray(votes)
-    counts = (votes[..., None] == np.arange(n_classes)).sum(axis=-2)  # (K, C)
-    ranked = np.sort(counts, axis=-1)
-    return np.where(ranked[..., -1] > ranked[..., -2], counts.argmax(axis=-1), TIE)
 
 
 def flipped(judged: ArrayLike, target: ArrayLike) -> NDArray[np.bool_]:

@@ -147,12 +147,12 @@ def sensitivity_of_pairs(before: ArrayLike, after: ArrayLike, place: ArrayLike, 
         return np.array(sums).reshape(-1, n) / np.where(count > 0, count, np.nan)
 
 
-def aligned(values: ArrayLike, have: ArrayLike, want: ArrayLike, *, axis: int = -2) -> Floats:
-    """``values`` of the pairs named ``have`` along ``axis``, put into the order of the names ``want``; NaN for a pair
+def aligned(values: ArrayLike, have: ArrayLike, want: ArrayLike) -> Floats:
+    """``values`` (..., M, C) of the M pairs named ``have``, put into the order of the names ``want``; NaN for a pair
     that is not among them. Names must differ."""
     place = pd.Index(np.asarray(have, dtype=object)).get_indexer(np.asarray(want, dtype=object))
-    found = np.take(np.asarray(values, dtype=float), place, axis=axis)
-    np.moveaxis(found, axis, 0)[place < 0] = np.nan
+    found = np.take(np.asarray(values, dtype=float), place, axis=-2)
+    found[..., place < 0, :] = np.nan
     return found
 
 

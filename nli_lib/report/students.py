@@ -108,11 +108,11 @@ def best_of(scores: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*keys, "trainings", MEAN, BY_VALIDATION, BY_SCORE])
 
 
-def worth_of_choosing(best: pd.DataFrame, *, suite: str, average: str = WEIGHTED, by: str = BY_SCORE) -> Estimate:
-    """How far the best training lies above the mean of all, mean over the training sets, t interval over those; n and
-    seeds count the trainings."""
-    part = best[(best["suite"] == suite) & (best["average"] == average)]
-    found, trainings = t_interval(part[by] - part[MEAN]), int(part["trainings"].sum())
+def worth_of_choosing(best: pd.DataFrame, *, suite: str) -> Estimate:
+    """How far the training of the best score lies above the mean of all, mean over the training sets, by the weighted
+    average; t interval over those; n and seeds count the trainings."""
+    part = best[(best["suite"] == suite) & (best["average"] == WEIGHTED)]
+    found, trainings = t_interval(part[BY_SCORE] - part[MEAN]), int(part["trainings"].sum())
     return found._replace(n=trainings, seeds=trainings)
 
 

@@ -7,7 +7,6 @@ from scipy.special import softmax
 from nli_lib.select.selection import Selection
 
 THRESHOLD = 0.3  # of the code that the paper used; the cut is its half, as the smallest released score, .15003, proves
-THRESHOLD_2023 = 0.5
 SMALL = "the probability of the label moves too little"
 
 
@@ -37,7 +36,7 @@ def vote(shifts: ArrayLike) -> NDArray[np.float64]:
 def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Selection:
     """Keep where the shift (N,) is above half the threshold.
 
-    threshold  `THRESHOLD`, .3, cuts at .15; `THRESHOLD_2023`, .5, at .25
+    threshold  `THRESHOLD`, .3, cuts at .15; that of the code of 2023, .5, at .25
 
     Nothing asks that the teacher predict the new label, nor that the old one become less probable.
     Source: DISCO, section 3.2, which gives no number, and `run.py` (D7).

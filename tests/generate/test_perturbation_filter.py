@@ -24,7 +24,6 @@ from nli_lib.generate.perturbation_filter import (
     NEW_LIKE_HYPOTHESIS,
     REASONS,
     RULES,
-    multiset_jaccard,
     perturbation_filter,
     rules_met,
 )
@@ -113,14 +112,6 @@ def test_the_states_of_the_code_differ_in_three_places():
     assert RULES[PAPER] == RULES[CODE_2022]
     with pytest.raises(PerturbationError, match="there is no filter 'disco'"):
         rules_met(pair, name="disco")
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "expected"), [("a a b", "a b", 2 / 3), ("", "a", 0), ("", "", 1), ("a, b", "B A", 1), ("a", "b", 0)]
-)
-def test_the_jaccard_index_counts_repetitions(a, b, expected):
-    assert multiset_jaccard([a], [b])[0] == pytest.approx(expected)
-    assert multiset_jaccard([b], [a])[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

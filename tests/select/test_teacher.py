@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from nli_lib.corpora import load
 from nli_lib.select.selection import KEPT
-from nli_lib.select.teacher import SMALL, THRESHOLD, THRESHOLD_2023, probability_shift, teacher_filter, vote
+from nli_lib.select.teacher import SMALL, THRESHOLD, probability_shift, teacher_filter, vote
 
 
 def test_the_shift_by_hand():
@@ -31,7 +31,7 @@ def test_the_cut_is_half_of_the_threshold_and_must_be_exceeded():
     found = teacher_filter([0.15, 0.15003, 0.2, 0.26, -0.9])
     assert found.keep.tolist() == [False, True, True, True, False]
     assert found.reason.tolist() == [SMALL, KEPT, KEPT, KEPT, SMALL]
-    assert teacher_filter([0.2, 0.25, 0.26], threshold=THRESHOLD_2023).keep.tolist() == [False, False, True]
+    assert teacher_filter([0.2, 0.25, 0.26], threshold=0.5).keep.tolist() == [False, False, True]
 
 
 def test_kept_is_not_predicted():
@@ -70,6 +70,6 @@ def test_the_released_scores_prove_the_cut(split, lowest):
     scores = load("disco", split).table["score"].astype(float).to_numpy()
     assert scores.min() == pytest.approx(lowest, abs=5e-6)
     assert teacher_filter(scores, threshold=THRESHOLD).keep.all()
-    assert not teacher_filter(scores, threshold=THRESHOLD_2023).keep.all()
+    assert not teacher_filter(scores, threshold=0.5).keep.all()
     # no pair lies in the first thousandth below the cut, and some lie in the first hundredth above it
     assert ((scores > 0.15) & (scores < 0.16)).any()
