@@ -13,6 +13,7 @@ from nli_lib.report.audit_reference import TITLES
 from nli_lib.report.names import unsigned_zero
 
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
+UNTOLD = "not distinguishable from that"
 CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
 RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
 
@@ -51,6 +52,12 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
             f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
             "have one premise, so that nobody can say how much of it is chance."
         )
+    if gain.high < 0:
+        return (
+            f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict fewer labels than "
+            f"the most frequent label does ({points(gain.value)}, {ends(gain, points)}), so this model says nothing "
+            "about artifacts; look at the features below."
+        )
     if not gain.low > 0:
         return (
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
@@ -66,15 +73,13 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent "
         "label"
     )
-    placed = {"more": [], "as much": [], "less": []}
+    placed = {"more than": [], UNTOLD: [], "less than": []}
     for row in beside[beside["figure"] == "gain"].itertuples():
         mine = own["gain"].estimate
-        word = "more" if mine.low > row.high else "less" if mine.high < row.low else "as much"
+        word = "more than" if mine.low > row.high else "less than" if mine.high < row.low else UNTOLD
         placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
     parts = [
-        f"{word} {'as' if word == 'as much' else 'than'} in {' and '.join(names)}"
-        for word, names in placed.items()
-        if names
+        f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
     ]
     if parts:
         at = int(beside["at"].max())
@@ -103,10 +108,12 @@ def _count(share) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share for reading: one decimal of a percentage, more where that would say 0; "–" where it is not known."""
+    """A share for reading: one decimal of a percentage, two where that would say 0; "–" where it is not known."""
     if value is None or value != value:
         return "–"
-    return f"{100 * value:.1f}%" if value == 0 or abs(value) >= 0.0005 else f"{100 * value:.2g}%"
+    if value == 0 or abs(value) >= 0.0005:
+        return f"{100 * value:.1f}%"
+    return f"{100 * value:.2g}%" if abs(value) >= 0.0001 else "<0.01%"
 
 
 def points(value: float) -> str:

@@ -111,6 +111,8 @@ def _agreement(fits: Sequence[Sequence[NDArray]]) -> dict[str, Figure]:
     def between(pairs: list[tuple[NDArray, NDArray]], over: str) -> Figure:
         values = np.array([level_agreement(*each)["adjusted Rand"] for each in pairs])
         spread = mean_and_range(values, n=len(pairs[0][0]), over=f"{over}, range")._replace(seeds=len(fits))
+        if len(values) < 2:
+            spread = spread._replace(low=np.nan, high=np.nan)  # one pair has no range
         return Figure(spread, RAND)
 
     mixtures = [pair for each in fits for pair in combinations(each, 2)]

@@ -360,7 +360,7 @@ export function worklist(root, list, store) {
     const open = sinceLearnt();
     const used = [...made.values()].filter((each) => each.learnt && each.decision).length;
     const stands = used ? `The order is learnt from ${used} decisions. ` : "The order is that of the gap. ";
-    let advice = `After ${every} decisions it can be learnt from them. `;
+    let advice = used ? "" : `After ${every} decisions it can be learnt from them. `;
     if (open >= every) advice = `${open} decisions were made since: press l to learn the order anew. `;
     if (open >= every && !canLearn()) advice = "It can be learnt once one label is fixed and one is kept. ";
     hint.textContent = stands + advice + list.command;

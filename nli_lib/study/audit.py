@@ -74,6 +74,8 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)
         examples = _examples(corpus, found) if is_own_file(request.corpus) else {}
+        if not pairs and _stored(folder / NUMBERS, request, None) is None:
+            (folder / LIST).unlink(missing_ok=True)  # of another state of the file
         written = [write(folder / PAGE, audit_page.page(content, examples)), write(folder / NUMBERS, as_text(content))]
         if pairs:
             part = corpus[found.featured] if len(found.featured) < len(corpus) else corpus

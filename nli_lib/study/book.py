@@ -108,7 +108,8 @@ def gather_pages(site: Site) -> None:
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     _write(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
-    opening = f"# What the chapters say about {as_text(corpus)}\n\nRecorded at scale {request.scale}. {worth(request)}"
+    said = f"Recorded at scale {request.scale}. {worth(request)}" if names else "No chapter was run on this corpus."
+    opening = f"# What the chapters say about {as_text(corpus)}\n\n{said}"
     answers = [f"## [{title_of(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
     _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
 

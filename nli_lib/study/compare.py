@@ -48,12 +48,14 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     if seen.all():
         raise CompareError(f"{test}: all of its pairs that can be used stand in what is trained on.")
     if seen.any():
-        print(f"{seen.sum():,} of its {len(seen):,} pairs stand in what is trained on and are taken out of {test}.")
+        print(f"{seen.sum():,} of the {len(seen):,} pairs of {test} are trained on as well, and are taken out of it.")
     if len(set(held_out.labels[~seen])) < 2:
         raise CompareError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(numbers.PLANNED)
     right, sets, whole, absent, kept = work.everything()
+    for name, reason in absent.items():
+        print(f"left out: {name}: {reason}")
     content = _content(work, right, sets, whole, absent) | {
         "digest": own_corpus.digest(request.corpus, request),
         "columns": request.columns,

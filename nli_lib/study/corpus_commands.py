@@ -161,7 +161,7 @@ def compare(
     from nli_lib.study import compare as comparisons
 
     request = request_of(scale, corpus, data_dir, columns)
-    files = {name: absolute_file(file) for name, file in named_values("--added", added or []).items()}
+    files = {name: absolute_file(file) for name, file in named_values("--added", added or [], "FILE").items()}
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
     plan = comparisons.Plan(**how, keep=keep_models, changes=spec_changes(epochs, encoder))
     for path in comparisons.run(request, absolute_file(test), files, plan):

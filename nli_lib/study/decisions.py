@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from nli_lib.corpora.labels import canonical
 from nli_lib.errors import UserError
@@ -14,6 +15,8 @@ from nli_lib.measure.review_order import next_suspects, suspect_features
 from nli_lib.report.exports import read_csv, write_csv, write_jsonl
 from nli_lib.report.worklist import GIVEN
 
+SIDES = ("premise", "hypothesis")
+ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on what the list does not hold now
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 WORDS = ", ".join(DECISIONS)
@@ -26,8 +29,9 @@ class DecisionError(UserError, ValueError):
 def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
     """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
 
-    Columns `GIVEN`, all of them texts, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the label that
-    is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note alone are not.
+    Columns `GIVEN` and the two texts of the pair, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the
+    label that is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note
+    alone are not.
     Raises `CsvError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that is
     none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
@@ -38,7 +42,7 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
                 f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {WORDS} or "
                 "nothing into each row."
             )
-    made = table.reindex(columns=["uid", *GIVEN], fill_value="").assign(line=np.arange(2, len(table) + 2))
+    made = table.reindex(columns=["uid", *GIVEN, *SIDES], fill_value="").assign(line=np.arange(2, len(table) + 2))
     made["decision"] = made["decision"].str.strip().str.lower()
     made = made[made[["decision", "fix_to", "note"]].ne("").any(axis=1)]
     fixed = made["fix_to"].str.strip()
@@ -57,7 +61,7 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     for said, wrong in checks.items():
         for row in made[wrong].head(1).to_dict("records"):
             raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
-    return made.set_index("uid")[list(GIVEN)]
+    return made.set_index("uid")[[*GIVEN, *SIDES]]
 
 
 def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
@@ -70,29 +74,33 @@ def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
 
 
 def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
-    """The decisions and notes in the list of ``folder`` itself, which a new run would write over; None where there are
-    none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
-    path = folder / "suspects.csv"
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        names = [name.strip(' "') for name in re.split("[,;\t]", lines.readline().strip())]
-    if "decision" not in names:
-        return None
-    made = read_decisions(path, classes)
-    return made if len(made) else None
+    """The decisions and notes in the list of ``folder`` itself, which a new run would write over, and those set aside;
+    None where there are none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
+    path, aside = folder / "suspects.csv", folder / ASIDE
+    made = read_decisions(aside, classes) if aside.is_file() else None
+    if path.is_file():
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            names = [name.strip(' "') for name in re.split("[,;\t]", lines.readline().strip())]
+        if "decision" in names:
+            made = joined(made, read_decisions(path, classes))
+    return made if made is not None and len(made) else None
 
 
 def reorder(folder: Path, decided: pd.DataFrame) -> str:
     """Write suspects.csv and suspects.jsonl of ``folder`` anew; what was done, in a sentence.
 
     decided   as `read_decisions` returns it. The labels without a decision come first, in the order that
-              `next_suspects` learns from the others, which come last. Decisions on labels that are no longer suspect
-              are counted. A note stays with its label, decided or not.
+              `next_suspects` learns from the others, which come last. Decisions on labels that the list does not hold
+              are counted and set aside in `ASIDE`, where a later list finds them; so are those on other texts than the
+              list has under their uid, as where rows of a file without ids have moved. A note stays with its label,
+              decided or not.
     """
     table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
+    strange = other_texts(decided, table)
+    aside = decided[strange | ~decided.index.isin(table["uid"].astype(str))]
+    decided = decided.drop(aside.index)
     uid, gap = table["uid"].astype(str), table["gap"].to_numpy(dtype=float)
-    given = decided.reindex(uid)
+    given = decided[list(GIVEN)].reindex(uid)
     made = given["decision"].replace("", np.nan).set_axis(table.index)
     counts = made.value_counts()
     order = next_suspects(gap, suspect_features(table["kind"], gap), made.map(DECISIONS).astype(float))
@@ -104,11 +112,28 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
     write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
     told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
-    if gone := (decided["decision"] != "").sum() - len(made.dropna()):
-        told += f"; {gone:,} more are of labels that are not suspect now"
+    if len(aside):
+        write_csv(folder / ASIDE, aside.reset_index(names="uid"))
+    else:
+        (folder / ASIDE).unlink(missing_ok=True)
+    if gone := (aside["decision"] != "").sum():
+        told += f"; set aside in {ASIDE}, for they are on labels or texts that are not in the list: {gone:,}"
     waits = "in the order of the gap, until one label was fixed and one kept"
     rest = "in the order learnt from them" if learnt else waits
     return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are {rest}."
+
+
+def other_texts(decided: pd.DataFrame, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which decisions (D,) bring other texts than the list has under their uid, white space aside.
+
+    One that came without texts, or whose uid is not in the list, brings no other.
+    """
+    texts = table.set_axis(table["uid"].astype(str)).reindex(decided.index)
+    other = np.zeros(len(decided), dtype=bool)
+    for side in SIDES:
+        here, there = (each[side].fillna("").str.split().str.join(" ") for each in (decided, texts))
+        other |= (here.ne("") & there.ne("") & here.ne(there)).to_numpy()
+    return other
 
 
 def read_list(folder: Path) -> pd.DataFrame:

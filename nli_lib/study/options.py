@@ -41,11 +41,11 @@ def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
     return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
 
 
-def named_values(option: str, pairs: list[str]) -> dict[str, str]:
-    """NAME=VALUE pairs of ``option``, each name once."""
+def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
+    """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
     split = [pair.partition("=") for pair in pairs]
     if wrong := ["".join(parts) for parts in split if not all(parts)]:
-        raise ParameterError(f"{option} {wrong[0]}: write NAME=VALUE")
+        raise ParameterError(f"{option} {wrong[0]}: write NAME={value}")
     names = [name.strip() for name, _, _ in split]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ParameterError(f"{option}: {twice[0]} is named twice")

@@ -151,12 +151,12 @@ def measure_levels(
     spec = run_spec("difficulty", read_scale(request.scale), **place, **changes)
     views, trainings = ("pair", "hypothesis"), []
     often = "one training" if seeds == 1 else f"{seeds} trainings"
-    print(f"{len(views)} models, {often} of each: {spec.epochs} epochs of {len(part):,} pairs", flush=True)
+    print(f"{len(views)} models, {often} of each on {len(part):,} pairs (epochs: {spec.epochs})", flush=True)
     for seed in range(seeds):
         runs = [fit(spec.model_copy(update={"view": view, "seed": seed}), part) for view in views]
         trainings.append(tuple(run.logits for run in runs))
     said = (
-        f"{Path(spec.model).name}, {spec.epochs} epochs, {often} of each view on {len(part):,} of "
+        f"{Path(spec.model).name}, {often} of each view (epochs: {spec.epochs}) on {len(part):,} of "
         f"{len(corpus):,} pairs: a small scale."
     )
     return level_figures(part, trainings, contradicted=None if wrong is None else wrong[rows], said=said)

@@ -74,8 +74,8 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 
     A list that is there may hold decisions: they are read before it is written anew.
     """
-    needed = (2, "suspects") if asked.probs else (max(own_corpus.ROWS, 2 * asked.count), f"{asked.count} folds")
-    own = own_corpus.look_at(request, needed[1], needed[0])
+    least = 2 if asked.probs else max(own_corpus.ROWS, 2 * asked.count)
+    own = own_corpus.look_at(request, f"{asked.count} folds" if least > own_corpus.ROWS else "suspects", least)
     folder = paths.EXPORTS / request.study / asked.part
     names, classes = (tuple(own.table), own.classes) if own else ((), None)
     if asked.decided and "decision" in names:

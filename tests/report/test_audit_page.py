@@ -41,6 +41,7 @@ class Elements(html.parser.HTMLParser):
 
 def test_numbers_are_written_so_that_nothing_is_rounded_to_nought():
     assert [percent(x) for x in (0, 0.5, 0.00012, 1, float("nan"))] == ["0.0%", "50.0%", "0.012%", "100.0%", "–"]
+    assert percent(0.0000097) == "<0.01%"
     assert [points(x) for x in (0.1234, -0.02)] == ["+12.3 points", "−2.0 points"]
     assert ends(Estimate(0.5, 0.4, 0.6, 1)) == "[40.0%, 60.0%]" and ends(Estimate(1, np.nan, np.nan, 1)) == ""
 

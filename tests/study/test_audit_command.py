@@ -129,6 +129,11 @@ def test_the_list_of_the_filter_is_written_where_it_is_asked_for(here):
     table = pd.read_csv(path)
     assert len(table) == 90 and set(table["kept"]) <= {True, False}
     assert (table["kept"] == (table["reason"] == "kept")).all()
+    call("audit", "mine.csv")
+    assert path.is_file()
+    write(here / "mine.csv", pairs(60))
+    call("audit", "mine.csv")
+    assert not path.exists()  # of another state of the file
 
 
 def test_rows_that_cannot_be_used_are_said_everywhere(here):

@@ -170,7 +170,7 @@ def test_stopped_it_continues(call, monkeypatch):
         (["--anyway"], {"test": rows(90)}, "all of its pairs that can be used stand in what is trained on"),
         (["--anyway"], {"corpus": rows(150, TWO), "test": rows(60, TWO[:1])}, "a model of one cannot be judged by"),
         (["--anyway", "--encoder", "minilm"], {}, "ships in a package that is not installed"),
-        (["--added", "mine"], {}, "--added mine: write NAME=VALUE"),
+        (["--added", "mine"], {}, "--added mine: write NAME=FILE"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_trained(call, monkeypatch, words, given, said):

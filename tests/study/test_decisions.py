@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.report.exports import CsvError
-from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, reorder
+from nli_lib.study.decisions import ASIDE, DecisionError, joined, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),
@@ -51,7 +51,7 @@ def test_the_kind_that_was_right_goes_to_the_end(folder):
 
 def test_without_both_answers_the_order_is_that_of_the_gap(folder):
     said = reorder(folder, decide(folder, "uid,decision\nb,fix\nc,ambiguous\nz,keep\n"))
-    assert "2 decisions (1 fix, 0 keep, 1 ambiguous; 1 more are of labels that are not suspect now)" in said
+    assert f"2 decisions (1 fix, 0 keep, 1 ambiguous; set aside in {ASIDE}, for" in said and "list: 1)." in said
     assert said.endswith("The other 4 suspects are in the order of the gap, until one label was fixed and one kept.")
     assert pd.read_csv(folder / "suspects.csv")["uid"].tolist() == ["a", "d", "e", "'=f", "b", "c"]
 
@@ -98,6 +98,28 @@ def test_a_note_without_a_decision_stays_with_its_label(folder):
     assert written["note"].to_dict() == {"a": "sure", "b": "", "c": "ask Eva", "d": "", "e": "", "'=f": ""}
     assert written.loc["c", "decision"] == ""
     again = kept(folder)
-    assert again["note"].to_dict() == {"c": "ask Eva", "a": "sure", "b": ""}
+    assert again["note"].to_dict() == {"z": "gone", "c": "ask Eva", "a": "sure", "b": ""}
     later = decide(folder, "uid,decision,note\na,,only a thought\nd,,new\n")
-    assert joined(again, later)["decision"].to_dict() == {"c": "", "a": "keep", "b": "fix", "d": ""}
+    assert joined(again, later)["decision"].to_dict() == {"z": "", "c": "", "a": "keep", "b": "fix", "d": ""}
+
+
+def test_a_decision_waits_while_its_label_is_not_in_the_list(folder):
+    reorder(folder, decide(folder, "uid,decision,note\na,keep,sure\nb,fix,\n"))
+    whole = (folder / "suspects.jsonl").read_text()
+    lines = [line for line in whole.splitlines() if json.loads(line)["uid"] not in "ab"]
+    (folder / "suspects.jsonl").write_text("\n".join(lines) + "\n")  # another list, of other models
+    assert "0 decisions" in reorder(folder, kept(folder)) and len(pd.read_csv(folder / ASIDE)) == 2
+    (folder / "suspects.jsonl").write_text(whole)
+    assert reorder(folder, kept(folder)).startswith("2 decisions (1 fix, 1 keep, 0 ambiguous).")
+    table = pd.read_csv(folder / "suspects.csv", keep_default_na=False).set_index("uid")
+    assert table.loc["a", "note"] == "sure" and not (folder / ASIDE).exists()
+
+
+def test_a_decision_on_another_text_is_set_aside(folder):
+    """Without ids of its own a corpus names its pairs by their rows: the row before them is gone, and b is another."""
+    text = "uid,decision,premise,hypothesis\na,keep,P,'-H\nb,fix,Q,'-H\nc,keep,,\nd,fix, P ,'-H\n"
+    said = reorder(folder, decide(folder, text))
+    assert said.startswith(f"3 decisions (1 fix, 2 keep, 0 ambiguous; set aside in {ASIDE}")
+    table = pd.read_csv(folder / "suspects.csv", keep_default_na=False).set_index("uid")
+    assert table["decision"].to_dict() == {"b": "", "e": "", "'=f": "", "a": "keep", "c": "keep", "d": "fix"}
+    assert pd.read_csv(folder / ASIDE)["premise"].tolist() == ["Q"]
