@@ -31,11 +31,6 @@ def unpack() -> None:
     """Copy into `paths.HOME` what the installed library carries, where it has not been. What is there is never
     overwritten: of another version, it is a `CarriedError`."""
     if not FOLDER.is_dir():
-        if not paths.NOTEBOOKS.is_dir():
-            raise CarriedError(
-                f"{paths.HOME} has no notebooks: unset NLI_HOME, or copy the folders notebooks, book and data/results "
-                f"of {Path(__file__).parents[2]} there."
-            )
         return
     own, stamp = version(), paths.NOTEBOOKS / STAMP
     if stamp.is_file():

@@ -85,6 +85,11 @@ class Outcome:
 
 def order() -> dict[str, list[str]]:
     """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
+    if not paths.NOTEBOOKS.is_dir():
+        raise RunnerError(
+            f"{paths.HOME} has no notebooks: unset NLI_HOME, or copy the folders notebooks, book and data/results of "
+            f"{Path(__file__).parents[2]} there."
+        )
     path = paths.NOTEBOOKS / "order.yaml"
     try:
         declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tiny import SAVE, SHOW, write_notebook
 
+from nli_lib import paths
 from nli_lib.study import digests, execute, schedule
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
@@ -175,8 +176,11 @@ def test_a_full_disk_is_one_error(home, monkeypatch):
         schedule.run([], Request(), jobs=2)
 
 
-def test_order_is_declared_once(home):
+def test_order_is_declared_once(home, monkeypatch):
     folder = home / "notebooks"
+    with monkeypatch.context() as patch, pytest.raises(schedule.RunnerError, match="has no notebooks: unset NLI_HOME"):
+        patch.setattr(paths, "NOTEBOOKS", home / "elsewhere")
+        schedule.order()
     for name in ("a", "b", "z"):
         write_notebook(folder, name)
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
