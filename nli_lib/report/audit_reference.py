@@ -2,10 +2,10 @@
 
 beside = reference(corpus.classes, len(corpus))     corpus, figure, value, low, high at n pairs
 
-z grows with the square root of n, and what a filter drops and what a model of n-grams learns depends on it too: a
-figure of one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only; it
-was made by `benchmarks/audit_curves.py` from the official development and test sets of SNLI and MultiNLI and a public
-sample of WANLI's training set.
+z grows with the square root of n; what a filter drops and what a model of n-grams learns also depend on n: a figure of
+one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only; it was made by
+`benchmarks/audit_curves.py` from the official development and test sets of SNLI and MultiNLI and a public sample of
+WANLI's training set.
 """
 
 from collections.abc import Iterator, Sequence
