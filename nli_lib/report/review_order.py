@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.measure.review_order import EVERY, review_in_turn, suspect_features
+from nli_lib.measure.review_order import EVERY, review_in_turn
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import half_samples
 from nli_lib.report.trainings import with_trainings
@@ -27,12 +27,12 @@ def precision_in_turn(
     order, whose expected precision is the share of wrong labels among all suspects.
     """
     gap, wrong = suspects["gap"].to_numpy(dtype=float), suspects["wrong"].to_numpy(dtype=bool)
-    features, most = suspect_features(suspects["kind"], gap), max(depths)
+    kind, most = suspects["kind"].to_numpy(), max(depths)
     shuffled = np.random.default_rng(seed).permutation(wrong)
     seen = {
-        LEARNT: review_in_turn(gap, features, wrong, upto=most, every=every),
+        LEARNT: review_in_turn(gap, kind, wrong, upto=most, every=every),
         FIXED: np.argsort(-gap, kind="stable")[:most],
-        SHUFFLED: review_in_turn(gap, features, shuffled, upto=most, every=every),
+        SHUFFLED: review_in_turn(gap, kind, shuffled, upto=most, every=every),
     }
     rows = [np.cumsum(wrong[seen[order]])[np.array(depths) - 1] / depths for order in ORDERS if order in seen]
     return np.array([*rows, np.full(len(depths), wrong.mean())])

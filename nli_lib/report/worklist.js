@@ -7,30 +7,34 @@ const NEXT = 12; // suspects that are shown below the one to decide on
 
 // ------------------------------------------------------------------ the order, as measure/review_order.py has it
 
-// Positions of what is undecided (NaN), the most suspect first; start, decided: numbers, features: rows of numbers.
-export function nextSuspects(start, features, decided) {
+// Positions of what is undecided (NaN), the most suspect first; gaps, decided: numbers, kinds: names.
+export function nextSuspects(gaps, kinds, decided) {
   const known = decided.flatMap((value, at) => (Number.isNaN(value) ? [] : [at]));
   const both = known.some((at) => decided[at] === 1) && known.some((at) => decided[at] === 0);
-  const learnt = both ? regression(features, decided, known) : start.map(() => 0);
-  const order = start.map((_, at) => at).sort((a, b) => learnt[b] - learnt[a] || start[b] - start[a] || a - b);
+  const learnt = both ? wrongLabelProbability(gaps, kinds, decided, known) : gaps.map(() => 0);
+  const order = gaps.map((_, at) => at).sort((a, b) => learnt[b] - learnt[a] || gaps[b] - gaps[a] || a - b);
   return order.filter((at) => Number.isNaN(decided[at]));
 }
 
-// Probability of 1 by a logistic regression on the rows `known`: an L2 penalty of weight 1, standardised features, an
-// intercept without penalty. Newton's method; the loss is strictly convex.
-export function regression(features, decided, known) {
-  const width = features[0].length;
-  const mean = Array.from({ length: width }, (_, f) => known.reduce((sum, at) => sum + features[at][f], 0) / known.length);
-  const scale = mean.map((middle, f) => {
-    const spread = Math.sqrt(known.reduce((sum, at) => sum + (features[at][f] - middle) ** 2, 0) / known.length);
-    return spread > 1e-12 ? spread : 1;
-  });
-  const rows = features.map((row) => [...row.map((value, f) => (value - mean[f]) / scale[f]), 1]);
-  const weights = Array(width + 1).fill(0);
+// Probability of a wrong label, from the kinds and the gap; where the slope of the gap falls, from the kinds alone.
+function wrongLabelProbability(gaps, kinds, decided, known) {
+  const names = [...new Set(kinds)];
+  const indicators = kinds.map((kind) => names.map((name) => Number(name === kind)));
+  const middle = known.reduce((sum, at) => sum + gaps[at], 0) / known.length;
+  const spread = Math.sqrt(known.reduce((sum, at) => sum + (gaps[at] - middle) ** 2, 0) / known.length);
+  const scaled = gaps.map((gap) => (gap - middle) / (spread > 1e-12 ? spread : 1));
+  const all = regression(indicators.map((row, at) => [...row, scaled[at]]), decided, known);
+  return (all.weights[names.length] >= 0 ? all : regression(indicators, decided, known)).probabilities;
+}
+
+// The probability of 1 of each row and the weights of the features, by a logistic regression on the rows `known` without
+// intercept, with an L2 penalty of weight 1. Newton's method; the loss is strictly convex.
+function regression(rows, decided, known) {
+  const weights = Array(rows[0].length).fill(0);
   const probability = (row) => 1 / (1 + Math.exp(-row.reduce((sum, value, f) => sum + value * weights[f], 0)));
   for (let step = 0; step < 100; step += 1) {
-    const gradient = weights.map((weight, f) => (f < width ? weight : 0));
-    const hessian = weights.map((_, f) => weights.map((_, g) => (f === g && f < width ? 1 : 0)));
+    const gradient = [...weights];
+    const hessian = weights.map((_, f) => weights.map((_, g) => Number(f === g)));
     for (const at of known) {
       const p = probability(rows[at]);
       rows[at].forEach((value, f) => {
@@ -42,7 +46,7 @@ export function regression(features, decided, known) {
     change.forEach((value, f) => (weights[f] -= value));
     if (Math.max(...change.map(Math.abs)) < 1e-10) break;
   }
-  return rows.map(probability);
+  return { weights, probabilities: rows.map(probability) };
 }
 
 // x of matrix x = right, by elimination with the largest pivot; the arguments are used up.
@@ -143,8 +147,7 @@ function element(tag, name, text = "", parent = null) {
 export function worklist(root, list, store) {
   const { rows, classes, every } = list;
   const place = new Map(rows.map((row, at) => [row.uid, at]));
-  const kinds = [...new Set(rows.map((row) => row.kind))];
-  const features = rows.map((row) => [...kinds.map((kind) => Number(kind === row.kind)), row.gap]);
+  const kinds = rows.map((row) => row.kind);
   const gaps = rows.map((row) => row.gap);
   let made = new Map(store.read());
   let order = [];
@@ -159,7 +162,7 @@ export function worklist(root, list, store) {
 
   function sort() {
     const told = rows.map((row) => (of(row.uid).learnt ? (code[of(row.uid).decision] ?? NaN) : NaN));
-    order = nextSuspects(gaps, features, told);
+    order = nextSuspects(gaps, kinds, told);
   }
   const queue = () => order.filter((at) => !of(rows[at].uid).decision);
   function shown() {

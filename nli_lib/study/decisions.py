@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nli_lib.corpora.labels import canonical
 from nli_lib.errors import UserError
-from nli_lib.measure.review_order import next_suspects, suspect_features
+from nli_lib.measure.review_order import next_suspects
 from nli_lib.report.exports import read_csv, write_csv, write_jsonl
 from nli_lib.report.worklist import GIVEN
 
@@ -103,7 +103,7 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     given = decided[list(GIVEN)].reindex(uid)
     made = given["decision"].replace("", np.nan).set_axis(table.index)
     counts = made.value_counts()
-    order = next_suspects(gap, suspect_features(table["kind"], gap), made.map(DECISIONS).astype(float))
+    order = next_suspects(gap, table["kind"], made.map(DECISIONS).astype(float))
     still_open = order[made.isna().to_numpy()[order]]
     learnt = {"fix", "keep"} <= set(counts.index)
     given["learnt"] = np.where(given["decision"].isin(["fix", "keep"]), "yes", "") if learnt else ""

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from lab import serving
 
-from nli_lib.measure.review_order import next_suspects, suspect_features
+from nli_lib.measure.review_order import next_suspects
 from nli_lib.report.worklist import read_page, worklist, write_page
 from nli_lib.study.decisions import read_decisions, reorder
 
@@ -111,7 +111,7 @@ def learnt_order(rows, pressed):
     """The order that the library learns from the same decisions."""
     code = {uid: {"fix": 1.0, "keep": 0.0}.get(decision, np.nan) for uid, decision, _ in pressed}
     told = rows.index.map(code).to_numpy(dtype=float)
-    order = next_suspects(rows["gap"], suspect_features(rows["kind"], rows["gap"]), told)
+    order = next_suspects(rows["gap"], rows["kind"], told)
     decided = set(code)
     return [uid for uid in rows.index[order] if uid not in decided]
 
