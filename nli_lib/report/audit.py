@@ -22,10 +22,11 @@ from nli_lib.measure.chance import OFTEN
 from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
-from nli_lib.report.audit_figures import POINTS, Figure, counted, leakage, repeated, sample_premises
-from nli_lib.report.clustered import clustered_mean, clustered_share
+from nli_lib.report.audit_figures import POINTS, Figure, counted, folded, leakage, repeated, sample_premises
+from nli_lib.report.clustered import OVER, clustered_mean, clustered_share
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mean_and_range
+from nli_lib.select.folds import linked
 from nli_lib.select.zfilter import Filtered, z_filter
 
 FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
@@ -67,7 +68,13 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
                 f"The hypothesis-only model is fitted to {len(part):,} of {len(corpus):,} pairs, drawn at random by "
                 "premise."
             )
-        found |= hypothesis_alone(corpus[part] if len(part) < len(corpus) else corpus, seed)
+        part = corpus[part] if len(part) < len(corpus) else corpus
+        if not kept_together(part)[1]:
+            notes.append(
+                "So many pairs are linked by equal hypotheses that folds which split none cannot be drawn: what the "
+                "hypothesis alone predicts may be remembered from the same hypothesis beside another premise."
+            )
+        found |= hypothesis_alone(part, seed)
     with stage("features"):
         rows = sample_premises(corpus, FEATURES_OF, seed)
         if len(rows) < len(corpus):
@@ -111,20 +118,38 @@ def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
 def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
     """Cross-fitted accuracy of n-grams of the hypothesis, and how far it lies above the most frequent label.
 
-    No premise is fitted on and predicted, where there are as many premises as folds. NaN where a class is too small.
+    Nothing that `kept_together` links is both fitted on and predicted, where it makes as many groups as folds. The
+    intervals are over these groups. NaN where a class is too small.
     """
-    counts, premises = np.bincount(corpus.labels, minlength=len(corpus.classes)), pd.factorize(corpus.premise)[0]
+    counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
+    groups, hypotheses = kept_together(corpus)
     folds = int(min(FOLDS, counts[counts > 0].min()))
     if folds < 2 or (counts > 0).sum() < 2:
         missing = Estimate(np.nan, np.nan, np.nan, len(corpus))
         return {"hypothesis only": Figure(missing), "gain": Figure(missing, POINTS)}
-    groups = premises if premises.max() + 1 >= folds else None
+    whole = groups if groups.max() + 1 >= folds else None
     guess = cross_fitted(
-        corpus.hypothesis, corpus.labels, n_classes=len(counts), folds=folds, groups=groups, seed=seed
+        corpus.hypothesis, corpus.labels, n_classes=len(counts), folds=folds, groups=whole, seed=seed
     ).argmax(axis=1)
     right, most = guess == corpus.labels, corpus.labels == counts.argmax()
-    gain = clustered_mean(right.astype(float) - most, premises)
-    return {"hypothesis only": Figure(clustered_share(right, premises)), "gain": Figure(gain, POINTS)}
+    over = "premises and hypotheses" if hypotheses else OVER
+    share = clustered_share(right, groups)._replace(over=over)
+    gain = clustered_mean(right.astype(float) - most, groups)._replace(over=over)
+    return {"hypothesis only": Figure(share), "gain": Figure(gain, POINTS)}
+
+
+def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
+    """A number for each pair, (N,), equal for pairs of which none may be fitted on while another is predicted, and
+    whether that holds for equal hypotheses too; texts are compared as in `audit_figures.repeated`.
+
+    Pairs are linked by their premise, whose other hypotheses tell which labels it has left, and by their hypothesis,
+    which could be remembered. Where hypotheses link more than a fold's share of the pairs into one group (a few fixed
+    hypotheses beside every premise), premises alone decide.
+    """
+    premise, hypothesis = folded(corpus.premise), folded(corpus.hypothesis)
+    premises, both = pd.factorize(premise)[0], linked(premise, hypothesis)
+    most = max(len(corpus) / FOLDS, np.bincount(premises).max(initial=0))
+    return (both, True) if np.bincount(both).max(initial=0) <= most else (premises, False)
 
 
 def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:

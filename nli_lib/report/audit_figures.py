@@ -80,7 +80,7 @@ def leakage(corpus: Corpus, test: Corpus) -> dict[str, Figure]:
     """Shares of a test set's pairs whose pair, premise or hypothesis stands anywhere in the corpus; compared as in
     `repeated`."""
     (own, own_hypothesis), (pair, hypothesis) = _keys(corpus), _keys(test)
-    premises = _folded(corpus.premise), _folded(test.premise)
+    premises = folded(corpus.premise), folded(test.premise)
     flags = {
         "leaked pairs": np.isin(pair, own),
         "leaked premises": np.isin(premises[1], premises[0]),
@@ -96,11 +96,12 @@ def stand_in(test: Corpus, corpus: Corpus) -> NDArray[np.bool_]:
 
 def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Hashes (N,) of the folded pairs and of the folded hypotheses; 64 bits, so that millions do not collide."""
-    premise, hypothesis = (_folded(getattr(corpus, side)) for side in SIDES)
+    premise, hypothesis = (folded(getattr(corpus, side)) for side in SIDES)
     return premise * np.uint64(0x9E3779B97F4A7C15) + hypothesis, hypothesis
 
 
-def _folded(texts: ArrayLike) -> NDArray[np.uint64]:
+def folded(texts: ArrayLike) -> NDArray[np.uint64]:
+    """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks."""
     column = pc.utf8_lower(pa.array(texts, type=pa.large_string()))
     column = pc.replace_substring_regex(column, ASCII_PUNCTUATION, "")
     column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))

@@ -35,10 +35,12 @@ def accuracy_row(correct: np.ndarray) -> dict[str, float]:
 
 
 class Skill(NamedTuple):
-    """What models have learnt: accuracy on pairs that they did not train on, beside the share of the majority label."""
+    """What models have learnt: accuracy, beside the share of the majority label; unseen: on pairs that they did not
+    train on, as far as anybody knows."""
 
     accuracy: Estimate
     majority: float
+    unseen: bool = True
 
     @property
     def learnt(self) -> bool:
@@ -49,7 +51,8 @@ class Skill(NamedTuple):
     def words(self) -> str:
         """One sentence for a page, a console or a file; a second one warns where nothing was learnt."""
         (right, low, high, n, *_), most = self.accuracy, self.majority
-        said = f"The models predict {right:.1%} [{low:.1%}, {high:.1%}] of {n:,} labels that they did not train on"
+        said = f"The models predict {right:.1%} [{low:.1%}, {high:.1%}] of {n:,} labels"
+        said += " that they did not train on" if self.unseen else ", which they may have trained on"
         said += f"; always giving the majority label would predict {most:.1%}."
         if not self.learnt:
             said += " That is no better: these models have not learnt the task, and what they contradict says nothing"
@@ -57,9 +60,9 @@ class Skill(NamedTuple):
         return said
 
 
-def skill(correct: int, n: int, majority: float, *, seeds: int = 1) -> Skill:
+def skill(correct: int, n: int, majority: float, *, seeds: int = 1, unseen: bool = True) -> Skill:
     """`Skill` of models that predict ``correct`` of ``n`` labels; ``majority``: share of the majority label."""
-    return Skill(wilson(correct, n, seeds=seeds), float(majority))
+    return Skill(wilson(correct, n, seeds=seeds), float(majority), unseen)
 
 
 def suite_table(

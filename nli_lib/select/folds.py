@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import GroupKFold, KFold
 
 
@@ -75,6 +77,18 @@ def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray
     if parts < 2:
         return np.ones(len(labels), dtype=bool)
     return folds(labels, groups=groups, count=parts) == 0
+
+
+def linked(*keys: ArrayLike) -> NDArray[np.int64]:
+    """(N,) a number for each example, equal where two have a key in common or are linked through others.
+
+    keys  each (N,), such as premises and hypotheses; a missing value (None, NaN) links nothing
+    """
+    at = pd.Series(np.arange(len(keys[0])))
+    firsts = [at.groupby(np.asarray(key)).transform("min").fillna(at) for key in keys]  # the first with the same key
+    ends = np.tile(at, len(firsts)), np.concatenate(firsts).astype(np.int64)
+    graph = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(at), len(at)))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def sibling_labels(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from nli_lib.corpora.corpus import Corpus, CorpusError, concat
-from nli_lib.select.folds import sample_of_groups
+from nli_lib.select.folds import linked, sample_of_groups
 from nli_lib.select.selection import Selection
 
 TWIN = "random twin"  # other pairs of the corpus itself
@@ -118,10 +116,6 @@ def keep_out(corpus: Corpus, size: int) -> Selection:
 def families(corpus: Corpus) -> NDArray[np.int64]:
     """(N,) a number for each pair, equal where two pairs were made from the same example (`MADE_FROM`), have the same
     premise but for case and blanks, or are linked through others. Where no example is named, the premise decides."""
-    at = pd.Series(np.arange(len(corpus)))
     keys = [pd.Series(corpus.premise).str.lower().str.split().str.join(" ")]
     keys += [corpus.table[name].replace("", None) for name in MADE_FROM if name in corpus.table]
-    firsts = [at.groupby(key).transform("min").fillna(at) for key in keys]  # the first pair with the same key
-    ends = np.tile(at, len(firsts)), np.concatenate(firsts).astype(np.int64)
-    graph = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(at), len(at)))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    return linked(*keys)

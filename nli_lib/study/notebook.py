@@ -193,7 +193,12 @@ class Study:
 
     def difficulty_seeds(self, corpus: str) -> tuple[int, ...]:
         """Seeds of the trainings that sort a corpus by difficulty: SEEDS of them, else as many as the dial says."""
-        return tuple(range(self.params["SEEDS"] or self.dial.difficulty.trainings.get(corpus, 1)))
+        return self.seeds_of(self.dial.difficulty.trainings.get(corpus, 1))
+
+    def seeds_of(self, trainings: int | None) -> tuple[int, ...]:
+        """Seeds of a part for which the dial asks for its own number of ``trainings``: SEEDS of them where it is given,
+        else that many, and where that is None as many as in the rest of the scale."""
+        return self.seeds if self.params["SEEDS"] or trainings is None else tuple(range(trainings))
 
     # ------------------------------------------------------------ runs
 
@@ -229,7 +234,7 @@ class Study:
 
     def generator_seeds(self) -> tuple[int, ...]:
         """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
-        return self.seeds[: self.params["SEEDS"] or self.dial.generator.trainings]
+        return self.seeds_of(self.dial.generator.trainings)
 
     def debiased_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus`, a whole training set, by Table 9 of debiased generation.

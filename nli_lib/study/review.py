@@ -119,6 +119,13 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     write_jsonl(path, corpus)
     said = [f"{rules.sum():,} of {len(before):,} pairs have two annotations; {len(corpus):,} of them are kept."]
     said += [f"{rule}: {count:,}" for rule, count in rules.items()]
+    of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
+    if differ := int((of_item.nunique() > 1).sum()):
+        said.append(
+            f"In {differ:,} of those kept the annotators' labels differ; where the rule does not choose, one was drawn."
+        )
+    if more := int((of_item.size() > 2).sum()):
+        said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn.")
     agreed = kappa(twice)
     if np.isfinite(agreed.value):
         said.append(

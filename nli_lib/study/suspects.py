@@ -205,7 +205,9 @@ def learnt(folder: Path) -> Skill:
     """What the models of a list have learnt, from its cleanlab.npz."""
     found = arrays(folder)
     labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
-    return skill(int((predicted == labels).sum()), len(labels), np.bincount(labels).max() / len(labels))
+    majority = np.bincount(labels).max() / len(labels)
+    unseen = bool((found["fold"] >= 0).all())  # -1: probabilities of the user's own
+    return skill(int((predicted == labels).sum()), len(labels), majority, unseen=unseen)
 
 
 def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ import collections
 import string
 
 import numpy as np
+import pandas as pd
 import pytest
 from audited import corpus, planted
 
@@ -11,9 +12,10 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
 from nli_lib.measure.artifacts import z_from_counts, z_statistics
+from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.report import audit as audits
-from nli_lib.report.audit import audit, comparable
+from nli_lib.report.audit import audit, comparable, kept_together
 from nli_lib.report.audit_features import top_table, z_over_shares
 from nli_lib.report.audit_figures import leakage, repeated, sample_premises
 
@@ -43,6 +45,39 @@ def test_leakage_by_hand():
     ])  # fmt: skip
     values = {name: figure.estimate.value for name, figure in leakage(train, test).items()}
     assert values == {"leaked pairs": 0.25, "leaked premises": 0.5, "leaked hypotheses": 0.75}
+
+
+def remembered(hypotheses, size=600):
+    """Pairs whose label is their hypothesis's own, drawn at random: nothing to learn, much to remember."""
+    random = np.random.default_rng(0)
+    label = random.permutation(np.arange(hypotheses) % 3)
+    rows = []
+    for at in range(size):
+        one = random.integers(0, hypotheses)
+        dot = "." if at % 2 else ""
+        rows.append((f"premise {at}", f"w{one} v{one}{dot}", LABELS[label[one]]))
+    return corpus(rows)
+
+
+def test_a_hypothesis_is_not_remembered_from_another_fold():
+    pairs = remembered(120)
+    premises = cross_fitted(pairs.hypothesis, pairs.labels, groups=pd.factorize(pairs.premise)[0])
+    assert (premises.argmax(axis=1) == pairs.labels).mean() > 0.8  # what premises alone would let through
+    found = audit(pairs)
+    assert found.figures["hypothesis only"].estimate.value < 0.45
+    assert found.figures["gain"].estimate.over == "premises and hypotheses"
+    groups, whole = kept_together(pairs)
+    assert whole and len(set(groups)) == len(np.unique(np.char.rstrip(pairs.hypothesis.astype(str), ".")))
+    assert not [note for note in found.notes if "hypothes" in note]
+
+
+def test_few_hypotheses_beside_every_premise_are_said_to_be_split():
+    pairs = remembered(3)
+    groups, whole = kept_together(pairs)
+    assert not whole and len(set(groups)) == len(pairs)
+    found = audit(pairs)
+    assert found.figures["hypothesis only"].estimate.value > 0.9
+    assert [note for note in found.notes if "linked by equal hypotheses" in note]
 
 
 def test_z_over_shares_is_its_formula_and_null_is_nought():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.select.folds import folds, sample_of_groups, sibling_labels, ways_of_folding
+from nli_lib.select.folds import folds, linked, sample_of_groups, sibling_labels, ways_of_folding
 
 LABELS = np.arange(103) % 3
 
@@ -45,6 +45,13 @@ def test_what_cannot_be_folded_is_one_error(labels, more, said):
 
 def test_as_many_folds_as_examples_leaves_one_out():
     assert sorted(folds(np.array([0, 0, 1, 1]), count=4).tolist()) == [0, 1, 2, 3]
+
+
+def test_linked_by_hand():
+    """One premise twice, its second hypothesis again beside another premise; what is missing links nothing."""
+    assert linked(["a", "a", "b", "c", "d"], ["x", "y", "y", "z", "w"]).tolist() == [0, 0, 0, 1, 2]
+    assert linked([None, None, np.nan], [1.0, np.nan, np.nan]).tolist() == [0, 1, 2]
+    assert linked([], []).tolist() == []
 
 
 def test_sibling_labels_by_hand():

@@ -73,6 +73,7 @@ def test_answers_become_a_corpus_that_loads(mine, monkeypatch, capsys):
     assert call(monkeypatch, mine, "--aggregate") == 0
     said = capsys.readouterr().out
     assert "4 of 6 pairs have two annotations; 4 of them are kept." in said and "both revised" in said
+    assert "In 4 of those kept the annotators' labels differ" in said and "more than two" not in said
     corpus = load(str(folder() / people.REVIEWED))
     assert len(corpus) == 4 and set(corpus.hypothesis) == {"It moves."}
     one = corpus.table.iloc[0]
@@ -99,6 +100,10 @@ def test_files_go_out_and_answers_from_outside_are_aggregated_too(mine, monkeypa
     said = capsys.readouterr().out
     assert "6 of 6 pairs have two annotations" in said and "one revised: the other's text and label: 6" in said
     assert "kappa" not in said  # nobody left a pair as it was twice
+    assert "labels differ" not in said  # both say neutral
+    answer(mine, "carl", 2)
+    assert call(monkeypatch, mine, "--aggregate", "--answers", export) == 0
+    assert "2 of those kept have more than two annotations" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ def test_probabilities_of_ones_own_make_a_list_of_their_own(mine, tmp_path):
     done = call(path, "--probs", probs, "--columns", COLUMNS)
     assert done.exit_code == 0, done.output
     assert "Whether they are out of sample cannot be seen" in done.output
+    assert "labels, which they may have trained on" in " ".join(done.output.split())
     listed = pd.read_csv(folder("probs") / "suspects.csv")
     assert sorted(int(uid[1:]) for uid in listed["uid"]) == list(range(0, 300, 10))
     np.testing.assert_allclose(listed["gap"], np.log(8), atol=1e-4)
