@@ -95,9 +95,11 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         kept, dropped = filters[0], [1 - each.keep.mean() for each in filters]
         found["dropped"] = Figure(mean_and_range(np.array(dropped), n=len(part), over=f"{orders} orders, range"))
         for label, name in enumerate(classes):
-            own = [1 - each.keep[part.labels == label].mean() for each in filters]
-            size = int((part.labels == label).sum())
-            found[f"dropped: {name}"] = Figure(mean_and_range(np.array(own), n=size, over=f"{orders} orders, range"))
+            mine, share = part.labels == label, Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
+            if mine.any():
+                own = np.array([1 - each.keep[mine].mean() for each in filters])
+                share = mean_and_range(own, n=int(mine.sum()), over=f"{orders} orders, range")
+            found[f"dropped: {name}"] = Figure(share)
         reasons = kept.by_feature(table.names, most=TOP)
     return Audit(found, top, reasons, kept, rows, notes)
 

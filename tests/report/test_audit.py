@@ -80,6 +80,14 @@ def test_few_hypotheses_beside_every_premise_are_said_to_be_split():
     assert [note for note in found.notes if "linked by equal hypotheses" in note]
 
 
+def test_a_class_without_a_pair_has_no_number():
+    pairs = remembered(120)
+    found = audit(pairs[pairs.labels < 2])
+    dropped = {name: found.figures[f"dropped: {name}"].estimate for name in LABELS}
+    assert np.isnan(dropped["contradiction"].value) and dropped["contradiction"].n == 0
+    assert all(0 <= dropped[name].value <= 1 and dropped[name].n for name in LABELS[:2])
+
+
 def test_z_over_shares_is_its_formula_and_null_is_nought():
     counts = np.array([[30, 10], [60, 40], [0, 0]])  # the second is the null feature
     z = z_over_shares(counts)
