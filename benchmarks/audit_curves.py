@@ -1,6 +1,6 @@
 """The curves that `nli-study audit` shows beside a corpus: SNLI, MultiNLI and WANLI over the number of pairs.
 
-    NLI_DATA=... python benchmarks/audit_curves.py       # writes nli_lib/report/audit_curves.csv, in about 20 minutes
+    NLI_DATA=... python benchmarks/audit_curves.py       # writes nli_lib/report/audit_curves.csv, in about ten minutes
 
 Read are the official development and test sets of SNLI (19,666 pairs) and the two development sets of MultiNLI
 (19,647), whole, and a sample of 15,001 pairs of WANLI's training set that was balanced over the labels by those who
