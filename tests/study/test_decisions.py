@@ -38,12 +38,12 @@ def test_the_kind_that_was_right_goes_to_the_end(folder):
     said = reorder(folder, decide(folder, "uid,decision\na,keep\nb, Fix \nc,\nd,\n"))
     assert said == ("2 decisions (1 fix, 1 keep, 0 ambiguous). The other 4 suspects are in the order learnt from them.")
     table = pd.read_csv(folder / "suspects.csv", keep_default_na=False)
-    assert table["uid"].tolist() == ["'=f", "d", "e", "c", "a", "b"]  # the smaller gap was wrong
+    assert table["uid"].tolist() == ["d", "'=f", "c", "e", "a", "b"]
     assert table["rank"].tolist() == [1, 2, 3, 4, 5, 6]
     assert table["decision"].tolist() == ["", "", "", "", "keep", "fix"]
     lines = [json.loads(line) for line in (folder / "suspects.jsonl").read_text().splitlines()]
-    assert lines[0] == {
-        "rank": 1, "uid": "=f", "premise": "P", "hypothesis": "-H", "kind": "P1G0", "gap": 1.0, "decision": "",
+    assert lines[1] == {
+        "rank": 2, "uid": "=f", "premise": "P", "hypothesis": "-H", "kind": "P1G0", "gap": 1.0, "decision": "",
         "learnt": "",
     }  # fmt: skip
     assert reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n")) == said  # again, the same
