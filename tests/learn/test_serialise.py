@@ -9,6 +9,7 @@ from tiny_generator import END as EOS
 from tiny_generator import make_tokenizer
 from tiny_words import make_corpus
 
+from nli_lib.corpora.labels import LABELS
 from nli_lib.learn import pair_text
 from nli_lib.learn.pair_text import parse
 from nli_lib.learn.serialise import SequenceError, frame, label_pieces, pieces, relabelled, sequences
@@ -102,10 +103,13 @@ def test_a_piece_of_each_text_is_the_least_room(tokenizer, corpus):
         sequences(corpus, tokenizer, longest + 3)
 
 
+@pytest.mark.parametrize("classes", [LABELS, ("entailment", "neutral", "contradiction of all that was said")])
 @pytest.mark.parametrize("step", [0, 1, 2])
-def test_another_label_changes_the_label_alone(tokenizer, corpus, step):
-    """Against the sequences of a corpus that has those labels."""
+def test_another_label_changes_the_label_alone(tokenizer, corpus, step, classes):
+    """Against the sequences of a corpus that has those labels; their names may have unequal numbers of pieces."""
+    corpus = replace(corpus, classes=classes)
     pieces_of = label_pieces(frame(corpus.classes, tokenizer))
+    assert (pieces_of < 0).any() == (classes != LABELS)
     wrong = (corpus.labels + step) % 3
     batch = sequences(corpus, tokenizer, 128).batch(np.arange(10))
     other = relabelled(batch, torch.tensor(wrong[:10]), pieces_of)
