@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from nli_lib.report.audit_reference import curves
 from nli_lib.report.audit_words import percent, short_points, z_words
@@ -47,7 +48,8 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
         return {"title": CURVES[figure], "lines": {}, "own": [], "x": [], "y": []}
     left, right, top, bottom = 54, WIDTH - 8, 8, HEIGHT - 24
     x_first, x_last = np.log(sizes.min()), np.log(sizes.max()) if np.ptp(sizes) else np.log(sizes.max()) + 1
-    y_first, y_last = values.min(), values.max() if np.ptp(values) else values.max() + 1
+    rows = MaxNLocator(4).tick_values(values.min(), values.max() if np.ptp(values) else values.max() + 1)
+    y_first, y_last = rows[0], rows[-1]
 
     def x(n: float) -> float:
         return round(left + (right - left) * (np.log(n) - x_first) / (x_last - x_first), 1)
@@ -74,11 +76,7 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
         "lines": lines,
         "own": marks,
         "x": [(x(n), f"{n:,}") for n in ticks],
-        "y": [
-            (y(value), form(value))
-            for value in dict.fromkeys((y_first, 0.0, (y_first + y_last) / 2, y_last))
-            if value == 0 or abs(y(value) - y(0)) > 14
-        ],
+        "y": [(y(value), form(value)) for value in rows.round(10)],
     }
 
 
