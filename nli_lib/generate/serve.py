@@ -29,20 +29,22 @@ SAMPLERS = "penalties;temperature;top_p"  # those of OpenAI's API; the nucleus i
 
 
 @contextlib.contextmanager
-def serve(log: Path, *, slots: int = 4, context: int = 2048, needed: bool = True) -> Iterator[str]:
+def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048, needed: bool = True) -> Iterator[str]:
     """The address of a server of `MODEL`, which is also in OPENAI_BASE_URL while the block lasts.
 
+    model    the one that will be asked
     log      file to which the server's own words are appended
     slots    requests that it works on at a time; context: tokens that prompt and answer of one may have together
     needed   False starts none, and the address is "": a complete journal is replayed without a server
 
     Where OPENAI_BASE_URL names a server already, that one is used and none is started. Raises `LanguageModelError`
-    where a package is missing, with the command that installs it, or where the server does not start.
+    where another model than `MODEL` would have to be served, where a package is missing, with the command that installs
+    it, or where the server does not start.
     """
     if os.environ.get(ADDRESS) or not needed:
         yield os.environ.get(ADDRESS, "")
         return
-    with _process(weights(), Path(log), slots, context) as process:
+    with _process(weights(model), Path(log), slots, context) as process:
         address = process.stdout.readline().strip()
         if not address:
             last = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
@@ -54,8 +56,11 @@ def serve(log: Path, *, slots: int = 4, context: int = 2048, needed: bool = True
             del os.environ[ADDRESS]
 
 
-def weights() -> str:
-    """The file of `MODEL`. Raises `LanguageModelError` where it or the server's package is missing."""
+def weights(model: str = MODEL) -> str:
+    """The file of ``model``. Raises `LanguageModelError` where that is not `MODEL`, which comes in a package, or where
+    it or the server's package is missing."""
+    if model != MODEL:  # answers of the packaged model must not pass for those of another
+        raise LanguageModelError(f"no server for {model} is known: set {ADDRESS} to one, or ask for {MODEL}.")
     try:
         weights = resolve_model(WEIGHTS)
     except ModuleNotFoundError:

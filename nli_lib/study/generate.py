@@ -66,7 +66,7 @@ def check_server(model: str) -> None:
     """Raise `LanguageModelError` where a language model cannot be asked, before anything is trained: no package, no
     server, no key. A server that OPENAI_BASE_URL names is asked for one token."""
     if not os.environ.get(serve.ADDRESS):
-        serve.weights()
+        serve.weights(model)
         return
     asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=1))
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "probe.jsonl") as journal:

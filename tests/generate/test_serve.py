@@ -93,7 +93,7 @@ def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
 def test_a_server_that_does_not_start_says_why(tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(b"GGUF no more")
-    monkeypatch.setattr(module, "weights", lambda: str(damaged))
+    monkeypatch.setattr(module, "weights", lambda model: str(damaged))
     with pytest.raises(LanguageModelError, match=r"did not start; the end of .*server.log says: \S"):
         serve(tmp_path / "server.log").__enter__()
     assert Path(tmp_path / "server.log").stat().st_size
@@ -105,6 +105,14 @@ def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, pack
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else find(name, *more))
     with pytest.raises(LanguageModelError, match=f"pip install -c constraints.txt {said}, or set {ADDRESS}"):
         serve(tmp_path / "server.log").__enter__()
+
+
+def test_the_packaged_model_does_not_pass_for_another(tmp_path, monkeypatch):
+    with pytest.raises(LanguageModelError, match=f"no server for gpt-x is known: set {ADDRESS} to one, or ask"):
+        serve(tmp_path / "server.log", model="gpt-x").__enter__()
+    monkeypatch.setenv(ADDRESS, "http://example.org/v1")
+    with serve(tmp_path / "server.log", model="gpt-x") as address:
+        assert address == "http://example.org/v1"
 
 
 def test_no_server_is_started_where_none_is_needed(tmp_path, monkeypatch):

