@@ -85,6 +85,7 @@ def test_a_class_without_a_pair_has_no_number():
     found = audit(pairs[pairs.labels < 2])
     dropped = {name: found.figures[f"dropped: {name}"].estimate for name in LABELS}
     assert np.isnan(dropped["contradiction"].value) and dropped["contradiction"].n == 0
+    assert found.figures["hypothesis only"].estimate.value > 0.3  # of two labels, whatever the classes are called
     assert all(0 <= dropped[name].value <= 1 and dropped[name].n for name in LABELS[:2])
 
 
@@ -174,6 +175,12 @@ def test_comparable_holds_the_figures_of_the_audit():
     for name, value in plain.items():
         if name != "dropped":  # the mean of several orders there, one here
             assert value == whole[name].estimate.value, name
+    assert "highest z" in plain and "above" in plain
+    order = [1 - audits._filtered(features_in_shards(given.premise, given.hypothesis), given, at).keep.mean()
+             for at in range(audits.ORDERS[0])]  # fmt: skip
+    assert plain["dropped"] == order[0] and 0 < order[0] < 1
+    assert whole["dropped"].estimate.value == pytest.approx(np.mean(order))
+    assert whole["gain"].estimate.value == pytest.approx(plain["hypothesis only"] - plain["majority"])
 
 
 def test_samples_hold_whole_premises_and_say_so(monkeypatch):
