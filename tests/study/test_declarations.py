@@ -66,7 +66,7 @@ def test_before_is_refused_where_the_record_came_first_or_with_it_or_the_values_
     both = declared(("wanli-late", 0.5), ("wanli-moved", 0.4), ("wanli-sound", 0.5), ("wanli-same", 0.5))
     (home / "data/results/small/20_z.claims.csv").write_text(recorded("wanli-same"))
     commit(4, "book/claims.yaml", both)
-    ids = [("wanli-late", 0.5), ("wanli-moved", 0.4), ("wanli-sound", 0.5), ("wanli-same", 0.5), ("wanli-new", 0.5)]
+    ids = [("wanli-new", 0.5), ("wanli-late", 0.5), ("wanli-moved", 0.4), ("wanli-sound", 0.5), ("wanli-same", 0.5)]
     history = declarations(home)
     refused = unfounded([claim(*each) for each in ids], history)
     assert [said.partition(":")[0] for said in refused] == ["wanli-late", "wanli-moved", "wanli-same"]
