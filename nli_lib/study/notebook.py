@@ -27,6 +27,7 @@ from IPython.display import Markdown, display
 from nli_lib import paths
 from nli_lib.corpora import suites
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.labels import LABELS
 from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.generate.journal import Journal
@@ -137,6 +138,15 @@ class Study:
         if self.own_file:
             raise StudyError(f"{self.notebook} needs a test set of its own, and {self.corpus_name} is one file")
         return self.corpus(self.test_split)
+
+    def three_way(self, corpus: Corpus) -> Corpus:
+        """``corpus``, for a chapter that sets it beside corpora of three labels; `StudyError` where it has others."""
+        if corpus.classes != LABELS:
+            raise StudyError(
+                f"{self.notebook} compares corpora with the labels {', '.join(LABELS)}, and {corpus.name} has "
+                f"{', '.join(corpus.classes)}: choose another corpus, or leave this chapter out"
+            )
+        return corpus
 
     def load_each(self, sets: Mapping[str, tuple[str, str]] | str, limit: int | None = None) -> dict[str, Corpus]:
         """The corpora of `sets`, title -> (name, split) or the name of a suite, that are at hand, by title.

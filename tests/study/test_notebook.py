@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -494,3 +495,19 @@ def test_an_own_file_is_found_where_corpora_are_read_from(home, monkeypatch):
     other = home / "other"
     other.mkdir()
     assert parameters.own_path("mine.csv", str(other)) is None
+
+
+# ---------------------------------------------------------------- parts of the study
+
+
+def test_seeds_are_those_asked_for_then_the_dials_own_then_the_scales():
+    assert started().seeds_of(1) == (0,) and started().seeds_of(None) == started().seeds == (0, 1)
+    assert started({"SEEDS": 4}).seeds_of(1) == started({"SEEDS": 4}).seeds_of(None) == (0, 1, 2, 3)
+
+
+def test_a_chapter_on_three_labels_refuses_two():
+    study = started()
+    three = study.corpus()
+    assert study.three_way(three) is three
+    with pytest.raises(StudyError, match="labels entailment, neutral, contradiction, and planted has yes, no: choose"):
+        study.three_way(replace(three, table=three.table[three.table["label"] < 2], classes=("yes", "no")))
