@@ -59,6 +59,13 @@ def test_columns_are_matched_by_name_and_rows_by_id(mine, tmp_path):
     np.testing.assert_allclose(read_probabilities(tmp_path / "probs.npz", corpus), PROBS)
 
 
+def test_names_in_brackets_are_names_and_uid_comes_before_other_ids(mine, tmp_path):
+    corpus, _ = mine()
+    ids = {"id": [f"other{at}" for at in range(6)], "uid": [f"n{at}" for at in range(6)]}
+    path = csv_of(tmp_path, **ids, **{f"P({name})": PROBS[:, at] for at, name in enumerate(CLASSES)})
+    np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
+
+
 def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, tmp_path):
     corpus, table = mine(ids=None)
     full = dict(zip(CLASSES, PROBS.T, strict=True))
