@@ -3,12 +3,17 @@
 import ast
 import functools
 import json
+import os
 import re
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nli_lib.corpora.planted import make_split
 from nli_lib.report.claims import read_claims
 from nli_lib.study import schedule
 from nli_lib.study.parameters import Parameters
@@ -151,3 +156,18 @@ def test_all_finish_at_scale_smoke():
     failed = [schedule.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
     assert not failed, "\n".join(failed)
     assert {outcome.notebook for outcome in outcomes} == {path.stem for path in NOTEBOOKS}
+
+
+@pytest.mark.notebooks
+@pytest.mark.slow
+def test_a_data_map_of_ones_own_file_is_drawn_to_its_end(tmp_path):
+    """Nobody has judged its pairs, and no other corpus is at hand: a part without anything to show must not end it."""
+    for name in ("notebooks", "book"):
+        (tmp_path / name).symlink_to(FOLDER.parent / name)
+    corpus = make_split("train", 90)
+    table = corpus.table[["premise", "hypothesis"]].assign(label=np.array(corpus.classes)[corpus.labels])
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    command = [sys.executable, "-m", "nli_lib", "run", "10", "--corpus", str(tmp_path / "mine.csv"), "--seeds", "1"]
+    given = {name: value for name, value in os.environ.items() if name != "NLI_DATA"} | {"NLI_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
