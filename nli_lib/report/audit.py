@@ -69,12 +69,12 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
                 "premise."
             )
         part = corpus[part] if len(part) < len(corpus) else corpus
-        if not kept_together(part)[1]:
+        found |= hypothesis_alone(part, seed)
+        if found["gain"].estimate.over == OVER:  # premises alone
             notes.append(
                 "So many pairs are linked by equal hypotheses that folds which split none cannot be drawn: what the "
                 "hypothesis alone predicts may be remembered from the same hypothesis beside another premise."
             )
-        found |= hypothesis_alone(part, seed)
     with stage("features"):
         rows = sample_premises(corpus, FEATURES_OF, seed)
         if len(rows) < len(corpus):
