@@ -61,6 +61,7 @@ class RunSpec(BaseModel):
         description='when the logits of an epoch are recorded: "eval", in an evaluation pass after the epoch (WANLI '
         'and the difficulty paper), or "train", in the training pass itself with dropout on (cartography)',
     )
+    record: Literal["every", "last"] = Field("every", description="of which epochs the logits are recorded")
     seed: int = Field(0, ge=0)
     models: Literal["last", "all"] = Field(
         "last", description='"all" keeps the model of every epoch, for `learn.predict.predict_epochs`'

@@ -31,7 +31,7 @@ class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
     logits  (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than
-            `spec.epochs` where `spec.patience` ended the training
+            `spec.epochs` where `spec.patience` ended the training, and 1 where `spec.record` is "last"
     labels  (N,) int64 gold labels the model was trained on
     log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
     model   folder of the trained model and tokenizer, in transformers' format
@@ -107,13 +107,15 @@ def fit(
         raise ValueError("early stopping needs both, patience in the spec and the examples validation=")
     if spec.models == "all" and spec.patience is not None:
         raise ValueError("early stopping keeps the best epoch's model: models='all' has no meaning with patience")
+    if spec.record == "last" and spec.patience is not None:
+        raise ValueError("early stopping may end at any epoch: record='last' has no meaning with patience")
     if validation is not None and validation.split != spec.validation:
         raise ValueError(f"the spec watches the split {spec.validation!r}, and {validation.split!r} is given")
     if keep is not None:
         corpus, tokens = corpus[keep], None if tokens is None else tokens[keep]
     if len(corpus) == 0:
         raise ValueError(f"no rows of {corpus.name}/{corpus.split} to train on: the selection keeps none")
-    shape = (spec.epochs, len(corpus), len(corpus.classes))
+    shape = (spec.epochs if spec.record == "every" else 1, len(corpus), len(corpus.classes))
     arrays = {"logits": (shape, "float32"), "labels": (shape[1:2], "int64")}
     settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest}
     if validation is not None:
@@ -141,9 +143,11 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         print(f"{'epoch':>5} {'loss':>8} {'accuracy':>9} {'seconds':>8} {'tokens/s':>9}")
     for epoch in range(first, spec.epochs):
         row, passing = train_epoch(loop, corpus, epoch, loop.start_epoch(epoch))
-        logits = folder.array("logits", "r+")
-        logits[epoch] = passing if spec.capture == "train" else _evaluated(loop, corpus, epoch)
-        logits.flush()
+        if spec.record == "every" or epoch + 1 == spec.epochs:
+            logits = folder.array("logits", "r+")
+            at = epoch if spec.record == "every" else 0
+            logits[at] = passing if spec.capture == "train" else _evaluated(loop, corpus, epoch)
+            logits.flush()
         last = loop.stops_after(row) or epoch + 1 == spec.epochs
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))

@@ -42,7 +42,7 @@ def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> p
 
 
 def label_margins(logits: np.ndarray, labels: ArrayLike) -> pd.DataFrame:
-    """What a generator's record says after each epoch: columns epoch, accuracy, margin, own.
+    """What a generator's record says: columns epoch (counted in the record), accuracy, margin, own.
 
     logits (E, N, C) log p(hypothesis | label, premise). accuracy: share of pairs whose own label makes the hypothesis
     most probable; margin: own label's log p minus the mean of the wrong ones'; own: the log p under the own label.

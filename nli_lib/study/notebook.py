@@ -237,9 +237,12 @@ class Study:
         return self._spec("disco", corpus.name, corpus.split, None, {**place, "seed": seed, **changes})
 
     def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
-        """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation."""
+        """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation.
+
+        Its pass over the training pairs costs as much as an epoch, so it is made once, after the last.
+        """
         place = self.corpus_name, self.train_split, self.dial.generator.limit
-        fields = {"seed": seed, "batch_size": self.dial.generator.batch_size, **changes}
+        fields = {"seed": seed, "batch_size": self.dial.generator.batch_size, "record": "last", **changes}
         return self._spec("generator", *place, fields)
 
     def generator_seeds(self) -> tuple[int, ...]:

@@ -70,6 +70,15 @@ def test_train_records_the_training_pass_and_eval_the_state_after_it(make_spec, 
     assert np.array_equal(loop.evaluate()[1].numpy(), settled.logits[0])
 
 
+@pytest.mark.parametrize("capture", ["eval", "train"])
+def test_only_the_last_epoch_is_recorded_where_no_other_is_asked_for(make_spec, corpus, capture):
+    every, last = (fit(make_spec(capture=capture, record=record), corpus) for record in ("every", "last"))
+    assert every.logits.shape == (3, 50, 3) and last.logits.shape == (1, 50, 3)
+    assert np.array_equal(last.logits[0], every.logits[2]) and last.log["loss"].tolist() == every.log["loss"].tolist()
+    with pytest.raises(ValueError, match="no meaning with patience"):
+        fit(make_spec(record="last", patience=1), corpus, validation=corpus)
+
+
 def test_keep_trains_on_its_rows_only(make_spec, corpus):
     keep = np.zeros(50, bool)
     keep[[4, 9, 30]] = True

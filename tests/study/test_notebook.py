@@ -382,7 +382,7 @@ def test_a_generator_takes_the_papers_recipe_and_the_scales_model(home):
     assert (spec.schedule, spec.warmup, spec.weight_decay, spec.epsilon, spec.clip) == ("constant", 0, 0, 1e-6, None)
     chosen = (spec.model, spec.epochs, spec.batch_size, spec.learning_rate)
     assert chosen == (wanted.model, wanted.epochs, wanted.batch_size, wanted.learning_rate)
-    assert study.generator_spec(model="run:x", epochs=7).epochs == 7
+    assert study.generator_spec(model="run:x", epochs=7).epochs == 7 and spec.record == "last"
     assert study.generator_seeds() == (0,)
     assert begin("10_try", {"SEEDS": 3}).generator_seeds() == (0, 1, 2)
     full = begin("10_try", {"SCALE": "full"}).generator_spec()  # Table 7 of the paper
