@@ -67,7 +67,7 @@ def test_begins_and_finishes(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_chapter_asks_and_answers(path):
     tags = [tag for cell in cells(path) for tag in cell["metadata"].get("tags", [])]
-    assert set(tags) <= {*ONCE, "measure", "answer", "headline"}
+    assert set(tags) <= {*ONCE, "measure", "parts", "answer", "headline"}
     assert all(tags.count(tag) == 1 for tag in ONCE) and "answer" in tags
     assert "**Question.**" in "".join(cells(path, "markdown")[0]["source"])
     answer = [cell for cell in cells(path) if "answer" in cell["metadata"].get("tags", [])]

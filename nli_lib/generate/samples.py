@@ -11,6 +11,7 @@ that share the folder, or bring their files together, can take parts each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from nli_lib.store import StoreError, atomic, reading
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
+    from nli_lib.spec import RunSpec
 
 
 class SampleError(UserError, ValueError):
@@ -42,10 +44,8 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: sli
 
     if not run.store.done.all():
         raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
-    firsts, generator, tables = range(0, draws, at_once)[parts], None, []
-    for first in firsts:
-        numbers = range(first, min(first + at_once, draws))
-        path = run.folder / "samples" / f"{run.spec.max_length}-{numbers.start:08d}-{numbers.stop:08d}.parquet"
+    generator, tables = None, []
+    for path, numbers in list(files_of(run.spec, draws, at_once).items())[parts]:
         if not path.exists():
             generator = generator or _generator(run, corpus)
             with atomic(path) as file:
@@ -55,6 +55,13 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: sli
     drawn = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"draw": [], "text": []})
     special = load_tokenizer(str(run.model)).all_special_tokens
     return read(drawn, corpus, special=special).assign(seed=run.spec.seed)
+
+
+def files_of(spec: RunSpec, draws: int, at_once: int) -> dict[Path, range]:
+    """The files that `draw` fills in a run's folder, with the numbers of the draws in each."""
+    parts = (range(first, min(first + at_once, draws)) for first in range(0, draws, at_once))
+    names = {part: f"{spec.max_length}-{part.start:08d}-{part.stop:08d}.parquet" for part in parts}
+    return {spec.folder / "samples" / name: part for part, name in names.items()}
 
 
 def _generator(run: Run, corpus: Corpus) -> Callable[[range], pd.DataFrame]:
@@ -82,7 +89,10 @@ def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str,
     them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
     and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
     """
-    table = drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special))
+    return _marked(drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special)), corpus)
+
+
+def _marked(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
     pair = table["reason"] == ""
     names = np.array([*corpus.classes, None], dtype=object)
     known = pd.MultiIndex.from_arrays([one_line(corpus.premise), one_line(corpus.hypothesis)])
@@ -91,6 +101,26 @@ def read(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str,
         duplicate=pair & table.duplicated([*SIDES, "label"]),
         copy=pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known),
     )
+
+
+def packed(samples: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
+    """What `unpacked` needs of samples, as small as it gets and without any text of the corpus: a premise or hypothesis
+    that is a copy of one there is replaced by the uid of the first row that has it."""
+    table = samples[["draw", "label", "reason"]].astype({"draw": "int32", "label": "int8"})
+    for side in SIDES:
+        first = pd.Series(corpus.uid, one_line(getattr(corpus, side))).groupby(level=0).first()
+        table[f"{side} of"] = samples[side].map(first).astype(object)
+        table[side] = samples[side].astype(object).where(table[f"{side} of"].isna(), None)
+    return table.reset_index(drop=True)
+
+
+def unpacked(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
+    """The samples of a generator that was trained on `corpus`, as `read` has them, without text."""
+    found = {"draw": table["draw"].astype(int)}
+    for side in SIDES:
+        texts = table[f"{side} of"].map(pd.Series(one_line(getattr(corpus, side)), corpus.uid))
+        found[side] = table[side].where(table[side].notna(), texts).astype(object).replace({np.nan: None})
+    return _marked(pd.DataFrame(found).assign(label=table["label"].astype(int), reason=table["reason"]), corpus)
 
 
 def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -105,7 +135,7 @@ def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
                 f"the generator with {who} wrote no pair ({what}): train it for more epochs, or at "
                 "another learning rate"
             )
-    return pairs.drop(columns=["text", "reason"]).reset_index(drop=True)
+    return pairs.drop(columns=["text", "reason"], errors="ignore").reset_index(drop=True)
 
 
 def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:

@@ -8,7 +8,6 @@
 and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.serialise`.
 """
 
-import hashlib
 from typing import Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from nli_lib.learn.fit import Run, fit
 from nli_lib.learn.language_models import language_model
 from nli_lib.learn.likelihood import chosen_log_p
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device
+from nli_lib.learn.objective_names import debias_name, generate_name
 from nli_lib.learn.objectives import Arrays
 from nli_lib.learn.serialise import END, HYPOTHESIS, PREMISE, frame, label_pieces, relabelled, sequences
 from nli_lib.spec import RunSpec
@@ -67,8 +67,7 @@ class Generate:
         if unlikelihood < 0 or wrong not in ("one", "both"):
             raise GeneratorError(f"unlikelihood={unlikelihood} must not be negative, wrong={wrong!r} one or both")
         self.unlikelihood, self.wrong = unlikelihood, wrong
-        how = f", unlikelihood {unlikelihood:g} of {wrong}" if unlikelihood else ""
-        self.name = f"generate{how}"
+        self.name = generate_name(unlikelihood, wrong)
 
     def arrays(
         self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
@@ -145,9 +144,7 @@ class Debias(Generate):
         self.premise, self.hypothesis, self.whole = (np.asarray(each, bool) for each in (premise, hypothesis, whole))
         if self.rejected.all():
             raise GeneratorError("the filter kept no pair: there is nothing to learn, only something to avoid")
-        every = (self.rejected, self.premise, self.hypothesis, self.whole)
-        digest = hashlib.sha256(b"".join(np.packbits(each).tobytes() for each in every)).hexdigest()
-        self.name = f"debias, alpha {alpha:g}, mask {digest[:8]}"
+        self.name = debias_name(self.rejected, self.premise, self.hypothesis, self.whole, alpha=alpha)
 
     def arrays(
         self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None

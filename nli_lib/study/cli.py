@@ -47,6 +47,12 @@ def run(
     columns: Columns = None,
     jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
+    parts_only: Annotated[
+        bool, typer.Option("--parts-only", help="train what is missing of chapters made of parts; write no table")
+    ] = False,
+    take_only: Annotated[
+        bool, typer.Option("--take-only", help="the same without training: only what finished runs hold")
+    ] = False,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="NAME=VALUE, a notebook's own")
     ] = None,
@@ -54,6 +60,9 @@ def run(
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
     others = yaml_values(parameter or [])
     request = request_of(scale, corpus, data_dir, columns, seeds=seeds, others=others, force=force)
+    if parts_only or take_only:
+        complete = schedule.make_parts(notebooks or [], request, "take" if take_only else "train")
+        raise typer.Exit(0 if complete else 1)
     outcomes = schedule.run(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != records.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
@@ -66,6 +75,8 @@ def run(
 @app.command()
 def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """How every notebook stands: done, stale and why, failed and why."""
+    from nli_lib.study import parts  # which needs pandas
+
     request = request_of(scale, corpus)
     for name in schedule.order():
         record = records.read(name, request.study)
@@ -74,6 +85,8 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
             notes = stamps(name, request)
             state, reason = ("stale", " ".join(notes)) if notes else (state, f"{record.get('seconds', 0):,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())
+        if said := parts.progress(name, request.study):
+            print(f"    {said}")
 
 
 @app.command()

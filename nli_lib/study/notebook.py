@@ -36,7 +36,7 @@ from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
 from nli_lib.store import atomic
 from nli_lib.study import manifest as records
-from nli_lib.study import standing
+from nli_lib.study import parts, standing
 from nli_lib.study.dial import Dial, read_scale
 from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
 from nli_lib.study.prose import fill
@@ -85,6 +85,8 @@ class Study:
         self.drawing = os.environ.get(DRAW) == "1"
         self._claims: dict[str, dict] = {}
         self._missing: dict[str, str] = {}
+        self._parts: dict[str, parts.Part] = {}
+        self._only_parts = os.environ.get(parts.ONLY)
         scale = read_scale(params["SCALE"])
         self.dial = Dial(scale, lambda key, value: self._note("dial", key, value))
         self.results_name = records.study_name(params["SCALE"], params["CORPUS"])
@@ -96,7 +98,9 @@ class Study:
         print(f"{notebook}: study {self.results_name}, corpus {self.corpus_name}")
         if params["SCALE"] == "smoke":
             print(SMOKE_LABEL)
-        self._record = None if self.drawing else Recording(notebook, self.results_name, params)
+        self._record = (
+            None if self.drawing else Recording(notebook, self.results_name, params, stored=not self._only_parts)
+        )
 
     @property
     def train_split(self) -> str:
@@ -282,10 +286,26 @@ class Study:
     def save(self, table: pd.DataFrame, part: str) -> Path:
         """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
         self._measures(f"table {part!r} is written")
+        if self._only_parts:
+            return self.folder
         self._record.rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
         self._record.file("outputs", path)
         return path
+
+    def parts(self, wanted: Mapping[str, parts.Part]) -> dict[str, pd.DataFrame]:
+        """The tables of parts, by name: read where they are recorded, made and recorded where not (`study.parts`).
+
+        Ask for all at once, so that several processes make parts each and `nli-study status` can count them.
+        """
+        self._measures("parts are made")
+        self._parts |= wanted
+        parts.declare(self._parts, self.notebook, self.results_name)
+        tables = parts.gather(wanted, self.results_name, self._only_parts)
+        for name, part in wanted.items():
+            for path in parts.files_in(parts.file_of(name, part, self.results_name)):
+                self._record.file("inputs", path)
+        return tables
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
         """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
@@ -336,6 +356,8 @@ class Study:
         """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`."""
         self._measures(f"table {part!r} is exported")
         path = self.exports / f"{self.notebook}.{part}.parquet"
+        if self._only_parts:
+            return path
         with atomic(path) as draft:
             table.to_parquet(draft, index=False)
         self._note("exports", path.name, records.digest_file(path))

@@ -21,14 +21,15 @@ class StudyError(UserError, RuntimeError):
 
 
 class Recording:
-    """What one run of a notebook reads, writes and rests on. It is stored when the run begins and when it ends.
+    """What one run of a notebook reads, writes and rests on. It is stored when the run begins and when it ends, and
+    never where nothing but parts is made (`stored` False).
 
     Raises `StudyError` when the notebook is being run elsewhere.
     """
 
-    def __init__(self, notebook: str, study: str, parameters: Mapping[str, object]):
+    def __init__(self, notebook: str, study: str, parameters: Mapping[str, object], *, stored: bool = True):
         old, pid = records.read(notebook, study), int(os.environ.get(records.RUN_PID) or os.getpid())
-        if records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
+        if stored and records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
             raise StudyError(
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(notebook, study)}"
@@ -48,7 +49,8 @@ class Recording:
             **digests.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
             **{kind: {} for kind in KINDS},
         }
-        records.write(self.record)
+        if stored:
+            records.write(self.record)
         sources.OBSERVERS[:] = [self.corpus]
 
     def note(self, kind: str, name: str, value: object) -> None:

@@ -126,9 +126,13 @@ def choose(wanted: Iterable[str]) -> list[str]:
     return [name for name in known if name in chosen] if chosen else known
 
 
+def _cells(name: str) -> list[dict]:
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")
+
+
 def declared_parameters(name: str) -> dict[str, object]:
     """Names and default values in the cell tagged `parameters` of a notebook."""
-    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
+    for cell in _cells(name):
         if "parameters" in cell["metadata"].get("tags", []):
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
@@ -271,6 +275,30 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
         raise first from None
+
+
+def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
+    """Make the parts that chapters lack, one after another in this process, and no table; whether all are there.
+
+    only  `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
+          the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
+    """
+    from nli_lib.study import parts  # which needs pandas
+
+    os.environ[parts.ONLY], complete = only, True
+    for name in choose(names):
+        cells = [(set(cell["metadata"].get("tags", [])), cell["source"]) for cell in _cells(name)]
+        last = max((at for at, (tags, _) in enumerate(cells) if "parts" in tags), default=-1)
+        namespace = resolve(name, request)
+        try:
+            for tags, source in cells[: last + 1]:
+                if tags & {"begin", "measure"}:
+                    exec(compile(source, name, "exec"), namespace)
+        except parts.MissingPartsError:
+            complete = False
+        if last >= 0:
+            print(f"{name}: {parts.progress(name, request.study)}", flush=True)
+    return complete
 
 
 def tell(outcome: Outcome) -> str:

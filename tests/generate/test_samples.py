@@ -8,7 +8,7 @@ from tiny_words import make_corpus
 
 from nli_lib import paths
 from nli_lib.generate import samples
-from nli_lib.generate.samples import as_corpus, counts, draw, read
+from nli_lib.generate.samples import as_corpus, counts, draw, packed, read, unpacked
 from nli_lib.learn import sampling
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import Generate, train
@@ -44,6 +44,20 @@ def test_reasons_duplicates_and_copies(corpus):
     table = counts(found).set_index("outcome")["count"]
     assert table.to_dict()["a pair"] == 2 and table["a repeated pair"] == table["a copy of a training pair"] == 1
     assert table.sum() == 6 and counts(found)["share"].sum() == pytest.approx(1)
+
+
+def test_packed_samples_come_back_and_hold_no_text_of_the_corpus(corpus):
+    known = f"{corpus.premise[0]}\nneutral\n{corpus.hypothesis[0]}"
+    recited = f"{corpus.premise[1]}\nneutral\nan owl"
+    texts = [FORM, known, known, recited, "no separator", None]
+    found = read(pd.DataFrame({"draw": range(2, 8), "text": texts}), corpus)
+    small = packed(found, corpus)
+    assert small["premise"].tolist()[:4] == ["the dog", None, None, None]
+    assert small["premise of"].tolist()[1:4] == [corpus.uid[0], corpus.uid[0], corpus.uid[1]]
+    assert small["hypothesis"].tolist()[3] == "an owl" and small["hypothesis of"].notna().tolist()[:3] == [0, 1, 1]
+    pd.testing.assert_frame_equal(unpacked(small, corpus), found.drop(columns="text"), check_exact=True)
+    nothing = read(pd.DataFrame({"draw": [0], "text": [None]}), corpus)
+    pd.testing.assert_frame_equal(unpacked(packed(nothing, corpus), corpus), nothing.drop(columns="text"))
 
 
 def test_a_label_that_is_never_generated_and_no_sample_at_all(corpus):
