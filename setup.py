@@ -8,8 +8,15 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 CARRIED = ("notebooks", "book", "data/results/small", "data/results/small-mnli", "data/README.md", "constraints.txt")
-MADE = ("__pycache__", ".ipynb_checkpoints", "chapters", "_build", "plotly.min.js")  # by runs, and _static/notebooks
-IGNORED = shutil.ignore_patterns(*MADE)
+MADE = (
+    "__pycache__",
+    ".ipynb_checkpoints",
+    "chapters",
+    "_build",
+    "plotly.min.js",
+    "*.parts",
+)  # by runs, and _static/notebooks
+IGNORED = shutil.ignore_patterns(*MADE, "*.parts")  # what only a new run would read
 
 
 class WithStudy(build_py):

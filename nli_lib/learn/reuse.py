@@ -1,24 +1,13 @@
-"""What other chapters have trained, asked once more: runs that are in the store, and models of folds on other texts."""
-
-from collections.abc import Iterable
+"""What other chapters have trained, asked once more: models of folds on other texts."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.cross import fold_specs
-from nli_lib.learn.fit import Run
 from nli_lib.learn.predict import predict
-from nli_lib.learn.stored import finished, stored
+from nli_lib.learn.stored import stored
 from nli_lib.spec import RunSpec
-
-
-def at_hand(specs: Iterable[RunSpec]) -> list[Run]:
-    """The finished runs of the store among ``specs``, in their order; none of the others is trained.
-
-    Raises `StoreError` for a damaged one.
-    """
-    return [stored(spec.model_dump_json()) for spec in specs if finished(spec)]
 
 
 def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike) -> np.ndarray:

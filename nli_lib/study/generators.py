@@ -8,7 +8,7 @@ found[0].logits, found[0].log, found[0].samples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.samples import draw, files_of, packed, unpacked
 from nli_lib.learn.objective_names import debias_name, generate_name
 from nli_lib.spec import RUN, RunSpec
-from nli_lib.study.parts import Part, decided
+from nli_lib.study.parts import Part, decided, file_of
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
@@ -95,18 +95,27 @@ class Generator:
         table.attrs = {name: about[name] for name in ("seconds", "device", "revision")} | {"log": run.store.log}
         return table
 
+    @property
+    def record(self) -> dict[str, Part]:
+        """The part that `recorded` makes, by its name."""
+        return {f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, self.finished, self.title)}
+
     def parts(self, draws: int, at_once: int) -> dict[str, Part]:
         """The record of its training and, of the trained generator, as many samples."""
 
         def sampled() -> pd.DataFrame:
-            return packed(draw(self.trained(), self.corpus, draws, at_once=at_once), self.corpus)
+            before, run = drawn(), self.trained()
+            table = packed(draw(run, self.corpus, draws, at_once=at_once), self.corpus)
+            if before:  # nobody knows what that took
+                table.attrs = {"seconds": None, "device": run.store.read_json("about.json")["device"]}
+            return table
 
         def drawn() -> bool:
             return self.finished() and all(path.exists() for path in files_of(self.spec, draws, at_once))
 
         samples = {**self.decides, "samples": draws}
         return {
-            f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, self.finished, self.title),
+            **self.record,
             f"{self.title}, samples": Part(self.chapter, samples, sampled, drawn, self.title),
         }
 
@@ -148,6 +157,13 @@ def written(study: Study, generators: Mapping[Hashable, Generator]) -> dict[Hash
         log, device = pd.DataFrame(record.attrs["log"]), record.attrs["device"]
         found[key] = Written(record.to_numpy()[None], log, device, drawn)
     return found
+
+
+def at_hand(study: Study, generators: Iterable[Generator]) -> list[np.ndarray]:
+    """The logits (N, C), after the last epoch, of those generators whose record is there; none is trained."""
+    wanted = {name: part for each in generators for name, part in each.record.items()}
+    there = {name: part for name, part in wanted.items() if file_of(name, part, study.results_name).exists()}
+    return [table.to_numpy() for table in study.parts(there).values()]
 
 
 def judged(chapter: str, spec: RunSpec, corpus: Corpus, tested: Corpus) -> Part:

@@ -300,7 +300,8 @@ class Study:
         """
         self._measures("parts are made")
         self._parts |= wanted
-        parts.declare(self._parts, self.notebook, self.results_name)
+        if any(part.chapter == self.notebook for part in wanted.values()):
+            parts.declare(self._parts, self.notebook, self.results_name)
         tables = parts.gather(wanted, self.results_name, self._only_parts)
         for name, part in wanted.items():
             for path in parts.files_in(parts.file_of(name, part, self.results_name)):

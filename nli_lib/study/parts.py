@@ -181,7 +181,8 @@ def progress(notebook: str, study: str) -> str:
         if file.exists():
             with reading(file, CURE):
                 about = json.loads(pq.read_schema(files_in(file)[0]).metadata[b"PANDAS_ATTRS"])
-                took[_kind(name)][about["device"]].append(about["seconds"])
+                if about["seconds"] is not None:
+                    took[_kind(name)][about["device"]].append(about["seconds"])
     missing = [_kind(name) for name, file in wanted.items() if not file.exists()]
     said = f"{len(wanted) - len(missing)} of {len(wanted)} parts are there"
     if not missing:
