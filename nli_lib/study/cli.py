@@ -48,7 +48,10 @@ def run(
     jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
     parts_only: Annotated[
-        bool, typer.Option("--parts-only", help="train what is missing of chapters made of parts; write no table")
+        bool,
+        typer.Option(
+            "--parts-only", help="train what chapters made of parts lack, until it is stopped; write no table"
+        ),
     ] = False,
     take_only: Annotated[
         bool, typer.Option("--take-only", help="the same without training: only what finished runs hold")
