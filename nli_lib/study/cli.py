@@ -49,9 +49,7 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
     parts_only: Annotated[
         bool,
-        typer.Option(
-            "--parts-only", help="train what chapters made of parts lack, until it is stopped; write no table"
-        ),
+        typer.Option("--parts-only", help="train what is missing of chapters made of parts; no table is written"),
     ] = False,
     take_only: Annotated[
         bool, typer.Option("--take-only", help="the same without training: only what finished runs hold")
