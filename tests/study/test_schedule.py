@@ -1,6 +1,7 @@
 """How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/study/test_schedule.py"""
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -32,6 +33,7 @@ def temporary(monkeypatch):
     """A folder for temporary files of its own, its name short enough for a socket's."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)  # where it is remembered
         yield Path(folder)
 
 
@@ -237,16 +239,68 @@ def test_progress_names_the_section(capsys):
     ]
 
 
-def test_socket_folders_of_killed_processes_are_removed():
-    left, foreign = (Path("/tmp", name) for name in (f"nli-{2**22 - 1}-a", "nli-other-c"))
-    for folder in (left, foreign):
-        folder.mkdir(exist_ok=True)
-    with execute.socket_folder() as used, execute.socket_folder():
-        assert Path(used).is_dir()
-        assert not left.exists()
-        assert foreign.is_dir()
+HOLDER = """
+from nli_lib.study.execute import socket_folder
+with socket_folder() as folder:
+    print(folder, flush=True)
+    input()
+"""
+
+
+def holder():
+    """Another process with a folder for sockets, and that folder."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_socket_folders_of_killed_processes_are_removed_and_nothing_else(temporary):
+    (killed, left), (alive, held) = holder(), holder()
+    killed.kill()
+    killed.wait()
+    own = left.parent
+    assert (own.parent, own.stat().st_mode & 0o777) == (temporary, 0o700)
+    foreign = [temporary / "nli-2024-project" / "corpus.txt", own / "1234-mine" / "corpus.txt"]
+    for file in foreign:
+        file.parent.mkdir()
+        file.write_text("Somebody's own.")
+    (own / "elsewhere").symlink_to(foreign[0].parent)
+    with execute.socket_folder() as used, execute.socket_folder() as other:
+        assert {Path(used).parent, Path(other).parent} == {own} and used != other
+        assert not left.exists() and held.is_dir() and all(file.is_file() for file in foreign)
     assert not Path(used).exists()
-    foreign.rmdir()
+    alive.communicate("")
+    assert not held.exists() and (own / "elsewhere").is_symlink()
+
+
+@pytest.mark.parametrize("planted", ["symlink", "file", "open to others", "another user's"])
+def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted):
+    place = temporary / f"nli-study-{os.getuid()}"
+    if planted == "another user's":
+        other = os.getuid() + 1
+        place = temporary / f"nli-study-{other}"
+        place.mkdir(mode=0o700)
+        monkeypatch.setattr(os, "getuid", lambda: other)
+    elif planted == "open to others":
+        place.mkdir()
+        place.chmod(0o770)
+    elif planted == "symlink":
+        place.symlink_to(temporary / "elsewhere")
+        (temporary / "elsewhere").mkdir(mode=0o700)
+    else:
+        place.touch()
+    before = sorted(temporary.rglob("*"))
+    with pytest.raises(execute.SocketError, match=f"{place.name} is not a folder of yours"), execute.socket_folder():
+        pass
+    assert sorted(temporary.rglob("*")) == before
+
+
+def test_a_sockets_path_stays_short_whatever_tmpdir_says(temporary, monkeypatch):
+    long = temporary / ("long" * 20)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with execute.socket_folder() as folder:
+        assert len(f"{folder}/kernel-5") <= 103
+    assert not list(long.iterdir())
 
 
 def wait_until(true, seconds=40):
