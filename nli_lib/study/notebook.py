@@ -282,7 +282,6 @@ class Study:
     def save(self, table: pd.DataFrame, part: str) -> Path:
         """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
         self._measures(f"table {part!r} is written")
-        self._record.rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
         self._record.file("outputs", path)
         return path
