@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from nli_lib.study import digests, execute, schedule
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
 from nli_lib.study.schedule import Request
+
+ROOT = Path(__file__).parents[2]
 
 
 def states(outcomes):
@@ -223,6 +226,47 @@ def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(hom
     records.write({**record, "state": "finished", **digests.code_of(home / "notebooks" / "1_fine.ipynb")})
     schedule.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
+
+
+@pytest.mark.slow
+def test_snakemake_hands_a_corpus_on_as_it_is_called(home):
+    pytest.importorskip("snakemake", reason="pip install -e '.[lab]'")
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    shutil.copy(ROOT / "notebooks" / "61_equal_budgets.ipynb", home / "notebooks")
+    corpus = home / 'Prüf\'ung {1} "b" $(touch x);touch x.csv'
+    corpus.write_text("premise,hypothesis,label\n")
+    asked = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(home)]
+    asked += ["-n", "-p", "--config", f"corpus={corpus}"]
+    done = subprocess.run(asked, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    python = shlex.quote(sys.executable)
+    lines = [line[line.index(python) :] for line in done.stdout.splitlines() if python in line]
+    commands = [shlex.split(line) for line in lines]
+    assert {words[2] for words in commands} == {"nli_lib", "nli_lib.study.budgets"}
+    assert {tuple(words[-2:]) for words in commands} == {("--corpus", str(corpus))}
+
+
+def test_make_hands_a_corpus_on_as_it_is_called(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    python.chmod(0o700)
+    for stage in ("base", "study"):
+        (tmp_path / ".venv" / f".{stage}").touch()
+    given = {"CORPUS": 'a "b" `touch x`;touch x ü.csv', "CHAPTERS": "30 31;touch x"}
+    done = subprocess.run(
+        ["make", "study", *(f"{name}={value}" for name, value in given.items())],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    dial = ["--scale", "smoke", "--corpus", given["CORPUS"]]
+    run = ["-m", "nli_lib", "run", *given["CHAPTERS"].split(), *dial, "--jobs", "2"]
+    assert done.stdout.splitlines() == [*run, "-m", "nli_lib", "book", *dial], done.stderr
+    assert not (tmp_path / "x").exists()
 
 
 def test_progress_names_the_section(capsys):
