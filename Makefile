@@ -51,7 +51,8 @@ check: .venv/.base
 	@$(STUDY) check $(DIAL)
 
 clean:
-	rm -rf .venv data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
+	@test -f nli_lib/paths.py || { echo "make clean: call it in the folder of its Makefile" >&2; exit 1; }
+	rm -rf $(if $(wildcard .venv/setup.log),.venv) data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
 	find nli_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stages of .venv, each with a stamp: base (the book), study (torch and models), test, lab.

@@ -183,7 +183,10 @@ def test_a_full_disk_is_one_error(home, monkeypatch):
 
 def test_order_is_declared_once(home, monkeypatch):
     folder = home / "notebooks"
-    with monkeypatch.context() as patch, pytest.raises(schedule.RunnerError, match="has no notebooks: unset NLI_HOME"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(schedule.RunnerError, match="no folder notebooks: unset NLI_HOME"),
+    ):
         patch.setattr(paths, "NOTEBOOKS", home / "elsewhere")
         schedule.order()
     for name in ("a", "b", "z"):
@@ -244,29 +247,6 @@ def test_snakemake_hands_a_corpus_on_as_it_is_called(home):
     commands = [shlex.split(line) for line in lines]
     assert {words[2] for words in commands} == {"nli_lib", "nli_lib.study.budgets"}
     assert {tuple(words[-2:]) for words in commands} == {("--corpus", str(corpus))}
-
-
-def test_make_hands_a_corpus_on_as_it_is_called(tmp_path):
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-    python.chmod(0o700)
-    for stage in ("base", "study"):
-        (tmp_path / ".venv" / f".{stage}").touch()
-    given = {"CORPUS": 'a "b" `touch x`;touch x ü.csv', "CHAPTERS": "30 31;touch x"}
-    done = subprocess.run(
-        ["make", "study", *(f"{name}={value}" for name, value in given.items())],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    dial = ["--scale", "smoke", "--corpus", given["CORPUS"]]
-    run = ["-m", "nli_lib", "run", *given["CHAPTERS"].split(), *dial, "--jobs", "2"]
-    assert done.stdout.splitlines() == [*run, "-m", "nli_lib", "book", *dial], done.stderr
-    assert not (tmp_path / "x").exists()
 
 
 def test_progress_names_the_section(capsys):
