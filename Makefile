@@ -9,15 +9,16 @@ SEEDS ?=
 NLI_DATA ?=
 CHAPTERS ?=
 JOBS ?= $(if $(filter smoke,$(SCALE)),2,1)
-export NLI_DATA
+# recipes read these from the environment, so that no sign in a file's name means something to the shell
+export SCALE CORPUS SEEDS NLI_DATA CHAPTERS JOBS
 # .ci/setup leaves compiling to the first import; where this is set (many containers) every import would compile again
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 STUDY := $(PY) -m nli_lib
 PINS := pyproject.toml constraints.txt .ci/setup
-DIAL := --scale "$(SCALE)" $(if $(CORPUS),--corpus "$(CORPUS)")
-RUN := $(DIAL) $(if $(SEEDS),--seeds "$(SEEDS)") --jobs "$(JOBS)"
+DIAL := --scale "$$SCALE" $${CORPUS:+--corpus "$$CORPUS"}
+RUN := $(DIAL) $${SEEDS:+--seeds "$$SEEDS"} --jobs "$$JOBS"
 
 .PHONY: help study book test lab check clean
 
@@ -32,7 +33,7 @@ help:
 
 # The book is built even when a notebook failed: it says which. The failure still ends the command.
 study: .venv/.study
-	@status=0; $(STUDY) run $(CHAPTERS) $(RUN) || status=$$?; $(STUDY) book $(DIAL) || status=$$?; exit $$status
+	@status=0; $(STUDY) run $$CHAPTERS $(RUN) || status=$$?; $(STUDY) book $(DIAL) || status=$$?; exit $$status
 
 book: .venv/.base
 	@$(STUDY) book $(DIAL)
@@ -50,7 +51,8 @@ check: .venv/.base
 	@$(STUDY) check $(DIAL)
 
 clean:
-	rm -rf .venv data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
+	@test -f nli_lib/paths.py || { echo "make clean: call it in the folder of its Makefile" >&2; exit 1; }
+	rm -rf $(if $(wildcard .venv/setup.log),.venv) data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
 	find nli_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stages of .venv, each with a stamp: base (the book), study (torch and models), test, lab.

@@ -10,13 +10,15 @@
 #     pip install -e '.[cluster]' -c constraints.txt
 #     snakemake notebook_61_equal_budgets --executor slurm --jobs 50 --config scale=small
 
+import shlex
 import sys
 
 from nli_lib.study.budgets import NOTEBOOK, jobs
 from nli_lib.study.schedule import Request, order, write_reasons
 
-REQUEST = Request(scale=config.get("scale", "smoke"), corpus=config.get("corpus"))
-DIAL = f"--scale {REQUEST.scale}" + (f" --corpus {REQUEST.corpus}" if REQUEST.corpus else "")
+ASKED = {name: str(value) for name, value in config.items() if name in ("scale", "corpus") and value is not None}
+REQUEST = Request(**ASKED)
+CORPUS = ["--corpus", REQUEST.corpus] if REQUEST.corpus else []
 ORDER = order()
 TRAININGS = jobs(REQUEST.scale) if NOTEBOOK in ORDER else {}  # job -> those that it waits for
 
@@ -25,11 +27,19 @@ def done(name):
     return f"data/runs/snakemake/{REQUEST.study}/{name}.done"
 
 
+def command(*words):
+    """The shell's command of a rule, as a function: Snakemake would look for wildcards in a text of params."""
+    text = shlex.join([sys.executable, "-m", *words, *CORPUS])
+    return lambda wildcards: text
+
+
 rule all:
     input:
         [done(name) for name in ORDER],
+    params:
+        command=command("nli_lib", "book", "--scale", REQUEST.scale),
     shell:
-        f"{sys.executable} -m nli_lib book {DIAL}"
+        "{params.command}"
 
 
 for name, after in ORDER.items():
@@ -44,7 +54,7 @@ for name, after in ORDER.items():
         output:
             touch(done(name)),
         params:
-            command=f"{sys.executable} -m nli_lib run {name} {DIAL}",
+            command=command("nli_lib", "run", name, "--scale", REQUEST.scale),
         resources:
             mem_mb=4000,
         shell:
@@ -62,7 +72,7 @@ for job, before in TRAININGS.items():
         output:
             touch(done(job)),
         params:
-            command=f"{sys.executable} -m nli_lib.study.budgets {DIAL.removeprefix('--scale ')} --job {job}",
+            command=command("nli_lib.study.budgets", REQUEST.scale, "--job", job),
         threads: 1
         resources:
             mem_mb=4000,

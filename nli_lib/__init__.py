@@ -2,7 +2,7 @@
 
 An installed library lies where nobody should write. Notebooks, book and recorded tables come with it in the folder
 `carried`, and the place for what is written is NLI_HOME, or else the folder in which Python was started. In a clone,
-which has no such folder, the place is the clone.
+which has no such folder, the place is NLI_HOME, or else the clone.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Amazon Mechanical Turk: a review written as an input csv and the page of a HIT, and the batch's results read back.
 
 Texts are written into the input csv as ASCII with HTML's character references. The page shows them as the texts that
-they are, runs nothing in them, and no field begins with a sign that a spreadsheet takes for a formula. An Answer of the
+they are, runs nothing in them, and no field holds a sign that a spreadsheet takes for a formula. An Answer of the
 results csv is what a worker typed, as it is: look at that file with `read_results`, not in a spreadsheet.
 
 Source: WANLI's `process_amt_batch.py` (W11): five pairs a HIT; rejected assignments and unqualified workers do not
@@ -17,6 +17,7 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 
+from nli_lib.csv_files import write_csv
 from nli_lib.generate.annotations import SIDES
 from nli_lib.generate.exchange import annotation, known_pair, table
 from nli_lib.generate.review import ReviewError, queue
@@ -26,7 +27,7 @@ PER_HIT = 5
 INPUT, PAGE = "mturk_input.csv", "mturk_page.html"
 DOCUMENTED = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus")  # of a results csv, as far as they are read
 # what a page or a spreadsheet would take for more than a letter, and whatever is not ASCII
-_SPECIAL = re.compile(r"\A[-=+@]|[&<>\"'$\t\r\n]|[^\x00-\x9f]")
+_SPECIAL = re.compile(r"[-=+@&<>\"'$\t\r\n]|[^\x00-\x9f]")
 
 
 def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0, per_hit: int = PER_HIT) -> list[Path]:
@@ -40,8 +41,7 @@ def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0, per_hit: int
     )
     page = jinja2.Template(Path(__file__).with_name("mturk.html").read_text(encoding="utf-8"))
     written = [Path(folder) / INPUT, Path(folder) / PAGE]
-    with atomic(written[0]) as draft:
-        wide.to_csv(draft, index=False, lineterminator="\r\n")
+    write_csv(written[0], wide)
     with atomic(written[1]) as draft:
         draft.write_text(page.render(numbers=range(1, per_hit + 1)) + "\n", encoding="utf-8")
     return written

@@ -16,9 +16,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.csv_files import read_csv, write_csv
 from nli_lib.integrations.dynamics import Dynamics, IntegrationError, dynamics_of
 from nli_lib.measure import dynamics
-from nli_lib.report.exports import read_csv, write_csv
 from nli_lib.select.selection import Selection
 
 SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`

@@ -17,6 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.csv_files import write_csv
 from nli_lib.learn.encode import Tokens
 from nli_lib.learn.loop import Loop, TrainingError
 from nli_lib.learn.objectives import Classify, Objective
@@ -134,8 +135,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
     labels = folder.array("labels", "r+")
     labels[:] = corpus.labels
     labels.flush()
-    with atomic(folder.path / "rows.csv") as draft:
-        pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}).to_csv(draft, index=False)
+    write_csv(folder.path / "rows.csv", pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}))
     loop = Loop(spec, corpus, **parts)
     first = _resume(loop, folder)
     if first == 0:

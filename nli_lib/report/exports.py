@@ -1,10 +1,8 @@
-"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out; and a
-csv that comes back from a person.
+"""What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out.
 
 These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
 """
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,18 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus
-from nli_lib.errors import UserError
+from nli_lib.csv_files import write_csv
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic
 
 PLACED = ("rank", "votes")  # columns that a list may get besides
-FORMULA = r"\A(?=[-=+@\t\r])"  # the start of a text that a spreadsheet runs
-GUARDED = r"\A'(?=[-=+@\t\r])"  # the same behind the apostrophe of `write_csv`
-
-
-class CsvError(UserError, ValueError):
-    """A csv cannot be read; the message names it and the reason."""
 
 
 def review_list(
@@ -87,33 +79,6 @@ def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
     and the corpus's own columns.
     """
     return write_csv(Path(path), _beside(corpus, {"kept": selection.keep, "reason": selection.reason}))
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> Path:
-    """Write a csv that is safe to open in a spreadsheet, whole or not at all; the path.
-
-    A text or a name of a column that a spreadsheet would run as a formula, one that begins with = + - @ or a tab, gets
-    an apostrophe in front.
-    """
-    with atomic(path) as draft:
-        safe = table.replace(FORMULA, "'", regex=True).rename(columns=lambda name: re.sub(FORMULA, "'", name))
-        safe.to_csv(draft, index=False, lineterminator="\n")
-    return path
-
-
-def read_csv(path: Path) -> pd.DataFrame:
-    """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
-
-    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. The apostrophe that
-    `write_csv` puts before a formula is taken off. Raises `CsvError`.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            delimiter = max(",;\t", key=lines.readline().count)
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=delimiter)
-    except (OSError, ValueError) as error:
-        raise CsvError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
-    return table.replace(GUARDED, "", regex=True).rename(columns=lambda name: re.sub(GUARDED, "", name))
 
 
 def write_jsonl(path: Path, table: pd.DataFrame) -> Path:

@@ -72,13 +72,15 @@ function solve(matrix, right) {
   return right;
 }
 
-// ------------------------------------------------------------------ csv, as report/exports.py writes it
+// ------------------------------------------------------------------ csv, as csv_files.py writes and reads it
 
-// A text that a spreadsheet would run as a formula gets an apostrophe in front.
-const cell = (text) => {
-  const safe = /^[-=+@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-};
+const RUN = String.raw`'*["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]`;
+const NUMBER = String.raw`^[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$`;
+const START = String.raw`(?:^|(?<=[,;\t\r\n]))`;
+const GUARD = new RegExp(String.raw`${START}(?!${NUMBER})(?=${RUN})|^(?='*[\t\r\n])`, "g");
+const GUARDED = new RegExp(String.raw`${START}'(?=${RUN})|^'(?='*[\t\r\n])`, "g");
+
+const cell = (text) => `"${text.replace(GUARD, "'").replaceAll('"', '""')}"`;
 
 export function writeCsv(rows) {
   return [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => row[name] ?? ""))]
@@ -103,7 +105,7 @@ export function readCsv(text) {
     else if (letter !== "\r" || source[at + 1] !== "\n") line[line.length - 1] += letter;
   }
   const names = lines.shift();
-  const plain = (value) => (value ?? "").replace(/^'(?=[-=+@\t\r])/, "");
+  const plain = (value) => (value ?? "").replace(GUARDED, "");
   return lines
     .filter((line) => line.length > 1 || line[0] !== "")
     .map((line) => Object.fromEntries(names.map((name, at) => [name, plain(line[at])])));

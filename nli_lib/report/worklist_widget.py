@@ -12,8 +12,8 @@ import anywidget
 import pandas as pd
 import traitlets
 
+from nli_lib.csv_files import read_csv, write_csv
 from nli_lib.errors import UserError
-from nli_lib.report.exports import read_csv, write_csv
 from nli_lib.report.worklist import GIVEN, SHOWN, read_page
 
 HERE = Path(__file__).parent

@@ -1,6 +1,7 @@
-"""Notebooks, book and recorded tables that an installed library brings along, copied into the project's home.
+"""Notebooks, book and recorded tables that the library brings along, in the home that NLI_HOME names.
 
-In a clone they lie where they are, and nothing happens. `setup.py` puts them into the wheel.
+An installed library copies them there; `setup.py` puts them into the wheel. A clone links to its own, so that they are
+read from the clone, and what is written takes the place of a link.
 """
 
 import shutil
@@ -12,6 +13,8 @@ from nli_lib.errors import UserError
 from nli_lib.store import atomic
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
+CLONE = Path(__file__).resolve().parents[2]
+MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
 STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
 
 
@@ -28,9 +31,10 @@ def version() -> str:
 
 
 def unpack() -> None:
-    """Copy into `paths.HOME` what the installed library carries, where it has not been. What is there is never
-    overwritten: of another version, it is a `CarriedError`."""
+    """Copy into `paths.HOME` what the installed library carries, or link to what the clone holds, where it has not been
+    done. What is there is never overwritten: copied from another version, it is a `CarriedError`."""
     if not FOLDER.is_dir():
+        _link()
         return
     own, stamp = version(), paths.NOTEBOOKS / STAMP
     if stamp.is_file():
@@ -52,6 +56,23 @@ def unpack() -> None:
             with atomic(target) as draft:
                 shutil.copyfile(source, draft)
     _mark(stamp, own)
+
+
+def _link() -> None:
+    """Link from a home that is not the clone itself to notebooks, book, pins and, once, the recorded tables."""
+    linked = paths.NOTEBOOKS.is_symlink()
+    if paths.HOME.resolve() == CLONE or (not linked and (paths.NOTEBOOKS.exists() or paths.BOOK.exists())):
+        return  # or another clone, or somebody's own
+    folders = [CLONE / "book", *([] if linked else sorted(CLONE.glob("data/results/small*")))]
+    files = [path.relative_to(CLONE) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for name in [Path("constraints.txt"), *(name for name in files if not MADE & set(name.parts)), Path("notebooks")]:
+        target = paths.HOME / name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)  # a link to a clone that has moved
+            target.symlink_to(CLONE / name)
+    if not linked:
+        print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
 
 
 def _mark(stamp: Path, text: str) -> None:

@@ -17,11 +17,11 @@ from nli_lib import paths
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import Corpus, concat
 from nli_lib.corpora.labels import LABELS
+from nli_lib.csv_files import write_csv
 from nli_lib.report import comparison as numbers
 from nli_lib.report import comparison_page
 from nli_lib.report.audit_figures import stand_in
 from nli_lib.report.audit_reference import with_classes
-from nli_lib.report.exports import write_csv
 from nli_lib.select.arms import added_pairs
 from nli_lib.study import own_corpus
 from nli_lib.study.carried import version

@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.corpora.labels import canonical
+from nli_lib.csv_files import read_csv, write_csv
 from nli_lib.errors import UserError
 from nli_lib.measure.review_order import next_suspects
-from nli_lib.report.exports import read_csv, write_csv, write_jsonl
+from nli_lib.report.exports import write_jsonl
 from nli_lib.report.worklist import GIVEN
 
 SIDES = ("premise", "hypothesis")
@@ -140,7 +141,7 @@ def read_list(folder: Path) -> pd.DataFrame:
     """The list of a folder, suspects.jsonl, as `exports.review_list` made it and `reorder` may have put it."""
     with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines if line.strip()]
-    return pd.DataFrame(rows) if rows else pd.read_csv(folder / "suspects.csv")  # the columns of an empty list
+    return pd.DataFrame(rows) if rows else read_csv(folder / "suspects.csv")  # the columns of an empty list
 
 
 def write_list(folder: Path, table: pd.DataFrame) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,13 +24,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import psutil
+from filelock import FileLock, Timeout
 from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
 from nli_lib import paths
+from nli_lib.errors import UserError
 from nli_lib.store import now
 from nli_lib.study import manifest as records
+
+LOCK = "nli-study.lock"  # in a folder of sockets, by which it is known as ours
+LONGEST = 75  # bytes of the path of the folder above them: that of a socket has at most 103, on macOS
 
 
 @dataclass
@@ -126,17 +131,46 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
+class SocketError(UserError):
+    """Kernels have no safe folder for their sockets; the message names what is in its place and what to do."""
+
+
+def _own_folder() -> Path:
+    """The user's own folder for sockets, closed to others: where temporary files go, or below /tmp where that path
+    would be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
+    """
+    folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
+    folder = next((each for each in folders if len(os.fsencode(each)) <= LONGEST), folders[-1])
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise SocketError(
+            f"{folder} is not a folder of yours that is closed to others (mode 700), which sockets need: remove it, "
+            "or set TMPDIR to another folder with a short path."
+        )
+    return folder
+
+
 @contextlib.contextmanager
 def socket_folder() -> Iterator[str]:
     """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
 
-    It lies below /tmp, whatever TMPDIR says: the path of a Unix socket holds about 100 characters.
+    Each holds a lock file that its process keeps locked as long as it lives: what has none, or is locked, stays.
     """
-    for left in Path("/tmp").glob("nli-*-*"):
-        if left.name.split("-")[1].isdigit() and not psutil.pid_exists(int(left.name.split("-")[1])):
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"nli-{os.getpid()}-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        yield folder
+    own = _own_folder()
+    with FileLock(own / LOCK):  # nobody takes a new folder for one that was left before its lock is held
+        for left in own.glob(f"*/{LOCK}"):
+            with contextlib.suppress(Timeout), FileLock(left).acquire(blocking=False):
+                shutil.rmtree(left.parent, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(dir=own))
+        held = FileLock(folder / LOCK)
+        held.acquire()
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        held.release()
 
 
 def _cut(*_: object) -> None:

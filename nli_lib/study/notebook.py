@@ -288,7 +288,6 @@ class Study:
         self._measures(f"table {part!r} is written")
         if self._only_parts:
             return self.folder
-        self._record.rests_on("nli_lib.study.tables")
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
         self._record.file("outputs", path)
         return path

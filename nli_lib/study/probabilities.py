@@ -14,8 +14,8 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.labels import canonical
 from nli_lib.corpora.load.adapters import OWN_IDS
+from nli_lib.csv_files import read_csv
 from nli_lib.errors import UserError
-from nli_lib.report.exports import read_csv
 
 PREFIX = re.compile(r"\A(p|prob|probs|probability)[ _.:-]+|\Ap\((.*)\)\Z", re.IGNORECASE)
 SLACK = 0.01  # by which the probabilities of a row may miss a sum of 1: files are rounded

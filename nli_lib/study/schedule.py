@@ -87,8 +87,7 @@ def order() -> dict[str, list[str]]:
     """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
     if not paths.NOTEBOOKS.is_dir():
         raise RunnerError(
-            f"{paths.HOME} has no notebooks: unset NLI_HOME, or copy the folders notebooks, book and data/results of "
-            f"{Path(__file__).parents[2]} there."
+            f"{paths.HOME} has no folder notebooks: unset NLI_HOME, or set it to a new folder, which is then filled."
         )
     path = paths.NOTEBOOKS / "order.yaml"
     try:

@@ -20,6 +20,7 @@ from nli_lib.study.dial import read_scale
 from nli_lib.study.digests import code_of, digest_module
 from nli_lib.study.recipes import recipes
 
+FORMAT = "nli_lib.study.tables"  # how tables are kept on disk, which decides no number in them
 NAMED = 3  # reasons that a line names; more are counted
 
 
@@ -91,7 +92,8 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     reasons += _changes("the recipe of {}", record.get("recipes", {}), recipes())
     if record.get("recipes"):
         reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
-    reasons += _changed("module {}", record.get("modules", {}), digest_module)
+    modules = {name: digest for name, digest in record.get("modules", {}).items() if name != FORMAT}
+    reasons += _changed("module {}", modules, digest_module)
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     reasons += _changed_exports(record)

@@ -4,14 +4,18 @@ Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows,
 diff, and parquet beyond.
 """
 
+import csv
+import io
+import sys
 from pathlib import Path
 
 import pandas as pd
 
+from nli_lib.csv_files import as_csv, unguarded
 from nli_lib.errors import UserError
 from nli_lib.store import atomic
 
-MOST_BYTES = 1_000_000
+MOST_BYTES = 2**20
 CSV_ROWS = 20_000
 SUFFIXES = (".csv", ".parquet")
 
@@ -22,14 +26,20 @@ class TableError(UserError, ValueError):
 
 def _encode(table: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".csv":
-        return table.to_csv(index=False, lineterminator="\n").encode()
+        return as_csv(table).encode()
     return table.to_parquet(index=False, compression="zstd")
+
+
+def _cells(data: bytes) -> list[list[str]]:
+    csv.field_size_limit(sys.maxsize)
+    return list(csv.reader(io.StringIO(data.decode(errors="replace"), newline="")))
 
 
 def write_table(table: pd.DataFrame, stem: Path) -> Path:
     """Write `stem`.csv, or `stem`.parquet when the table is long or too large as text; the path that was written.
 
-    A meaningful index (any but 0, 1, 2, ...) becomes columns. Raises `TableError` when even parquet is over 1 MB.
+    A meaningful index (any but 0, 1, 2, ...) becomes columns. A csv of the same fields that are quoted otherwise stays
+    as it is, and so do the records that name its digest. Raises `TableError` when even parquet is over 1 MB.
     """
     if not isinstance(table.index, pd.RangeIndex):
         table = table.reset_index()
@@ -42,8 +52,9 @@ def write_table(table: pd.DataFrame, stem: Path) -> Path:
         )
     suffix, data = next(iter(encoded.items()))
     path = stem.with_name(stem.name + suffix)
-    with atomic(path) as draft:
-        draft.write_bytes(data)
+    if not (suffix == ".csv" and path.is_file() and _cells(path.read_bytes()) == _cells(data)):
+        with atomic(path) as draft:
+            draft.write_bytes(data)
     for other in set(SUFFIXES) - {suffix}:
         stem.with_name(stem.name + other).unlink(missing_ok=True)
     return path
@@ -59,4 +70,4 @@ def read_table(path: Path) -> pd.DataFrame:
     """A recorded table. Only an empty field is missing: "NA", "null" and "None" are words that may stand in it."""
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    return unguarded(pd.read_csv(path, keep_default_na=False, na_values=[""]))

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.exports import export_filtered, export_review, review_list, write_csv
+from nli_lib.csv_files import read_csv, unguarded
+from nli_lib.report.exports import export_filtered, export_review, review_list
 from nli_lib.select.selection import Selection
 
 LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])
@@ -50,7 +51,7 @@ def test_votes_of_several_seeds_stay_with_their_example(corpus):
 def test_the_files_give_back_what_went_in(corpus, tmp_path):
     table = review_list(corpus, LOGITS, FOLD)
     paths = export_review(tmp_path / "new", table, corpus, LOGITS, FOLD)
-    again = pd.read_csv(paths["suspects.csv"], keep_default_na=False)
+    again = unguarded(pd.read_csv(paths["suspects.csv"], keep_default_na=False))
     pd.testing.assert_frame_equal(again, table, check_dtype=False)
     lines = [json.loads(line) for line in paths["suspects.jsonl"].read_text(encoding="utf-8").splitlines()]
     assert [line["uid"] for line in lines] == ["c", "a", "d"]
@@ -72,9 +73,9 @@ def test_nothing_to_review_is_an_empty_list(corpus):
 def test_what_a_filter_left_out_is_written_with_its_reason(corpus, tmp_path):
     keep = np.array([True, False, True, False])
     chosen = Selection(keep, np.array(["kept", "no@hypothesis; null", "kept", "null"], dtype=object))
-    table = pd.read_csv(export_filtered(tmp_path / "new" / "z.csv", corpus, chosen), keep_default_na=False)
+    table = read_csv(export_filtered(tmp_path / "new" / "z.csv", corpus, chosen))
     assert table["uid"].tolist() == list("abcd")
-    assert table["kept"].tolist() == keep.tolist()
+    assert table["kept"].tolist() == keep.astype(str).tolist()
     assert table["reason"].tolist() == chosen.reason.tolist()
     assert table["premise"].tolist() == corpus.premise.tolist()
     assert table["gold"].tolist() == ["entailment", "entailment", "neutral", "entailment"]
@@ -95,16 +96,6 @@ def test_a_column_of_bytes_and_one_called_as_ours_are_kept(corpus, tmp_path):
     assert first["gold (own)"] == "theirs" and first["gold (own) (own)"] == "too"
 
 
-def test_a_formula_in_a_corpus_is_text_in_a_spreadsheet(tmp_path):
-    cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "a = b", None]
-    table = pd.DataFrame({"text": cells, "number": [-1.5] * 7, "=cmd": "fine"})
-    again = pd.read_csv(write_csv(tmp_path / "t.csv", table), keep_default_na=False)
-    assert again.columns.tolist() == ["text", "number", "'=cmd"]
-    assert again["text"].tolist() == [*("'" + cell for cell in cells[:5]), "a = b", ""]
-    assert again["number"].tolist() == [-1.5] * 7
-    assert table["text"].tolist()[:6] == cells[:6]
-
-
 def test_the_columns_of_the_users_file_stay(corpus, tmp_path):
     rows = corpus.table.assign(source_page=[4, 3, 2, 1], kept="yes", note="-5")
     own = Corpus(rows, "mine", "train")
@@ -114,4 +105,4 @@ def test_the_columns_of_the_users_file_stay(corpus, tmp_path):
     written = pd.read_csv(export_filtered(tmp_path / "z.csv", own, Selection.all(4)), dtype=str)
     assert written["source_page"].tolist() == list("4321")
     assert written["kept"].tolist() == ["True"] * 4 and written["kept (own)"].tolist() == ["yes"] * 4
-    assert written["note"].tolist() == ["'-5"] * 4
+    assert written["note"].tolist() == ["-5"] * 4  # a number is no formula

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from nli_lib import paths
-from nli_lib.study import carried
+from nli_lib.store import write_json
+from nli_lib.study import carried, schedule
 from nli_lib.study.cli import WITHOUT_NOTEBOOKS, app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +72,34 @@ def test_a_home_with_notebooks_of_its_own_is_left_alone(installed):
     (installed / "notebooks").mkdir(parents=True)
     carried.unpack()
     assert not list((installed / "notebooks").iterdir()) and not (installed / "book").exists()
+
+
+def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, monkeypatch, capsys):
+    clone = carried.FOLDER
+    monkeypatch.setattr(carried, "FOLDER", clone / "none")
+    monkeypatch.setattr(carried, "CLONE", clone)
+    (clone / "book" / "chapters").mkdir()
+    (clone / "book" / "chapters" / "10_a.md").write_text("made by a run")
+    (clone / "constraints.txt").touch()
+    before = {path: path.read_text() for path in clone.rglob("*") if path.is_file()}
+    carried.unpack()
+    assert schedule.order() == {"10_a": []}
+    assert str(clone) in capsys.readouterr().out and not (installed / "book" / "chapters").exists()
+    write_json(installed / "data/results/small/t.csv", "of this home")
+    (installed / "book/index.md").unlink()
+    (installed / "book/index.md").symlink_to(clone / "as it was called before")
+    carried.unpack()
+    assert (installed / "book/index.md").read_text() == "# Book" and not capsys.readouterr().out
+    assert "of this home" in (installed / "data/results/small/t.csv").read_text()
+    assert {path: path.read_text() for path in clone.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("own", ["notebooks", "book"])
+def test_a_home_that_somebody_made_gets_no_links(installed, monkeypatch, own):
+    monkeypatch.setattr(carried, "FOLDER", installed / "none")
+    (installed / own).mkdir(parents=True)
+    carried.unpack()
+    assert not list((installed / own).iterdir()) and [path.name for path in installed.iterdir()] == [own]
 
 
 def test_a_relative_home_is_the_same_in_every_folder(tmp_path):

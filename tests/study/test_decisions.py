@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from nli_lib.report.exports import CsvError
+from nli_lib.csv_files import CsvError
 from nli_lib.study.decisions import ASIDE, DecisionError, joined, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
-from nli_lib.report.exports import CsvError
+from nli_lib.csv_files import CsvError
 from nli_lib.study.probabilities import ProbabilitiesError, read_probabilities
 
 CLASSES = ("entailment", "neutral", "contradiction")

@@ -1,7 +1,9 @@
 """How a notebook's end is told: finished, failed, killed, stopped. Run alone: pytest tests/study/test_schedule.py"""
 
 import json
+import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
 from nli_lib.study.schedule import Request
 
+ROOT = Path(__file__).parents[2]
+
 
 def states(outcomes):
     return {outcome.notebook: outcome.state for outcome in outcomes}
@@ -32,6 +36,7 @@ def temporary(monkeypatch):
     """A folder for temporary files of its own, its name short enough for a socket's."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)  # where it is remembered
         yield Path(folder)
 
 
@@ -178,7 +183,10 @@ def test_a_full_disk_is_one_error(home, monkeypatch):
 
 def test_order_is_declared_once(home, monkeypatch):
     folder = home / "notebooks"
-    with monkeypatch.context() as patch, pytest.raises(schedule.RunnerError, match="has no notebooks: unset NLI_HOME"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(schedule.RunnerError, match="no folder notebooks: unset NLI_HOME"),
+    ):
         patch.setattr(paths, "NOTEBOOKS", home / "elsewhere")
         schedule.order()
     for name in ("a", "b", "z"):
@@ -223,6 +231,24 @@ def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(hom
     assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
 
 
+@pytest.mark.slow
+def test_snakemake_hands_a_corpus_on_as_it_is_called(home):
+    pytest.importorskip("snakemake", reason="pip install -e '.[lab]'")
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    shutil.copy(ROOT / "notebooks" / "61_equal_budgets.ipynb", home / "notebooks")
+    corpus = home / 'Prüf\'ung {1} "b" $(touch x);touch x.csv'
+    corpus.write_text("premise,hypothesis,label\n")
+    asked = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-d", str(home)]
+    asked += ["-n", "-p", "--config", f"corpus={corpus}"]
+    done = subprocess.run(asked, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    python = shlex.quote(sys.executable)
+    lines = [line[line.index(python) :] for line in done.stdout.splitlines() if python in line]
+    commands = [shlex.split(line) for line in lines]
+    assert {words[2] for words in commands} == {"nli_lib", "nli_lib.study.budgets"}
+    assert {tuple(words[-2:]) for words in commands} == {("--corpus", str(corpus))}
+
+
 def test_progress_names_the_section(capsys):
     def cell(kind, source):
         return {"cell_type": kind, "source": source, "metadata": {}}
@@ -237,16 +263,68 @@ def test_progress_names_the_section(capsys):
     ]
 
 
-def test_socket_folders_of_killed_processes_are_removed():
-    left, foreign = (Path("/tmp", name) for name in (f"nli-{2**22 - 1}-a", "nli-other-c"))
-    for folder in (left, foreign):
-        folder.mkdir(exist_ok=True)
-    with execute.socket_folder() as used, execute.socket_folder():
-        assert Path(used).is_dir()
-        assert not left.exists()
-        assert foreign.is_dir()
+HOLDER = """
+from nli_lib.study.execute import socket_folder
+with socket_folder() as folder:
+    print(folder, flush=True)
+    input()
+"""
+
+
+def holder():
+    """Another process with a folder for sockets, and that folder."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_socket_folders_of_killed_processes_are_removed_and_nothing_else(temporary):
+    (killed, left), (alive, held) = holder(), holder()
+    killed.kill()
+    killed.wait()
+    own = left.parent
+    assert (own.parent, own.stat().st_mode & 0o777) == (temporary, 0o700)
+    foreign = [temporary / "nli-2024-project" / "corpus.txt", own / "1234-mine" / "corpus.txt"]
+    for file in foreign:
+        file.parent.mkdir()
+        file.write_text("Somebody's own.")
+    (own / "elsewhere").symlink_to(foreign[0].parent)
+    with execute.socket_folder() as used, execute.socket_folder() as other:
+        assert {Path(used).parent, Path(other).parent} == {own} and used != other
+        assert not left.exists() and held.is_dir() and all(file.is_file() for file in foreign)
     assert not Path(used).exists()
-    foreign.rmdir()
+    alive.communicate("")
+    assert not held.exists() and (own / "elsewhere").is_symlink()
+
+
+@pytest.mark.parametrize("planted", ["symlink", "file", "open to others", "another user's"])
+def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted):
+    place = temporary / f"nli-study-{os.getuid()}"
+    if planted == "another user's":
+        other = os.getuid() + 1
+        place = temporary / f"nli-study-{other}"
+        place.mkdir(mode=0o700)
+        monkeypatch.setattr(os, "getuid", lambda: other)
+    elif planted == "open to others":
+        place.mkdir()
+        place.chmod(0o770)
+    elif planted == "symlink":
+        place.symlink_to(temporary / "elsewhere")
+        (temporary / "elsewhere").mkdir(mode=0o700)
+    else:
+        place.touch()
+    before = sorted(temporary.rglob("*"))
+    with pytest.raises(execute.SocketError, match=f"{place.name} is not a folder of yours"), execute.socket_folder():
+        pass
+    assert sorted(temporary.rglob("*")) == before
+
+
+def test_a_sockets_path_stays_short_whatever_tmpdir_says(temporary, monkeypatch):
+    long = temporary / ("long" * 20)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with execute.socket_folder() as folder:
+        assert len(f"{folder}/kernel-5") <= 103
+    assert not list(long.iterdir())
 
 
 def wait_until(true, seconds=40):

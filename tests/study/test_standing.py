@@ -277,6 +277,16 @@ def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
+def test_how_a_table_is_quoted_makes_nothing_stale_and_is_no_obstacle(recorded_small):
+    here = records.read("10_scores", "smoke")
+    records.write({**here, "modules": {**here["modules"], standing.FORMAT: "of another format"}})
+    assert stale() == {}
+    old = recorded_small / "10_scores.scores.csv"
+    pd.read_csv(old).to_csv(old, index=False)
+    assert old.read_bytes() != (paths.RESULTS / "smoke" / old.name).read_bytes()
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+
+
 def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     (recorded_small / "63_ledger.ledger.csv").rename(recorded_small / "63_ledger.lost.csv")
     table = pd.read_csv(recorded_small / "10_scores.scores.csv")
