@@ -140,12 +140,14 @@ def ask(
             raise call.over
         if call.over:
             print(call.over)
-    kept = [key for key in keys if key not in missing and not journal.answered(key)]
-    if kept:
-        print(
+    if kept := [key for key in keys if key not in missing and not journal.answered(key)]:
+        said = LanguageModelError(
             f"{len(kept):,} requests are not asked again: their answers were paid for {PAID_FOR} times and cannot be "
-            f"used. The last one: {journal.answers[kept[-1]].reason}. Delete their lines from {journal.path} to ask."
+            f"used. The last one: {journal.answers[kept[-1]].reason}. To ask, delete their lines in {journal.path}."
         )
+        if not any(map(journal.answered, keys)):
+            raise said
+        print(said)
     return [journal.answers[each.key] for each in requests]
 
 
