@@ -155,6 +155,11 @@ MODES = {
     "429 with a date": lambda self: self.once(429, Retry_After=formatdate(time.time() + 1, usegmt=True)),
     "429 for a week": lambda self: self.refuse(429, "slow down", Retry_After="604800"),
     "429 with nonsense": lambda self: self.once(429, Retry_After="soon"),
+    "429 for some": lambda self: (
+        self.refuse(429, f"slow down, {self.login}")
+        if int(self.prompt.strip("Prompt .")) % 2
+        else self.fine(f"You said {self.login}.", model=f"tiny {self.login}")
+    ),
     "429 always": lambda self: self.refuse(429, "slow down"),
     "429 once": lambda self: self.once(429),
     "500 once": lambda self: self.once(500),

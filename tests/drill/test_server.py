@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import table
 from server import MODES, serving
+from tiny import write_notebook
 
 from nli_lib.generate import llm
 from nli_lib.generate.endpoint import FEW
@@ -23,6 +24,8 @@ from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.reply import UNUSABLE
 from nli_lib.report.generated import cost_table
+from nli_lib.study import cli, schedule
+from nli_lib.study import manifest as records
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +100,8 @@ def secrets_in(text):
 
 
 @pytest.mark.parametrize(
-    ("mode", "login"), [*((mode, "") for mode in MODES), *((mode, f"me:{PASSWORD}@") for mode in ECHOES)]
+    ("mode", "login"),
+    [*((mode, "") for mode in MODES if mode != "429 for some"), *((mode, f"me:{PASSWORD}@") for mode in ECHOES)],
 )
 def test_every_mode(tmp_path, monkeypatch, capsys, caplog, rows, mode, login):
     caplog.set_level(logging.DEBUG)
@@ -168,3 +172,44 @@ def test_an_answer_that_cannot_be_used_is_paid_for_twice_at_most(tmp_path, monke
                 ask(WANTED[:1], journal)
         assert server.asked == {WANTED[0].prompt: 2}
         assert journal.answers[WANTED[0].key].reason.startswith(UNUSABLE)
+
+
+CHAPTER = """#| measure
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import Budget, Request, ask
+from nli_lib.report.generated import cost_table
+budget, asked = Budget(price=(2, 8)), [Request(model="tiny", prompt=f"Prompt {n}.") for n in range(8)]
+keys = [each.key for each in asked]
+with Journal(study.exports / "j.jsonl") as journal:
+    answers = ask(asked, journal, budget=budget, at_once=2, tries=1)
+study.log_journal(journal, keys, "wanli, paper")
+study.save(cost_table(journal.attempts(keys), budget), "cost")
+study.export(__import__("pandas").DataFrame([each.model_dump() for each in answers]), "answers")
+print(answers)"""
+
+
+def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    write_notebook(home / "notebooks", "12_asks", CHAPTER, 'study.show(study.table("cost"))')
+    with serving("429 for some") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        (first,) = schedule.run([], schedule.Request())
+        assert (first.state, first.reason.partition(", most")[0]) == (
+            records.INCOMPLETE,
+            "4 of 8 requests to the language model failed",
+        )
+        cli.status()
+        assert "12_asks                  incomplete" in (said := capsys.readouterr().out) and first.reason in said
+        server.mode = "echo as text"
+        (second,) = schedule.run([], schedule.Request())
+        assert (second.state, second.ran) == (records.FINISHED, True)
+        assert set(server.good.values()) == {1} and sorted(server.asked.values()) == [1] * 4 + [2] * 4
+        cost = json.loads(records.record_path("12_asks", "smoke").read_text())["journals"]["j.jsonl"]
+        assert (cost["answered"], cost["failed"]) == (8, 0)
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    (third,) = schedule.run([], schedule.Request(force=True))  # from the journal alone
+    assert (third.state, third.ran) == (records.FINISHED, True)
+    for file in home.rglob("*"):
+        if file.is_file():
+            assert not secrets_in(file.read_bytes().decode("latin-1")), file
+    assert not secrets_in("".join(capsys.readouterr()) + said)

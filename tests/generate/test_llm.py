@@ -224,3 +224,57 @@ def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match="pip install"):
         ask(requests_of("fine"), journal)
+
+
+NO_ADDRESS = ["localhost:8000/v1", "me:pass-word-9@host:8000/v1", "http://", "http://host:port/v1", "ftp://host/v1"]
+NO_ADDRESS += ["http://me:pass-word/9@host/v1", "http://me:12/pass-word-9@host/v1", "http://me:pass[word-9@host/v1"]
+NO_ADDRESS += ["http://me:pass-word#9@host/v1", "http://me:pass-word?9@host/v1", "http://[::1/v1", "http://ho st/v1"]
+NO_ADDRESS += ["http://ho\nst/v1", "http://host:99999/v1", "http://host/v1?version=2"]
+
+
+@pytest.mark.parametrize("address", NO_ADDRESS)
+def test_an_address_that_is_none_is_one_sentence_without_its_password(tmp_path, monkeypatch, capsys, address):
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with (
+        Journal(tmp_path / "j") as journal,
+        pytest.raises(LanguageModelError, match="OPENAI_BASE_URL is no address") as no,
+    ):
+        ask(requests_of("fine"), journal)
+    assert "word" not in str(no.value).replace("password", "") + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("key", ["sk-one two", "sk-one\ntwo", "sk-\u2013dash", "sk-\u00e9"])
+def test_a_key_that_is_none_is_one_sentence(tmp_path, monkeypatch, key):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with (
+        Journal(tmp_path / "j") as journal,
+        pytest.raises(LanguageModelError, match="OPENAI_API_KEY holds a blank") as no,
+    ):
+        ask(requests_of("fine"), journal)
+    assert "sk-" not in str(no.value)
+
+
+def test_line_ends_around_the_settings_do_not_matter(tmp_path, monkeypatch):
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        monkeypatch.setenv("OPENAI_BASE_URL", f" http://me:a%2Fb@127.0.0.1:{server.server_port}/v1/\n")
+        monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\r\n")
+        assert [each.text for each in ask(requests_of("fine"), journal)] == [" after fine"]
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "HTTPS_PROXY"])
+def test_a_setting_of_the_network_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://127.0.0.1:1/v1")
+    monkeypatch.setenv(name, str(tmp_path / "not there"))
+    with Journal(tmp_path / "j") as journal, pytest.raises(LanguageModelError, match="cannot be used|no answer from"):
+        ask(requests_of("fine"), journal, tries=1)
+
+
+def test_what_failed_is_asked_last_and_stands_in_nobodys_way(tmp_path, monkeypatch):
+    wanted = requests_of(*(f"ruined {number}" for number in range(8)), *(f"fine {number}" for number in range(3)))
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        with pytest.raises(LanguageModelError, match="5 requests in a row failed"):
+            ask(wanted, journal, tries=1, at_once=1)
+        answers = ask(wanted, journal, tries=1, at_once=1)
+    assert [each.text is None for each in answers] == [True] * 8 + [False] * 3
