@@ -36,7 +36,9 @@ def bare(request: Request) -> int:
     """Tokens of one answer, with nothing between us and the server."""
     body = json.dumps(request.body("completions")).encode()
     url = f"{os.environ['OPENAI_BASE_URL']}/completions"
-    sent = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    sent = urllib.request.Request(
+        url, body, {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY')}"}
+    )
     with urllib.request.urlopen(sent) as reply:
         return json.load(reply)["usage"]["completion_tokens"]
 

@@ -11,7 +11,7 @@ def edit(before: str, after: str) -> tuple[str, str]:
 
     Raises `ValueError` where the texts are equal or have no word in common.
     """
-    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text) for text in (before, after))  # a mark is a word of its own
+    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text.rstrip()) for text in (before, after))  # a mark is a word of its own
     start, end = shared_ends(a, b)
     if before == after or not start + end:
         raise ValueError(f"no single edit makes {after!r} of {before!r}")

@@ -29,7 +29,7 @@ NAIK_SHARES: dict[str, float] = _ALL["shares"]
 KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
 
 WORD = re.compile(r"[A-Za-z]{3,}")
-ENDING = re.compile(r"\s*([.!?]*[\"']?)\s*$")
+ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards every blank would be a beginning
 # a whole number from 2 to 999 that is no part of a longer one, of a date, a time or a fraction
 NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBER = re.compile(
@@ -83,7 +83,9 @@ def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Itera
     """The pair with a tautology before the end of one side."""
     tail = f" {words}" * times
     texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
-    texts[side] = ENDING.sub(lambda end: tail + end[1], texts[side], count=1)
+    text = texts[side].rstrip()
+    marks = ENDING.match(text[::-1])[0][::-1]
+    texts[side] = text.removesuffix(marks).rstrip() + tail + marks
     yield *texts.values(), pair.label, f'"{words}" {times} x at the end of the {side}'
 
 

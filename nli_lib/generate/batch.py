@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nli_lib.errors import UserError
-from nli_lib.generate.journal import Answer, Journal
-from nli_lib.generate.llm import Request, checked
+from nli_lib.generate.journal import Answer, Journal, on_one_line
+from nli_lib.generate.llm import Request
+from nli_lib.generate.reply import answer_of, counted
 from nli_lib.store import atomic, now
 
 LINES, BYTES = 50_000, 200_000_000  # that one file may have
@@ -58,7 +59,7 @@ def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dic
             status, body = response.get("status_code"), response.get("body") or {}
             if not isinstance(key, str) or not isinstance(body, dict):
                 raise TypeError
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BatchError(
                 f"{path}: line {number} is no result of a batch: it needs custom_id and response, with its body. "
                 "Take it out, or fetch the file again."
@@ -66,23 +67,19 @@ def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dic
         if key not in known:
             counts["unknown"] += 1
         elif not journal.answered(key):
-            answer = _answer(known[key], status, body, error)
-            journal.add(answer)
+            answer, last = _answer(known[key], status, body, error), journal.answers.get(key)
+            if not last or (last.reason, last.paid) != (answer.reason, answer.paid):  # a file that is read twice
+                journal.add(answer)
             counts["answered" if answer.text is not None else "failed"] += 1
     return counts
 
 
 def _answer(request: Request, status: object, body: dict, error: object) -> Answer:
-    from openai.types import Completion
-    from openai.types.chat import ChatCompletion
-
     api = "chat" if body.get("object") == "chat.completion" else "completions"
-    whole = {"key": request.key, "api": api, "started": now(), "seconds": 0.0}
-    if error or status != 200:
-        said = error or body.get("error") or f"status {status}"
-        return Answer(text=None, reason=str(said)[:300], **whole)
-    try:
-        reply = (ChatCompletion if api == "chat" else Completion).model_validate(body)
-        return checked(reply, request, api, whole["started"], 0.0)
-    except ValueError as wrong:
-        return Answer(text=None, reason=" ".join(str(wrong).split())[:300], **whole)
+    whole = {"started": now(), "seconds": 0.0}
+    if not error and status == 200:
+        return answer_of(json.dumps(body).encode(), request, api, **whole)
+    said = on_one_line(str(error or body.get("error") or f"status {status}"))
+    prompt, completion = counted(body)
+    cost = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0}
+    return Answer(key=request.key, text=None, reason=said, api=api, **cost, **whole)

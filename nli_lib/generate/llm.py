@@ -8,34 +8,26 @@ The server is OPENAI_BASE_URL, the key OPENAI_API_KEY; both come from the enviro
 What the journal has is not asked for again: with a complete journal neither server nor key is needed.
 """
 
+import asyncio
 import hashlib
-import os
-import re
+import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from datetime import UTC, datetime
-from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile, zip_longest
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
-from nli_lib.errors import UserError
-from nli_lib.generate.journal import Answer, Journal
+from nli_lib.generate.endpoint import FEW, REFUSALS, LanguageModelError, Outcome, Server
+from nli_lib.generate.journal import ADDRESS, Answer, Journal
+from nli_lib.generate.reply import UNUSABLE, tokens_of
 
-if TYPE_CHECKING:
-    from openai import OpenAI
-
-APIS = ("completions", "chat")
-LONGEST = 100_000  # characters of an answer; more is a fault of the server
-CHARACTERS = 4  # of English a token, for the estimate before the first request
-ABSENT, REFUSED = {404, 405, 501}, {401, 403}  # states of an answer: no such place, no entry
-GIVEN_UP = 20  # failures in a row after which the server counts as gone
-
-
-class LanguageModelError(UserError, RuntimeError):
-    """No server, no key, no package, or the budget is spent; the message says what to do."""
+GIVEN_UP = 20  # failures in a row after which a server that has answered before counts as gone
+PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before a second try, and at most, where the server does not say
+PAID_FOR = 2  # answers to one request that cannot be used, after which it is not asked again
 
 
 class Sampling(BaseModel):
@@ -96,8 +88,8 @@ UNLIMITED = Budget()
 
 
 def estimate(requests: Iterable[Request], budget: Budget = UNLIMITED) -> str:
-    """What requests will use at most, in words; four characters of the prompt count as a token."""
-    sizes = [(len(each.prompt) / CHARACTERS, each.sampling.max_tokens) for each in requests]
+    """What requests will use at most, in words; four bytes of the prompt count as a token."""
+    sizes = [(tokens_of(each.prompt), each.sampling.max_tokens) for each in requests]
     prompt, completion = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
     said = f"{len(sizes):,} requests, about {prompt:,.0f} tokens of prompts, at most {completion:,} of answers"
     return said + (f", at most {budget.cost(prompt, completion):,.2f}" if any(budget.price) else "")
@@ -115,26 +107,57 @@ def ask(
     """The answer to each request, in their order; a failed one has its reason.
 
     journal  open for writing, where an answer is missing
-    at_once  requests that the server has at a time, of different prompts: see `in_turn`
-    timeout  seconds for one answer; tries: how often a request is sent before it has failed. Between two tries the
-             client waits longer and longer, or as long as the server says (Retry-After)
+    budget   what the journal may come to, with all that was paid for and cannot be used
+    at_once  requests that the server has at a time, of different prompts: see `in_turn`. Until the first answer, one
+    timeout  seconds for one answer, to its last byte; tries: how often a request is sent before it has failed. Between
+             two tries the client waits longer and longer, or as long as the server says (Retry-After, up to `PATIENCE`)
 
-    Where the server has no completions, everything is asked as a chat, and the answers say so. Raises
-    `LanguageModelError` where nobody answers, a key is needed, or the budget is spent; what was answered is kept, and
-    the same call goes on from there.
+    Where the server has no completions, everything is asked as a chat, and the answers say so, as they say which
+    parameters it does not take. Raises `LanguageModelError` where nobody answers, a key is needed, the budget is spent,
+    or answers that cannot be used are all that comes; what was answered is kept, and the same call goes on from there.
+    It asks again for what has failed, but not a third time for an answer that was paid for twice and cannot be used.
     """
-    missing = {each.key: each for each in requests if not journal.answered(each.key)}
-    missing = in_turn(missing.values(), at_once)
+    keys = list(dict.fromkeys(each.key for each in requests))
+    lines = journal.attempts(keys)
+    failures = Counter(line.key for line in lines if line.text is None)
+    useless = Counter(line.key for line in lines if line.reason.startswith(UNUSABLE))
+    missing = {each.key: each for each in requests if not journal.answered(each.key) and useless[each.key] < PAID_FOR}
     if missing:
-        print(estimate(missing, budget))
-        client, used = _client(timeout, tries), journal.totals()
-        if budget.spent(used["prompt_tokens"], used["completion_tokens"]):
-            raise _out_of_budget(used, len(missing))
-        api, first = _probe(client, missing[0])
-        journal.add(first)
-        if missing[1:]:
-            _ask_all(client, api, missing[1:], journal, budget, at_once)
+        # those that have not failed yet come first: what stood in the way once shall not stand there again
+        waiting = sorted(in_turn(missing.values(), at_once), key=lambda each: failures[each.key])
+        print(estimate(waiting, budget))
+        before = sum(1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines)))
+        call = _Call(Server(timeout), waiting, journal, budget, tries, min(before, FEW - 1))
+        with ThreadPoolExecutor(1) as pool:  # a thread of its own: a notebook's has a loop, which is running
+            done = pool.submit(asyncio.run, call.all(at_once))
+            try:
+                done.result()
+            except BaseException as error:
+                call.over = call.over or error  # what is under way is waited for and kept
+                raise
+        _tell(journal.attempts(keys)[len(lines) :])
+        if call.over and not (call.spare and journal.answers.keys() >= {*keys} and any(map(journal.answered, keys))):
+            raise call.over
+        if call.over:
+            print(call.over)
+    if kept := [key for key in keys if key not in missing and not journal.answered(key)]:
+        said = LanguageModelError(
+            f"{len(kept):,} requests are not asked again: their answers were paid for {PAID_FOR} times and cannot be "
+            f"used. The last one: {journal.answers[kept[-1]].reason}. To ask, delete their lines in {journal.path}."
+        )
+        if not any(map(journal.answered, keys)):
+            raise said
+        print(said)
     return [journal.answers[each.key] for each in requests]
+
+
+def _tell(lines: Sequence[Answer]) -> None:
+    """Say what was paid in vain, and what was guessed."""
+    if lost := [line for line in lines if line.text is None and line.paid]:
+        tokens = sum(line.paid for line in lost)
+        print(f"{len(lost):,} requests cost {tokens:,} tokens and brought no text; the last: {lost[-1].reason}")
+    if guessed := sum(line.estimated for line in lines):
+        print(f"{guessed:,} answers came without a count of tokens that makes sense: theirs are estimated.")
 
 
 def in_turn(requests: Iterable[Request], at_once: int) -> list[Request]:
@@ -151,167 +174,97 @@ def in_turn(requests: Iterable[Request], at_once: int) -> list[Request]:
     return [each for block in blocks for turn in zip_longest(*block) for each in turn if each is not None]
 
 
-def _ask_all(
-    client: "OpenAI", api: str, waiting: Sequence[Request], journal: Journal, budget: Budget, at_once: int
-) -> None:
-    """Ask everything, `at_once` at a time; answers that are under way when it has to stop are waited for and kept."""
-    used, progress, running = journal.totals(), _Progress(len(waiting), budget), set()
-    prompt_tokens, completion_tokens, failures = used["prompt_tokens"], used["completion_tokens"], 0
+class _Call:
+    """Requests under way. `over` is the error that ends it, `spare` whether it may be left unsaid where every request
+    has an answer or a reason."""
 
-    def keep(done: Iterable[Future]) -> None:
-        nonlocal prompt_tokens, completion_tokens, failures
-        for answer in (future.result() for future in done):
-            journal.add(answer)
-            failures = 0 if answer.text is not None else failures + 1
-            prompt_tokens += answer.prompt_tokens
-            completion_tokens += answer.completion_tokens
-            progress.add(answer, budget.cost(prompt_tokens, completion_tokens))
+    def __init__(
+        self, server: Server, waiting: Sequence[Request], journal: Journal, budget: Budget, tries: int, in_a_row: int
+    ):
+        self.server, self.waiting, self.journal, self.budget = server, deque(waiting), journal, budget
+        self.tries, self.in_a_row, self.reason = tries, in_a_row, ""
+        self.answered, self.over, self.spare = 0, None, False
+        self.progress = _Progress(len(waiting), budget)
 
-    with ThreadPoolExecutor(at_once) as pool, progress:
+    async def all(self, at_once: int) -> None:
+        """Ask everything: one at a time until the first answer, then `at_once`; once it is over, nothing new."""
+        first = asyncio.Event()
+        with self.progress:
+            async with self.server.client:
+                await asyncio.gather(*(self._work(first, place == 0) for place in range(at_once)))
+        if not self.over and not self.answered:
+            self.over, self.spare = LanguageModelError(f"no request was answered, the last one: {self.reason}."), True
+
+    async def _work(self, first: asyncio.Event, leads: bool) -> None:
+        if not leads:
+            await first.wait()
         try:
-            for request in waiting:
-                if budget.spent(prompt_tokens, completion_tokens) or failures >= GIVEN_UP:
-                    break
-                running.add(pool.submit(_answer, client, api, request))
-                if len(running) >= at_once:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    keep(done)
-        finally:
-            keep(running)
-    if rest := len(waiting) - progress.count:
-        raise _gone(journal, rest) if failures >= GIVEN_UP else _out_of_budget(journal.totals(), rest)
+            while self.waiting and self._goes_on():
+                await self._one(self.waiting.popleft())
+                if self.answered:
+                    first.set()
+        except BaseException as error:  # the others shall finish what they have under way
+            self.over = self.over or error
+        first.set()
+
+    def _goes_on(self) -> bool:
+        used = self.journal.prompt_tokens, self.journal.completion_tokens
+        if not self.over and self.budget.spent(*used):
+            self.over = LanguageModelError(
+                f"the budget is spent: the journal holds {sum(used):,} tokens. {len(self.waiting):,} requests were not "
+                "asked; raise the budget and call again."
+            )
+        return not self.over
+
+    async def _one(self, request: Request) -> None:
+        for number in range(self.tries):
+            outcome = await self.server.attempt(request)
+            last = outcome.again is None or number + 1 == self.tries
+            if last or outcome.answer.paid:
+                self._keep(outcome, last)
+            pause = outcome.again or min(PAUSE * 2**number, LONGEST_PAUSE) * random.uniform(0.75, 1)
+            until = time.monotonic() + (0 if last else pause)
+            while (left := until - time.monotonic()) > 0 and not self.over:
+                await asyncio.sleep(min(left, 1))
+            if last or not self._goes_on():
+                break
+
+    def _keep(self, outcome: Outcome, last: bool) -> None:
+        """Write a line; where it is one failure too many in a row, the call is over."""
+        answer, repeated = outcome.answer, outcome.answer.reason == self.reason
+        self.journal.add(answer)
+        if last:
+            self.progress.add(answer, self.budget.cost(self.journal.prompt_tokens, self.journal.completion_tokens))
+        if answer.text is not None:
+            self.answered, self.in_a_row, self.reason = self.answered + 1, 0, ""
+            return
+        self.in_a_row, self.reason = self.in_a_row + 1, answer.reason
+        useless = answer.reason.startswith(UNUSABLE)
+        enough = GIVEN_UP if self.answered and not useless else outcome.few if repeated or outcome.few == 1 else FEW
+        if self.in_a_row >= enough and not self.over:
+            self.over, self.spare = self._gone(outcome, useless), useless or outcome.few == REFUSALS
+
+    def _gone(self, outcome: Outcome, useless: bool) -> LanguageModelError:
+        reason = outcome.answer.reason
+        if outcome.few == 1:
+            place = self.server.place
+            return LanguageModelError(f"no answer from {place} ({reason}): start the server, or set {ADDRESS}.")
+        what = "answers in a row were paid for and cannot be used" if useless else "requests in a row failed"
+        then = "the same call tries one more" if useless else "call again when that is mended"
+        return LanguageModelError(
+            f"{self.in_a_row} {what}, the last one with {reason}. {len(self.waiting):,} were not asked; {then}."
+        )
 
 
 class _Progress(tqdm):
     """Answers, tokens a second and, where there is a price, money."""
 
     def __init__(self, total: int, budget: Budget):
-        super().__init__(total=total, unit="answer", mininterval=1)
-        self.count, self.tokens, self.priced, self.clock = 0, 0, any(budget.price), time.monotonic()
+        super().__init__(total=total, unit="answer", mininterval=1, disable=total == 1)
+        self.tokens, self.priced, self.clock = 0, any(budget.price), time.monotonic()
 
     def add(self, answer: Answer, cost: float) -> None:
-        self.count += 1
         self.tokens += answer.completion_tokens
         speed = f"{self.tokens / max(time.monotonic() - self.clock, 1e-9):,.0f} tokens/s"
         self.set_postfix_str(speed + (f", {cost:,.2f} spent" if self.priced else ""), refresh=False)
         self.update()
-
-
-def _out_of_budget(used: Mapping[str, float], rest: int) -> LanguageModelError:
-    tokens = used["prompt_tokens"] + used["completion_tokens"]
-    return LanguageModelError(
-        f"the budget is spent: the journal holds {tokens:,} tokens. {rest:,} requests were not asked; raise the budget "
-        "and call again."
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")  # short answers: how many overlap decides their cost
-
-
-def _gone(journal: Journal, rest: int) -> LanguageModelError:
-    last = next(each.reason for each in reversed(journal.answers.values()) if each.text is None)
-    return LanguageModelError(
-        f"{GIVEN_UP} requests in a row failed, the last one with {last}. {rest:,} were not asked; call again when the "
-        "server is well."
-    )
-
-
-def _client(timeout: float, tries: int) -> "OpenAI":
-    try:
-        from openai import OpenAI
-    except ImportError:
-        raise LanguageModelError("the package openai is missing: pip install 'nli-quality-study[study]'") from None
-    if not os.environ.get("OPENAI_BASE_URL"):  # a key alone sends no text anywhere
-        raise LanguageModelError(
-            "no language model: set OPENAI_BASE_URL to a server that speaks OpenAI's API; theirs is "
-            "https://api.openai.com/v1 and wants OPENAI_API_KEY."
-        )
-    # a server on this machine needs no key, and the client refuses to have none
-    key = os.environ.get("OPENAI_API_KEY") or "none"
-    return OpenAI(api_key=key, timeout=timeout, max_retries=tries - 1)
-
-
-def _probe(client: "OpenAI", request: Request) -> tuple[str, Answer]:
-    """The form that the server takes, completions if it can, and its first answer."""
-    import openai
-
-    for api in APIS:
-        try:
-            return api, _sent(client, api, request)
-        except openai.APIStatusError as error:
-            if error.status_code in REFUSED:
-                raise LanguageModelError(f"{_place(client)} wants a key that it knows: set OPENAI_API_KEY.") from None
-            if error.status_code not in ABSENT:
-                return api, _failed(request, api, error, _now(), 0.0)
-            unknown = error
-        except openai.APIConnectionError as error:
-            raise LanguageModelError(
-                f"no answer from {_place(client)} ({type(error).__name__}): start the server, or set OPENAI_BASE_URL."
-            ) from None
-        except (openai.OpenAIError, ValueError) as error:
-            return api, _failed(request, api, error, _now(), 0.0)
-    raise LanguageModelError(
-        f"{_place(client)} has neither completions nor chat for the model {request.model!r}: {_plain(unknown)}"
-    ) from None
-
-
-def _answer(client: "OpenAI", api: str, request: Request) -> Answer:
-    import openai
-
-    started, clock = _now(), time.monotonic()
-    try:
-        return _sent(client, api, request)
-    except (openai.OpenAIError, ValueError) as error:  # ValueError: what came is not what the API promises
-        return _failed(request, api, error, started, time.monotonic() - clock)
-
-
-def _sent(client: "OpenAI", api: str, request: Request) -> Answer:
-    """Send one request and check what comes back. Raises `ValueError` where it is no answer."""
-    started, clock = _now(), time.monotonic()
-    create = client.chat.completions.create if api == "chat" else client.completions.create
-    reply = create(**request.body(api))
-    return checked(reply, request, api, started, round(time.monotonic() - clock, 3))
-
-
-def checked(reply: object, request: Request, api: str, started: str, seconds: float) -> Answer:
-    """The answer in what a server sent. Raises `ValueError` where it is none."""
-    choices = getattr(reply, "choices", None)
-    if not isinstance(choices, list):
-        raise ValueError(f"the server sent no completion but {str(reply)[:60]!r}")
-    if len(choices) != 1:
-        raise ValueError(f"the server sent {len(choices)} texts where one was asked for")
-    holder, name = (getattr(choices[0], "message", None), "content") if api == "chat" else (choices[0], "text")
-    text = getattr(holder, name, None)
-    if not isinstance(text, str):
-        raise ValueError("the server sent a choice without a text")
-    if len(text) > LONGEST:
-        raise ValueError(f"the server sent {len(text):,} characters for at most {request.sampling.max_tokens} tokens")
-    return Answer(
-        key=request.key,
-        text=text,
-        finish=str(choices[0].finish_reason or ""),
-        api=api,
-        served=str(reply.model or ""),
-        prompt_tokens=getattr(reply.usage, "prompt_tokens", None) or 0,
-        completion_tokens=getattr(reply.usage, "completion_tokens", None) or 0,
-        started=started,
-        seconds=seconds,
-    )
-
-
-def _failed(request: Request, api: str, error: Exception, started: str, seconds: float) -> Answer:
-    whole = {"key": request.key, "api": api, "started": started, "seconds": round(seconds, 3)}
-    return Answer(text=None, reason=_plain(error), **whole)
-
-
-def _plain(error: Exception) -> str:
-    """An error on one short line, without the key, which some servers repeat."""
-    said = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")
-    key = os.environ.get("OPENAI_API_KEY")
-    return (said.replace(key, "***") if key else said)[:300]
-
-
-def _place(client: "OpenAI") -> str:
-    """The server's address without what may be a secret in it."""
-    return re.sub(r"//[^/@]*@", "//", str(client.base_url)).split("?")[0]

@@ -54,7 +54,7 @@ def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str
     """
     prompt = prompts()[name]
     word = prompt.words[label]
-    plain = [[re.sub(r"\s*\n\s*", " ", side) for side in pair] for pair in pairs]
+    plain = [[re.sub(r"\s+", lambda run: " " if "\n" in run[0] else run[0], side) for side in pair] for pair in pairs]
     examples = [
         prompt.example.format(number=number, premise=premise, word=word, hypothesis=hypothesis)
         for number, (premise, hypothesis) in enumerate(plain, start=1)

@@ -3,7 +3,8 @@
     with serve(folder / "server.log"), Journal(path) as journal:
         answers = ask(requests, journal)
 
-The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed.
+The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed. It
+answers those who know its key, which is drawn anew each time: any page in a browser can reach this machine.
 
 *Departures*: left to itself it draws from the 40 most probable tokens alone, and from those that are at least a
 twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
@@ -14,23 +15,25 @@ has been written so far; the server has no setting for that.
 import contextlib
 import importlib.util
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nli_lib.generate.llm import LanguageModelError
+from nli_lib.generate.endpoint import LanguageModelError
+from nli_lib.generate.journal import ADDRESS, KEY
 from nli_lib.learn.encoders import install_model, resolve_model
 
 MODEL = "smollm2"  # as requests name it
 WEIGHTS = "smollm2-6"  # the package's file, whose lowest layers are an encoder elsewhere
-ADDRESS = "OPENAI_BASE_URL"
 SAMPLERS = "penalties;temperature;top_p"  # those of OpenAI's API; the nucleus is that of the tempered distribution
 
 
 @contextlib.contextmanager
 def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048, needed: bool = True) -> Iterator[str]:
-    """The address of a server of `MODEL`, which is also in OPENAI_BASE_URL while the block lasts.
+    """The address of a server of `MODEL`; it is also in OPENAI_BASE_URL, and its key in OPENAI_API_KEY, while the block
+    lasts.
 
     model    the one that will be asked
     log      file to which the server's own words are appended
@@ -44,16 +47,18 @@ def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048,
     if os.environ.get(ADDRESS) or not needed:
         yield os.environ.get(ADDRESS, "")
         return
+    own = os.environ.get(KEY)
     with _process(weights(model), Path(log), slots, context) as process:
-        address = process.stdout.readline().strip()
+        address, _, key = process.stdout.readline().strip().partition(" ")
         if not address:
             last = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
             raise LanguageModelError(f"the server did not start; the end of {log} says: {''.join(last)}")
-        os.environ[ADDRESS] = f"{address}/v1"
+        os.environ |= {ADDRESS: f"{address}/v1", KEY: key}
         try:
             yield os.environ[ADDRESS]
         finally:
-            del os.environ[ADDRESS]
+            del os.environ[ADDRESS], os.environ[KEY]
+            os.environ |= {KEY: own} if own is not None else {}
 
 
 def weights(model: str = MODEL) -> str:
@@ -91,19 +96,22 @@ def _process(weights: str, log: Path, slots: int, context: int) -> Iterator[subp
 
 
 def main(weights: str, slots: str, context: str) -> None:
-    """Serve on a free port of this machine until the standard input ends; the first line said is the address."""
+    """Serve on a free port of this machine until the standard input ends; the first line said is address and key."""
     import xllamacpp
 
+    key = secrets.token_urlsafe()
     parameters = xllamacpp.CommonParams()
     parameters.model.path, parameters.model_alias = weights, {MODEL}
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
+    parameters.api_keys, parameters.cors_origins, parameters.cors_credentials = [key], "http://127.0.0.1", False
+    parameters.endpoint_slots = parameters.endpoint_props = parameters.ui = False
     parameters.n_parallel, parameters.n_ctx = int(slots), int(slots) * int(context)
     parameters.sampling.samplers = SAMPLERS
     # one core is left for whoever asks: a thread of the server that is displaced keeps all others spinning
     for threads in (parameters.cpuparams, parameters.cpuparams_batch):
         threads.n_threads = max(1, (os.cpu_count() or 1) - 1)
     server = xllamacpp.Server(parameters)
-    print(server.listening_address, flush=True)
+    print(server.listening_address, key, flush=True)
     sys.stdin.read()
     os._exit(0)  # on a busy machine the server's own end sometimes never comes
 

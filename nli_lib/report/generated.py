@@ -70,15 +70,20 @@ def _together(premises: ArrayLike, hypotheses: ArrayLike) -> list[str]:
     return [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
 
 
-def cost_table(answers: Sequence[Answer], budget: Budget) -> pd.DataFrame:
+def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
     """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
 
+    lines    all attempts at the requests, as `Journal.attempts` gives them: tokens and money count those as well that
+             brought no text; everything else counts the last of each request
     seconds is the time in which the server had something to answer; the tokens a second are those of the answers, NaN
     where none took any time, as in a batch; money in the currency of the budget's price;
-    cut_off the share of answers that ended at the largest number of tokens.
+    cut_off the share of answers that ended at the largest number of tokens; estimated, where there are any, how many
+    attempts the server did not count the tokens of.
     """
-    table = pd.DataFrame([answer.model_dump() for answer in answers]).drop_duplicates("key")
-    prompt, completion = table[["prompt_tokens", "completion_tokens"]].sum()
+    every = pd.DataFrame([line.model_dump() for line in lines])
+    prompt, completion = every[["prompt_tokens", "completion_tokens"]].sum()
+    table = every.drop_duplicates("key", keep="last")
+    guessed = int(every["estimated"].sum())
     started = pd.to_datetime(table["started"], utc=True, format="ISO8601").dt.tz_localize(None)
     busy = time_under_way(started.to_numpy(), table["seconds"].to_numpy())
     return pd.DataFrame(
@@ -92,6 +97,7 @@ def cost_table(answers: Sequence[Answer], budget: Budget) -> pd.DataFrame:
             "tokens_per_second": [round(completion / busy, 1) if busy else np.nan],
             "money": [round(budget.cost(prompt, completion), 4)],
             "cut_off": [round(float((table["finish"] == "length").mean()), 4)],
+            **({"estimated": [guessed]} if guessed else {}),
         }
     )
 

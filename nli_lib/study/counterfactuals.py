@@ -13,10 +13,9 @@ from nli_lib.generate import spans
 from nli_lib.generate.perturbations import template
 from nli_lib.report.exports import write_jsonl
 from nli_lib.select.selection import KEPT
-from nli_lib.study import manifest as records
 from nli_lib.study import schedule
 from nli_lib.study.dial import read_scale
-from nli_lib.study.generate import check_server
+from nli_lib.study.generate import check_server, goes_on, journal_of
 
 CHAPTERS = ASKS, FILTERS = "40_spans_and_prompts", "41_perturb_and_filter"
 EACH = 0.5  # originals for each pair that is wanted: one of some eight perturbations has to survive
@@ -42,10 +41,10 @@ def counterfactuals(request: schedule.Request, n: int, model: str | None = None)
     if schedule.stale(ASKS, replace(request, others=others[ASKS])):
         spans.check_parser()
     if schedule.stale(FILTERS, replace(request, others=others[FILTERS])):
-        check_server(model or read_scale(request.scale).disco.generator)
+        check_server(model or read_scale(request.scale).disco.generator, journal_of(request, FILTERS))
     for name in CHAPTERS:
         (end,) = schedule.run([name], replace(request, others=others[name]))
-        if end.state != records.FINISHED:
+        if not goes_on(name, request, end):
             raise CounterfactualError(f"{name} did not finish. The same command continues there.")
     return write_pairs(request, n)
 
@@ -76,7 +75,11 @@ def write_pairs(request: schedule.Request, n: int) -> tuple[Path, Path]:
     reason = written["reason"].mask((written["reason"] == KEPT) & (order > n), TOO_MANY)
     table = written.assign(reason=reason, label=written["intended_label"], shift=written["shift"].round(4))
     kept = table[reason == KEPT].sort_values("shift", ascending=False, kind="stable")
-    print(f"{len(table):,} perturbations were asked for, and {len(kept):,} are kept. The others:")
+    wrote = written["text"].notna().sum()
+    print(f"Of {len(table):,} perturbations that were asked for {wrote:,} were written, and {len(kept):,} are kept.")
+    if wrote < len(table):
+        print("The same command asks for the others again.")
+    print("Dropped:")
     for why, count in reason[reason != KEPT].value_counts().items():
         print(f"{count:>7,}  {why}")
     write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*COLUMNS, "reason"]])

@@ -103,11 +103,12 @@ def verdict_on_end(job: Job) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
     stored = records.read(job.notebook, job.study)
     if stored.get("token") != job.token or stored.get("state") != records.CLOSING:
-        return "incomplete", "every cell ran, but study.finish() did not: it must be the notebook's last line"
+        return records.INCOMPLETE, "every cell ran, but study.finish() did not: it must be the notebook's last line"
     code = [cell for cell in records.cells(job.output) if cell["cell_type"] == "code" and cell["source"].strip()]
     if missing := [number for number, cell in enumerate(code, 1) if not cell["execution_count"]]:
-        return "incomplete", f"code cells {missing} were never executed"
-    return records.FINISHED, ""
+        return records.INCOMPLETE, f"code cells {missing} were never executed"
+    reason = records.unanswered(stored)
+    return (records.INCOMPLETE, reason) if reason else (records.FINISHED, "")
 
 
 class _Progress:

@@ -1,7 +1,6 @@
 """`nli-study generate`: chapters 11 to 13 grow pairs from a user's own corpus, for people to review."""
 
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,12 +39,24 @@ def generate(request: schedule.Request, n: int, model: str | None = None) -> Pat
     wanli = read_scale(request.scale).wanli
     others = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}}
     if schedule.stale(WRITES, replace(request, others=others[WRITES])):
-        check_server(model or wanli.generator)
+        check_server(model or wanli.generator, journal_of(request, WRITES))
     for name in CHAPTERS:
         (end,) = schedule.run([name], replace(request, others=others.get(name, {})))
-        if end.state != records.FINISHED:
+        if not goes_on(name, request, end):
             raise GenerateError(f"{name} did not finish. The same command continues there.")
     return write_pairs(request)
+
+
+def journal_of(request: schedule.Request, chapter: str) -> Path:
+    """Where a chapter keeps what a language model has answered."""
+    return paths.EXPORTS / request.study / f"{chapter}.journal.jsonl"
+
+
+def goes_on(name: str, request: schedule.Request, end: schedule.Outcome) -> bool:
+    """Whether the next chapter can follow: this one finished, or lacks no more than answers of a language model."""
+    return end.state == records.FINISHED or bool(
+        end.state == records.INCOMPLETE and records.unanswered(records.read(name, request.study))
+    )
 
 
 def exemplars_for(n: int, draws: int) -> int:
@@ -62,17 +73,21 @@ def check_labels(corpus: Corpus) -> None:
         )
 
 
-def check_server(model: str) -> None:
+def check_server(model: str, path: Path) -> None:
     """Raise `LanguageModelError` where a language model cannot be asked, before anything is trained: no package, no
-    server, no key. A server that OPENAI_BASE_URL names is asked for one token."""
+    server, no key. A server that OPENAI_BASE_URL names is asked for a few tokens; the journal in `path` counts them."""
     if not os.environ.get(serve.ADDRESS):
         serve.weights(model)
         return
-    asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=1))
-    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "probe.jsonl") as journal:
-        (answer,) = ask([asked], journal, tries=2)
-    if answer.text is None:
-        raise LanguageModelError(f"the language model {model} does not answer: {answer.reason}")
+    with Journal(path) as journal:
+        # a new draw: an answer of an earlier call says nothing of today
+        asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=16), draw=len(journal.lines))
+        try:
+            ask([asked], journal, tries=2)
+        except LanguageModelError:
+            last = journal.answers.get(asked.key)
+            if not last or last.finish != "length":  # one that thinks first needs more tokens, and will have them
+                raise
 
 
 def write_pairs(request: schedule.Request) -> Path:
@@ -83,8 +98,11 @@ def write_pairs(request: schedule.Request) -> Path:
     folder = paths.EXPORTS / request.study
     written, passed = (pd.read_parquet(folder / f"{name}.pairs.parquet") for name in (WRITES, FILTERS))
     kept = passed[passed["kept"].astype(bool)].sort_values("max_variability", ascending=False, kind="stable")
+    failed = written["text"].isna().sum()
     print(
-        f"{len(written):,} continuations were written; {(written['reason'] == '').sum():,} have the form of a pair, "
+        f"{len(written) - failed:,} continuations were written"
+        + (f", {failed:,} requests failed (the same command asks again)" if failed else "")
+        + f"; {(written['reason'] == '').sum():,} have the form of a pair, "
         f"{len(passed):,} pass the heuristics, and the most ambiguous {len(kept):,} of them are kept."
     )
     if kept.empty:

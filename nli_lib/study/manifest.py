@@ -36,6 +36,7 @@ from nli_lib.study.parameters import is_own_file, own_path
 
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
+INCOMPLETE = "incomplete"  # to its last line, but with something missing
 
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
 TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
@@ -92,6 +93,16 @@ def end_state(record: Mapping) -> tuple[str, str]:
     if state in (RUNNING, CLOSING) and not _runs(record.get("pid"), record.get("started")):
         return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
     return state, reason
+
+
+def unanswered(record: Mapping) -> str:
+    """Why a run that came to its last line is not finished: requests to a language model failed; "" where none did."""
+    failed = [entry for entry in record.get("journals", {}).values() if entry.get("failed")]
+    return " ".join(
+        f"{entry['failed']:,} of {entry['failed'] + entry['answered']:,} requests to the language model failed, most "
+        f"with {entry.get('reason') or 'no reason'}. The same command asks for them again."
+        for entry in failed
+    )
 
 
 def _runs(pid: object, started: object) -> bool:

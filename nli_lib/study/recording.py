@@ -78,8 +78,11 @@ class Recording:
 
     def finish(self, seeds: Sequence[int]) -> None:
         """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""
+        reason = records.unanswered(self.record)
+        ended = records.INCOMPLETE if reason else records.FINISHED
         self.record |= {
-            "state": records.CLOSING if self.record["token"] else records.FINISHED,
+            "state": records.CLOSING if self.record["token"] else ended,
+            "reason": reason,
             "ended": now(),
             "seconds": round(time.monotonic() - self.clock, 1),
             "device": device(),

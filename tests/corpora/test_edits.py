@@ -14,6 +14,7 @@ from nli_lib.corpora.edits import edit
         ("The nurse sang, but not here.", "The nurse sang there, not here.", ("sang, but", "sang there,")),
         ("Nobody sang.", "Everybody sang.", ("Nobody", "Everybody")),
         ("a a", "a", ("a a", "a")),
+        ("The nurse sang." + " " * 100_000, "The nurse slept." + " " * 100_000, ("sang", "slept")),
     ],
 )
 def test_the_edit_between_two_texts(before, after, found):

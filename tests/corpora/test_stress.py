@@ -64,6 +64,12 @@ def test_a_tautology_stands_before_the_final_punctuation_and_cuts_nothing(corpus
     assert made("length mismatch", corpus).premise[2] == 'He said "no"' + " and true is true" * 5 + "."
 
 
+def test_a_tautology_is_added_to_blanks_and_marks_without_end(corpus):
+    for fill in (" " * 20_000, "." * 20_000):  # the search of an end that tries every one as a beginning takes minutes
+        corpus.table["premise"] = f"He said{fill}no ?! "
+        assert made("length mismatch", corpus).premise[2] == f"He said{fill}no" + " and true is true" * 5 + "?!"
+
+
 @pytest.mark.parametrize("kind", ["spelling: swap", "spelling: keyboard"])
 @pytest.mark.parametrize("seed", range(5))
 def test_exactly_one_word_is_misspelt(corpus, kind, seed):

@@ -85,3 +85,18 @@ def test_a_line_that_is_no_result_is_named(tmp_path, line):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with Journal(tmp_path / "j") as journal, pytest.raises(BatchError, match=r"none.jsonl cannot be read"):
         read_batch(tmp_path / "none.jsonl", REQUESTS, journal)
+
+
+def test_what_a_batch_has_cost_is_counted_once_with_what_cannot_be_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-batch-0123456789abcdef")
+    lines = [
+        result(REQUESTS[0], json.loads(reply("x", choices=2))),
+        result(REQUESTS[1], json.loads(reply("x", usage=False))),
+        result(REQUESTS[2], {"error": {"message": "-" * 290 + "sk-batch-0123456789abcdef"}}, status=401),
+    ]
+    (tmp_path / "out.jsonl").write_text("\n".join(lines) + "\n")
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        for _ in range(2):
+            read_batch(tmp_path / "out.jsonl", REQUESTS, journal)
+        assert [(each.paid, each.estimated) for each in journal.lines] == [(10, False), (3, True), (0, False)]
+    assert "sk-batch" not in (tmp_path / "journal.jsonl").read_text()

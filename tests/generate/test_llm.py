@@ -17,6 +17,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).parent))
 from bad_server import serving
 
+from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask, estimate, in_turn
 
@@ -26,10 +27,8 @@ SECRET = "sk-very-secret-0123456789"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """The client's own pauses between two tries, made short; what a server asks for is not touched."""
-    import openai._base_client as client
-
-    monkeypatch.setattr(client, "INITIAL_RETRY_DELAY", 0.01)
-    monkeypatch.setattr(client, "MAX_RETRY_DELAY", 0.02)
+    monkeypatch.setattr(llm, "PAUSE", 0.01)
+    monkeypatch.setattr(llm, "LONGEST_PAUSE", 0.02)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 
@@ -64,11 +63,12 @@ def test_every_request_ends_answered_or_failed_with_its_reason(tmp_path, monkeyp
     assert texts == again | {"empty": "", "other": "x", "uncounted": "x", "control": "\x00\x1b[31m\u2028 ? end"}
     reasons = {word: answer.reason for word, answer in answers.items() if answer.text is None}
     assert reasons.keys() == {"ruined", "two", "none", "long", "html", "nonsense", "halved"}
-    assert "InternalServerError" in reasons["ruined"]
+    assert reasons["ruined"] == "500 Internal Server Error: always, Bearer ***"
     assert "2 texts" in reasons["two"] and "0 texts" in reasons["none"] and "1,000,000 characters" in reasons["long"]
     assert "no completion" in reasons["html"] and all(reasons.values())
     assert answers["other"].served == "another" and answers["fine"].served == "tiny"
-    assert (answers["fine"].prompt_tokens, answers["uncounted"].prompt_tokens) == (7, 0)
+    assert (answers["fine"].prompt_tokens, answers["fine"].estimated) == (7, False)
+    assert (answers["uncounted"].prompt_tokens, answers["uncounted"].estimated) == (3, True)
     assert max(server.answered.values()) == 1
     assert server.asked["ruined"] == 3
     assert list(Journal(journal.path).answers.values()) == list(journal.answers.values())
@@ -147,7 +147,7 @@ def test_a_server_that_has_gone_is_not_asked_a_thousand_times(tmp_path, monkeypa
     wanted = requests_of("fine", *(f"ruined {number}" for number in range(1000)))
     with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
         point_to(server, monkeypatch)
-        with pytest.raises(LanguageModelError, match="20 requests in a row failed, the last one with InternalServer"):
+        with pytest.raises(LanguageModelError, match="20 requests in a row failed, the last one with 500 Internal"):
             ask(wanted, journal, tries=1)
         assert len(server.asked) <= 20 + 8 + 1
 
@@ -221,6 +221,60 @@ def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
 
 
 def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match="pip install"):
         ask(requests_of("fine"), journal)
+
+
+NO_ADDRESS = ["localhost:8000/v1", "me:pass-word-9@host:8000/v1", "http://", "http://host:port/v1", "ftp://host/v1"]
+NO_ADDRESS += ["http://me:pass-word/9@host/v1", "http://me:12/pass-word-9@host/v1", "http://me:pass[word-9@host/v1"]
+NO_ADDRESS += ["http://me:pass-word#9@host/v1", "http://me:pass-word?9@host/v1", "http://[::1/v1", "http://ho st/v1"]
+NO_ADDRESS += ["http://ho\nst/v1", "http://host:99999/v1", "http://host/v1?version=2"]
+
+
+@pytest.mark.parametrize("address", NO_ADDRESS)
+def test_an_address_that_is_none_is_one_sentence_without_its_password(tmp_path, monkeypatch, capsys, address):
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with (
+        Journal(tmp_path / "j") as journal,
+        pytest.raises(LanguageModelError, match="OPENAI_BASE_URL is no address") as no,
+    ):
+        ask(requests_of("fine"), journal)
+    assert "word" not in str(no.value).replace("password", "") + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("key", ["sk-one two", "sk-one\ntwo", "sk-\u2013dash", "sk-\u00e9"])
+def test_a_key_that_is_none_is_one_sentence(tmp_path, monkeypatch, key):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with (
+        Journal(tmp_path / "j") as journal,
+        pytest.raises(LanguageModelError, match="OPENAI_API_KEY holds a blank") as no,
+    ):
+        ask(requests_of("fine"), journal)
+    assert "sk-" not in str(no.value)
+
+
+def test_line_ends_around_the_settings_do_not_matter(tmp_path, monkeypatch):
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        monkeypatch.setenv("OPENAI_BASE_URL", f" http://me:a%2Fb@127.0.0.1:{server.server_port}/v1/\n")
+        monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\r\n")
+        assert [each.text for each in ask(requests_of("fine"), journal)] == [" after fine"]
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "HTTPS_PROXY"])
+def test_a_setting_of_the_network_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://127.0.0.1:1/v1")
+    monkeypatch.setenv(name, str(tmp_path / "not there"))
+    with Journal(tmp_path / "j") as journal, pytest.raises(LanguageModelError, match="cannot be used|no answer from"):
+        ask(requests_of("fine"), journal, tries=1)
+
+
+def test_what_failed_is_asked_last_and_stands_in_nobodys_way(tmp_path, monkeypatch):
+    wanted = requests_of(*(f"ruined {number}" for number in range(8)), *(f"fine {number}" for number in range(3)))
+    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+        point_to(server, monkeypatch)
+        with pytest.raises(LanguageModelError, match="5 requests in a row failed"):
+            ask(wanted, journal, tries=1, at_once=1)
+        answers = ask(wanted, journal, tries=1, at_once=1)
+    assert [each.text is None for each in answers] == [True] * 8 + [False] * 3

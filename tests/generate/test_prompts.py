@@ -1,5 +1,7 @@
 """Prompts to the character, and what is read out of the answers. Run alone: pytest tests/generate/test_prompts.py"""
 
+import time
+
 import pandas as pd
 import pytest
 
@@ -48,6 +50,13 @@ def test_a_line_end_in_a_text_does_not_break_the_template():
     assert "1. one two\nImplication: three four\n\n2." in continue_examples(
         [("one \n two", "three\r\nfour")], "entailment"
     )
+
+
+def test_a_long_run_of_blanks_takes_no_time():
+    clock, blanks = time.process_time(), " " * 200_000
+    made = continue_examples([(f"one{blanks}two", f"three{blanks}\n{blanks}four")], "entailment")
+    assert made.endswith(f"1. one{blanks}two\nImplication: three four\n\n2.")
+    assert time.process_time() - clock < 2  # what tries every blank as a beginning takes minutes
 
 
 def test_a_label_without_a_word_is_an_error():

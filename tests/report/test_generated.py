@@ -66,12 +66,16 @@ def test_an_interval_draws_whole_contexts():
 
 def test_what_answers_cost():
     later = {"started": "2026-01-01T00:00:02.5+00:00", "text": None, "served": ""}
-    answers = [answer("a"), answer("b", finish="length"), answer("a"), answer("c", seconds=3.5, **later)]
+    answers = [answer("a"), answer("b", finish="length"), answer("c", seconds=3.5, **later)]
     (row,) = cost_table(answers, Budget(price=(2.0, 10.0))).to_dict("records")
-    assert (row["answers"], row["failed"], row["served"]) == (3, 1, "m")  # "a" was paid for once
+    assert (row["answers"], row["failed"], row["served"]) == (3, 1, "m")
     assert (row["prompt_tokens"], row["completion_tokens"], row["seconds"]) == (300, 150, 6.0)
     assert row["tokens_per_second"] == 25 and row["money"] == pytest.approx((600 + 1500) / 1e6, abs=1e-4)
-    assert row["cut_off"] == pytest.approx(1 / 3, abs=1e-4)
+    assert row["cut_off"] == pytest.approx(1 / 3, abs=1e-4) and "estimated" not in row
+    vain = answer("a", text=None, completion_tokens=7, estimated=True)  # paid for, and asked again
+    (more,) = cost_table([vain, *answers], Budget(price=(2.0, 10.0))).to_dict("records")
+    assert (more["answers"], more["failed"], more["seconds"], more["estimated"]) == (3, 1, 6.0, 1)
+    assert (more["prompt_tokens"], more["completion_tokens"]) == (400, 157) and more["money"] > row["money"]
 
 
 def test_a_batch_has_no_speed_and_costs_are_told_in_lines():

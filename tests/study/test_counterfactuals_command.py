@@ -39,6 +39,7 @@ def written(folder, kept=4):
             "direction": "e2n",
             "span": "A cat",
             "generation": "Dog",
+            "text": [None, *["Dog"] * (n - 1)],
             "reason": [*REASONS, *[KEPT] * kept],
             "shift": [None, None, 0.01, *(0.2 + at / 100 for at in range(kept))],
         }
@@ -86,7 +87,7 @@ def test_from_a_file_to_pairs_that_can_be_reviewed(mine, monkeypatch, capsys):
     assert asks.others == {"ORIGINALS": 3} and filters.others == {"GENERATOR": "larger"}
     assert {(request.scale, request.seeds) for _, request in mine} == {("small", 2)}
     said = capsys.readouterr().out
-    assert "7 perturbations were asked for, and 3 are kept." in said
+    assert "Of 7 perturbations that were asked for 6 were written, and 3 are kept." in said
     kept = paths.EXPORTS / asks.study / counterfactuals.FILE
     line = said.strip().splitlines()[-1]
     assert shlex.split(line.partition("with: ")[2]) == ["nli-study", "review", str(kept), "--annotator", "NAME"]

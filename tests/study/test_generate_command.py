@@ -15,11 +15,12 @@ from nli_lib.generate import serve
 from nli_lib.generate.llm import LanguageModelError
 from nli_lib.generate.review import pairs
 from nli_lib.study import cli, generate, schedule
+from nli_lib.study import manifest as records
 
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-def written(folder, kept=4, passed=6, parsed=8, all_=10):
+def written(folder, kept=4, passed=6, parsed=8, all_=10, failed=0):
     """What chapters 12 and 13 export: `all_` continuations, of which so many are pairs, pass, and are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(
@@ -33,6 +34,7 @@ def written(folder, kept=4, passed=6, parsed=8, all_=10):
             "origin_corpus": "mine",
             "maker": "smollm2",
             "context": 0,
+            "text": [f" {at}" for at in range(all_ - failed)] + [None] * failed,
         }
     )
     reasons = [""] * parsed + ["no hypothesis"] * (all_ - parsed)
@@ -134,7 +136,7 @@ def test_what_is_missing_is_one_line_before_anything_is_trained(mine, monkeypatc
     ("status", "message"),
     [
         (401, "wants a key that it knows: set OPENAI_API_KEY."),
-        (400, "the language model smollm2 does not answer: BadRequestError"),
+        (400, "no request was answered, the last one: 400 Bad Request"),
     ],
 )
 def test_a_server_that_refuses_is_one_line(mine, monkeypatch, capsys, status, message):
@@ -169,6 +171,20 @@ def test_nothing_left_is_an_error_that_says_what_to_do(mine, monkeypatch, capsys
     with pytest.raises(generate.GenerateError, match="No pair is left: raise --n"):
         generate.write_pairs(request)
     assert "the most ambiguous 0 of them are kept" in capsys.readouterr().out
+
+
+def test_what_was_not_written_is_not_counted_and_does_not_stop_what_was(mine, monkeypatch, capsys):
+    def fake(names, request, jobs=1):
+        written(paths.EXPORTS / request.study, failed=2)
+        journals = {"j": {"answered": 8, "failed": 2, "reason": "429 Too Many Requests"}}
+        record = {"notebook": names[0], "study": request.study, "state": "incomplete", "journals": journals}
+        records.write(record if names[0].startswith("12") else {**record, "state": "finished"})
+        return [schedule.Outcome(names[0], records.read(names[0], request.study)["state"])]
+
+    monkeypatch.setattr(schedule, "run", fake)
+    assert call(monkeypatch, "--corpus", "mine.csv") == 0
+    said = capsys.readouterr().out
+    assert "8 continuations were written, 2 requests failed (the same command asks again); 8 have" in said
 
 
 def test_labels_that_the_prompt_has_no_word_for_are_refused(mine, monkeypatch, capsys, tmp_path):

@@ -470,6 +470,20 @@ def test_the_record_names_journal_and_prompt_by_digest(home):
     assert (entry["answered"], entry["failed"], entry["served"]) == (1, 1, ["m"])
 
 
+def test_a_chapter_with_failed_requests_is_not_finished_until_they_are_answered(home):
+    fields = {"api": "completions", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0}
+    for text, state in ((None, records.INCOMPLETE), ("x", records.FINISHED)):
+        study = started(name="12_asks")
+        with Journal(study.exports / "j.jsonl") as journal:
+            journal.add(Answer(key="a", text="y", **fields))
+            journal.add(Answer(key="b", text=text, reason="" if text else "429 Too Many Requests", **fields))
+        study.log_journal(journal, ["a", "b"], WANLI)
+        study.finish()
+        record = records.read("12_asks", "smoke")
+        assert records.end_state(record)[0] == state
+        assert record["reason"].startswith("1 of 2 requests to the language model failed, most with 429") == (not text)
+
+
 def test_the_task_model_learns_the_dials_corpus_or_the_one_that_was_asked_for(home):
     assert started(name="11_a").wanli_task == ("planted", "train")
     assert begin("11_b", {"SCALE": "small"}).wanli_task == ("mnli", "train")

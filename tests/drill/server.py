@@ -1,0 +1,210 @@
+"""A server that speaks OpenAI's API and misbehaves in one of `MODES`, and counts what it is paid.
+
+    with serving("two choices") as server:
+        ...                                  # http://127.0.0.1:{server.server_port}/v1
+    server.said, server.unsaid               # tokens that it has reported, and requests that it bills without a word
+
+Every answer that it has written is billed with `TOKENS`, whether anybody can use it or not. `good` counts, by prompt,
+the answers that could be used, and `asked` all requests.
+"""
+
+import gzip
+import json
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PROMPT, COMPLETION = 100, 40
+TOKENS = PROMPT + COMPLETION
+USAGE = {"prompt_tokens": PROMPT, "completion_tokens": COMPLETION, "total_tokens": TOKENS}
+PAGE = "<html><head><title>Error</title></head><body><h1>Something went wrong</h1><p>{}</p></body></html>"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        self.body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.chat = "chat" in self.path
+        self.prompt = self.body["messages"][0]["content"] if self.chat else self.body["prompt"]
+        self.login = self.headers["Authorization"] or ""
+        with self.server.lock:
+            self.server.asked[self.prompt] += 1
+            self.first = self.server.asked[self.prompt] == 1
+        with suppress(BrokenPipeError, ConnectionResetError):  # nobody waits any more
+            MODES[self.server.mode](self)
+
+    def reply(self, text="fine", *, usage=USAGE, choices=1, finish="stop", **fields):
+        """The bytes of an answer."""
+        part = {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
+        made = [{"index": at, "finish_reason": finish, "logprobs": None, **part} for at in range(choices)]
+        kind = "chat.completion" if self.chat else "text_completion"
+        whole = {"id": "1", "object": kind, "created": 1, "model": "tiny", "choices": made, **fields}
+        return json.dumps(whole | ({} if usage is None else {"usage": usage})).encode()
+
+    def bill(self, said=True, good=False):
+        """Count one answer: whether its usage can be read, and whether its text can be used."""
+        with self.server.lock:
+            self.server.said += TOKENS * said
+            self.server.unsaid += not said
+            self.server.good[self.prompt] += good
+
+    def send(self, data, status=200, kind="application/json", phrase=None, **headers):
+        self.send_response(status, phrase)
+        length = {"Content-Type": kind, "Content-Length": str(len(data))}
+        for name, value in (length | headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def fine(self, text="fine", **fields):
+        self.bill(good=True)
+        self.send(self.reply(text, **fields))
+
+    def useless(self, data, *, said=True, **options):
+        """An answer that was written, and that nobody can use."""
+        self.bill(said)
+        self.send(data, **options)
+
+    def refuse(self, status, message, code=None, param=None, **headers):
+        self.send(json.dumps({"error": {"message": message, "code": code, "param": param}}).encode(), status, **headers)
+
+    def once(self, status, **headers):
+        """A refusal first, then an answer."""
+        self.refuse(status, "not now", **headers) if self.first else self.fine()
+
+    def without(self, name, message, **fields):
+        """A refusal of one parameter, and an answer without it."""
+        self.refuse(400, message, **fields) if self.body.get(name) is not None else self.fine()
+
+    def uncounted(self, usage):
+        self.bill(said=False, good=True)
+        self.send(self.reply(usage=usage))
+
+    def slowly(self, data):
+        """One byte at a time, for ever."""
+        self.bill(said=False)
+        self.close_connection = True
+        while not self.server.over.wait(0.05):
+            self.wfile.write(data)
+
+    def part(self, data):
+        """The beginning of an answer, and no more."""
+        self.bill(said=False)
+        self.close_connection = True
+        self.wfile.write(data)
+
+    def endless(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+        self.part(head)
+        while not self.server.over.is_set():
+            self.wfile.write(b" " * 1_000_000)
+
+    def stopped(self):
+        if "stop" in self.body:
+            self.refuse(400, "Unsupported parameter: 'stop' is not supported with this model.", param="stop")
+        else:
+            self.fine("kept\n\nlost")
+
+    def disordered(self):
+        time.sleep(random.Random(self.prompt).random() / 20)
+        self.fine(f"after {self.prompt}")
+
+    def chat_only(self):
+        self.fine() if self.chat else self.refuse(404, "This is a chat model: use v1/chat/completions.")
+
+
+def _begun(length=100_000):
+    return f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+MODES = {
+    "ok": Handler.fine,
+    "chat only": Handler.chat_only,
+    "two choices": lambda self: self.useless(self.reply(choices=2)),
+    "no text, length": lambda self: self.useless(self.reply(None, finish="length")),
+    "no text, filtered": lambda self: self.useless(self.reply(None, finish="content_filter")),
+    "no choices": lambda self: self.useless(self.reply(choices=0)),
+    "choices no list": lambda self: self.useless(json.dumps({"choices": {"0": "x"}, "usage": USAGE}).encode()),
+    "text no string": lambda self: self.useless(self.reply(["fine"])),
+    "usage a fraction": lambda self: self.uncounted({"prompt_tokens": 100.5, "completion_tokens": 40.5}),
+    "usage text": lambda self: self.uncounted({"prompt_tokens": "100", "completion_tokens": "40"}),
+    "usage missing": lambda self: self.uncounted(None),
+    "usage negative": lambda self: self.uncounted({"prompt_tokens": -100, "completion_tokens": -40}),
+    "usage absurd": lambda self: self.uncounted({"prompt_tokens": 10**30, "completion_tokens": 10**30}),
+    "truncated JSON": lambda self: self.useless(self.reply()[:60], said=False),
+    "no UTF-8": lambda self: self.useless(self.reply("fine XX").replace(b"XX", b"\xff\xfe")),
+    "10 MB": lambda self: self.useless(self.reply("x" * 10_000_000)),
+    "endless": Handler.endless,
+    "echo as page": lambda self: self.useless(f"<p>{self.login}</p>".encode(), said=False, kind="text/html"),
+    "echo as text": lambda self: self.fine(f"You said {self.login}."),
+    "echo as model": lambda self: self.fine(model=f"tiny {self.login}"),
+    "echo as finish": lambda self: self.fine(finish=self.login),
+    "echo in headers": lambda self: self.send(b"oops", 500, phrase=self.login, X_Login=self.login),
+    "echo cut by us": lambda self: self.send((" " * 50 + "x" * 270 + self.login).encode(), 400, kind="text/plain"),
+    "echo cut by it": lambda self: self.send(f"You said {self.login[:-9]}".encode(), 400, kind="text/plain"),
+    "error page": lambda self: self.send(PAGE.format(self.login).encode(), 502, kind="text/html"),
+    "429 with seconds": lambda self: self.once(429, Retry_After="0.05"),
+    "429 with a date": lambda self: self.once(429, Retry_After=formatdate(time.time() + 1, usegmt=True)),
+    "429 for a week": lambda self: self.refuse(429, "slow down", Retry_After="604800"),
+    "429 with nonsense": lambda self: self.once(429, Retry_After="soon"),
+    "429 for some": lambda self: (
+        self.refuse(429, f"slow down, {self.login}")
+        if int(self.prompt.strip("Prompt .")) % 2
+        else self.fine(f"You said {self.login}.", model=f"tiny {self.login}")
+    ),
+    "429 always": lambda self: self.refuse(429, "slow down"),
+    "429 once": lambda self: self.once(429),
+    "500 once": lambda self: self.once(500),
+    "503 always": lambda self: self.refuse(503, "overloaded"),
+    "cut before": lambda self: self.part(b""),
+    "cut within": lambda self: self.part(_begun() + b'{"choices": ['),
+    "cut once": lambda self: self.part(_begun() + b"{") if self.first else self.fine(),
+    "drip": lambda self: (self.wfile.write(_begun()), self.slowly(b" ")),
+    "drip of headers": lambda self: (self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: "), self.slowly(b"x")),
+    "silence": lambda self: self.slowly(b""),
+    "another model": lambda self: self.fine(model="another"),
+    "400 max_tokens": lambda self: self.without(
+        "max_tokens", "max_tokens is not supported: use max_completion_tokens."
+    ),
+    "400 seed": lambda self: self.without("seed", "seed: extra inputs are not permitted"),
+    "400 temperature": lambda self: self.without("temperature", "Only the default is supported.", param="temperature"),
+    "400 stop": Handler.stopped,
+    "400 unspecific": lambda self: self.refuse(400, "bad request"),
+    "401": lambda self: self.refuse(401, f"Incorrect key: {self.login}"),
+    "402": lambda self: self.refuse(402, "payment required"),
+    "quota": lambda self: self.refuse(429, "You exceeded your current quota.", "insufficient_quota"),
+    "404 model": lambda self: self.refuse(404, "The model does not exist.", "model_not_found"),
+    "redirect": lambda self: self.send(b"", 307, Location=f"http://localhost:{self.server.server_port}{self.path}"),
+    "wrong content type": lambda self: (self.bill(good=True), self.send(self.reply(), kind="text/html")),
+    "empty body": lambda self: self.useless(b"", said=False),
+    "nested JSON": lambda self: self.useless(b"[" * 500_000, said=False),
+    "number of 5000 digits": lambda self: self.useless(b'{"choices": ' + b"9" * 5000 + b"}", said=False),
+    "gzip bomb": lambda self: self.useless(self.server.bomb, said=False, Content_Encoding="gzip"),
+    "no gzip": lambda self: self.useless(b"plain", said=False, Content_Encoding="gzip"),
+    "equal ids": lambda self: self.fine(id="1"),
+    "out of order": Handler.disordered,
+}
+
+
+@contextmanager
+def serving(mode):
+    """The server in one mode, on a free port of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.mode, server.lock, server.over, server.daemon_threads = mode, threading.Lock(), threading.Event(), True
+    server.asked, server.good, server.said, server.unsaid = Counter(), Counter(), 0, 0
+    server.bomb = gzip.compress(b" " * 50_000_000, 1) if mode == "gzip bomb" else b""
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
