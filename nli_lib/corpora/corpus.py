@@ -130,6 +130,7 @@ class Corpus:
         split: str | None = None,
         *,
         columns: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Corpus:
         """A Hugging Face dataset (one split of it) or a DataFrame as a Corpus; what `to_dataset` made comes back.
 
@@ -138,10 +139,11 @@ class Corpus:
 
         name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
         columns      the library's column name -> the dataset's
+        labels       the dataset's name of a label -> the library's
         """
         from nli_lib.corpora.load.sources import in_memory
 
-        return in_memory(dataset, name, split, columns)
+        return in_memory(dataset, name, split, columns, labels)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -170,7 +172,9 @@ class Corpus:
             found.append(f"All rows are {max(counts, key=counts.get)}: nothing that compares classes can be measured.")
             return found
         for name, count in counts.items():
-            if count < RARE * len(self):
+            if not count:
+                found.append(f"No row is {name}: nothing that compares {name} with another class can be measured.")
+            elif count < RARE * len(self):
                 found.append(
                     f"Only {count:,} of {len(self):,} rows ({count / len(self):.1%}) are {name}: accuracy hardly "
                     "depends on them, and what is measured on them alone is uncertain."

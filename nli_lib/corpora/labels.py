@@ -55,6 +55,36 @@ def is_numbered(name: object) -> bool:
     return _NUMBERED.fullmatch(str(name).strip()) is not None
 
 
+def is_no_gold(name: object) -> bool:
+    """Whether a cell says that a row has no gold label: nothing, "-", -1."""
+    return str(name).strip().lower() in _NO_GOLD_NAMES
+
+
+def are_several(name: object) -> bool:
+    """Whether a cell names several labels, such as "neutral, entailment"."""
+    parts = re.split(r"[,;|/]", str(name).strip("[]() "))
+    return len(parts) > 1 and all(canonical(part.strip(" '\"")) for part in parts)
+
+
+def declared(labels: Mapping[str, str]) -> dict[str, str]:
+    """What somebody says that the labels of a file mean: spelling, as `spelling` has it, -> name, "-" for none.
+
+    Raises `LabelError` where a name is not known.
+    """
+    known = {theirs: "-" if ours == "-" else canonical(ours) for theirs, ours in labels.items()}
+    if unknown := sorted(str(labels[theirs]) for theirs, ours in known.items() if ours is None):
+        raise LabelError(
+            f"{', '.join(map(repr, unknown))} is no label: the names are {', '.join(_SPELLINGS)}, and - for rows to be "
+            "left out"
+        )
+    return {spelling(theirs): ours for theirs, ours in known.items()}
+
+
+def spelling(label: object) -> str:
+    """A label without what a file may do to it: capitals, blanks around it, the .0 of a number."""
+    return re.sub(r"(?<=\d)\.0+\Z", "", str(label).strip().lower())
+
+
 def to_index(
     values: Iterable[object], classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None
 ) -> np.ndarray:

@@ -69,7 +69,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
             "next": next_steps(found, beside, own, test=Path(test).name if test else ""),
             "version": version(),
             "digest": digest(request.corpus, request),
-            "columns": request.columns,
+            **request.form,
             "test": {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None,
         }
         content = audit_page.as_json(corpus, found, own, beside, **facts)

@@ -53,7 +53,7 @@ from nli_lib.select.mix import TWIN, sample
 from nli_lib.spec import RunSpec
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
-from nli_lib.study.parameters import is_own_file
+from nli_lib.study.parameters import form_of, is_own_file
 from nli_lib.study.recipes import run_spec
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Plan:
         spec: Callable[..., RunSpec],
         exported: Callable[[str, str], pd.DataFrame],
         data_dir: str | None = None,
-        columns: Mapping[str, str] | None = None,
+        form: Mapping[str, object] | None = None,
         trainings: int | None = None,
     ):
         self.dial, self.base, self.spec, self.exported = dial.budgets, base, spec, exported
-        self.threshold, self.data_dir, self.columns = dial.consensus.threshold, data_dir, columns
+        self.threshold, self.data_dir, self.form = dial.consensus.threshold, data_dir, form or {}
         self.title, self.name, _ = base
         self.study = study
         self.extra = added_pairs(self.dial.budget, self.dial.share)
@@ -106,7 +106,7 @@ class Plan:
         """The plan of a notebook: what is read and asked of the dial goes into its record."""
         own = study.corpus_name == study.dial.corpus
         base = study.dial.budgets.base if own else (study.title_of(), study.corpus_name, study.train_split)
-        given = {"data_dir": study.data_dir, "columns": study.params["COLUMNS"], "trainings": study.params["SEEDS"]}
+        given = {"data_dir": study.data_dir, "form": form_of(study.params), "trainings": study.params["SEEDS"]}
         return cls(study.dial, tuple(base), study.results_name, spec=study.spec, exported=study.exported, **given)
 
     @classmethod
@@ -152,7 +152,7 @@ class Plan:
     @functools.cached_property
     def _split(self) -> tuple[Corpus, Corpus | None]:
         own = is_own_file(self.name)
-        corpus = sources.load(self.name, self.base[2], self.data_dir, None, columns=self.columns if own else None)
+        corpus = sources.load(self.name, self.base[2], self.data_dir, None, **self.form if own else {})
         if not own:
             return corpus, None
         check_enough(corpus, SHARE_HELD_OUT, what="a part to test on")

@@ -11,7 +11,7 @@ from nli_lib.errors import UserError
 from nli_lib.study import carried, doctor, schedule, standing
 from nli_lib.study import manifest as records
 from nli_lib.study.corpus_commands import COMMANDS
-from nli_lib.study.options import Columns, CorpusName, DataDir, Scale, Seeds, request_of, yaml_values
+from nli_lib.study.options import CorpusName, DataDir, Scale, Seeds, reads_a_file, request_of, yaml_values
 from nli_lib.study.status import stamps
 
 # commands that need neither notebooks nor book
@@ -38,13 +38,13 @@ def before(
 
 
 @app.command()
+@reads_a_file
 def run(
+    form: dict,
     notebooks: Annotated[list[str] | None, typer.Argument(help="names, numbers (10) or paths; default: all")] = None,
     scale: Scale = "smoke",
     corpus: CorpusName = None,
     seeds: Seeds = None,
-    data_dir: DataDir = None,
-    columns: Columns = None,
     jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
     force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
     parts_only: Annotated[
@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
     others = yaml_values(parameter or [])
-    request = request_of(scale, corpus, data_dir, columns, seeds=seeds, others=others, force=force)
+    request = request_of(scale, corpus, **form, seeds=seeds, others=others, force=force)
     if parts_only or take_only:
         complete = schedule.make_parts(notebooks or [], request, "take" if take_only else "train")
         raise typer.Exit(0 if complete else 1)
@@ -108,7 +108,7 @@ def confirm(
 @app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
     """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
-    findings = doctor.examine(request_of(scale, corpus, data_dir))
+    findings = doctor.examine(request_of(scale, corpus, data_dir=data_dir))
     for finding in findings:
         mark = "ok" if finding.ok else "LACKS" if finding.needed else "note"
         print(f"{mark:6} {finding.what:24} {finding.said}")

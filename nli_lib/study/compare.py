@@ -58,7 +58,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         print(f"left out: {name}: {reason}")
     content = _content(work, right, sets, whole, absent) | {
         "digest": own_corpus.digest(request.corpus, request),
-        "columns": request.columns,
+        **request.form,
         "test": {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
         | {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))},
         "added": {name: len(each) for name, each in additions.items()},

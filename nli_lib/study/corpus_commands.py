@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from nli_lib.study.options import (
-    Columns,
-    DataDir,
     Encoder,
     Epochs,
     Model,
@@ -18,6 +16,7 @@ from nli_lib.study.options import (
     YourFile,
     absolute_file,
     named_values,
+    reads_a_file,
     request_of,
     spec_changes,
 )
@@ -27,11 +26,11 @@ from nli_lib.study.parameters import ParameterError
 DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
 
 
+@reads_a_file
 def audit(
     corpus: YourFile,
+    form: dict,
     test: TestFile = None,
-    data_dir: DataDir = None,
-    columns: Columns = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="write z_filter.csv as well: which pairs the z-filter keeps, and why")
     ] = False,
@@ -43,27 +42,28 @@ def audit(
     """
     from nli_lib.study import audit as audits  # what measures takes seconds to be imported
 
-    for path in audits.run(request_of("small", corpus, data_dir, columns), absolute_file(test), pairs=pairs):
+    for path in audits.run(request_of("small", corpus, **form), absolute_file(test), pairs=pairs):
         print(path)
 
 
-def card(corpus: YourFile, test: TestFile = None, data_dir: DataDir = None, columns: Columns = None) -> None:
+@reads_a_file
+def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
     """A section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
 
     Taken from the audit of the same file where there is one; else the file is audited first.
     """
     from nli_lib.study import audit as audits
 
-    path = audits.write_card(request_of("small", corpus, data_dir, columns), absolute_file(test))
+    path = audits.write_card(request_of("small", corpus, **form), absolute_file(test))
     print(path.read_text(encoding="utf-8"))
     print(path)
 
 
+@reads_a_file
 def suspects(
     corpus: YourFile,
+    form: dict,
     scale: Scale = "small",
-    data_dir: DataDir = None,
-    columns: Columns = None,
     folds: Annotated[
         int | None,
         typer.Option(min=2, max=100, help="models, each scoring what it did not train on; default: 10, fast: 5"),
@@ -89,17 +89,17 @@ def suspects(
     from nli_lib.study import suspects as lists  # scikit-learn takes a second to be imported
 
     asked = lists.Asked(folds=folds, seeds=seeds, fast=fast, embeddings=embeddings, probs=probs, decided=decided)
-    request = request_of(scale, corpus, data_dir, columns, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds)
     for line in lists.run(request, asked):
         print(line)
 
 
+@reads_a_file
 def report(
     corpus: YourFile,
+    form: dict,
     test: TestFile = None,
     scale: Scale = "small",
-    data_dir: DataDir = None,
-    columns: Columns = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="trainings of each model of the levels")] = 1,
     pairs: Annotated[
         int, typer.Option(min=100, help="pairs whose levels are measured, at most: a larger corpus is sampled")
@@ -115,15 +115,17 @@ def report(
     """
     from nli_lib.study import report as reports
 
-    request = request_of(scale, corpus, data_dir, columns)
+    request = request_of(scale, corpus, **form)
     changes = spec_changes(epochs, encoder)
     options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": changes}
     for path in reports.run(request, absolute_file(test), **options):
         print(path)
 
 
+@reads_a_file
 def compare(
     corpus: YourFile,
+    form: dict,
     test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, that judges the models")],
     added: Annotated[
         list[str] | None,
@@ -136,8 +138,6 @@ def compare(
         float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")
     ] = 0.25,
     scale: Scale = "small",
-    data_dir: DataDir = None,
-    columns: Columns = None,
     seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random twin")] = 5,
     folds: Annotated[int, typer.Option(min=2, max=100, help="models that score what they did not see")] = 5,
     epochs: Epochs = None,
@@ -160,7 +160,7 @@ def compare(
     """
     from nli_lib.study import compare as comparisons
 
-    request = request_of(scale, corpus, data_dir, columns)
+    request = request_of(scale, corpus, **form)
     files = {name: absolute_file(file) for name, file in named_values("--added", added or [], "FILE").items()}
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
     plan = comparisons.Plan(**how, keep=keep_models, changes=spec_changes(epochs, encoder))
@@ -168,32 +168,32 @@ def compare(
         print(path)
 
 
+@reads_a_file
 def debias(
     corpus: YourFile,
+    form: dict,
     scale: Scale = "small",
     seeds: Seeds = None,
-    data_dir: DataDir = None,
-    columns: Columns = None,
 ) -> None:
     """Make debiased training sets of a corpus and try a debiased loss on it, as a small book of its own.
 
     Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl; then trains with a
     product of experts on a grid. That takes hours on a processor at scale small. Stopped, it continues.
     """
-    request = request_of(scale, corpus, data_dir, columns, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds)
     look_at(request, "debiasing")
     run_chapters({chapter: {} for chapter in DEBIASED}, request)
 
 
+@reads_a_file
 def generate(
     corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are continued")],
+    form: dict,
     n: Annotated[
         int, typer.Option("--n", min=1, help="pairs that are wanted, at most; fewer where the filters drop more")
     ] = 500,
     model: Model = None,
     scale: Scale = "small",
-    data_dir: DataDir = None,
-    columns: Columns = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses")] = 2,
 ) -> None:
     """Grow new pairs in the manner of a corpus's most ambiguous ones, filter them, and leave a file to be reviewed.
@@ -202,7 +202,7 @@ def generate(
     """
     from nli_lib.study import generate as pairs  # what asks and filters takes seconds to be imported
 
-    request = request_of(scale, corpus, data_dir, columns, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "generating pairs"):
         pairs.check_labels(own)
     path = pairs.generate(request, n, model)
@@ -211,13 +211,13 @@ def generate(
     warn_of_smoke(request)
 
 
+@reads_a_file
 def counterfactuals(
     corpus: YourFile,
+    form: dict,
     n: Annotated[int, typer.Option("--n", min=1, help="pairs that are wanted, at most")] = 300,
     model: Model = None,
     scale: Scale = "small",
-    data_dir: DataDir = None,
-    columns: Columns = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="data maps and teachers, one of each a seed")] = 2,
 ) -> None:
     """Change premises of a corpus so that their pairs get another label, filter them, and leave a file to be reviewed.
@@ -228,7 +228,7 @@ def counterfactuals(
     from nli_lib.study import counterfactuals as pairs  # what asks and filters takes seconds to be imported
     from nli_lib.study.dial import read_scale
 
-    request = request_of(scale, corpus, data_dir, columns, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "counterfactuals"):
         pairs.check_labels(own, read_scale(request.scale).disco.prompt)
     kept, dropped = pairs.counterfactuals(request, n, model)
@@ -237,8 +237,10 @@ def counterfactuals(
     warn_of_smoke(request)
 
 
+@reads_a_file
 def review(
     corpus: YourFile,
+    form: dict,
     annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",
     export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
     aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus that the answers leave")] = False,
@@ -246,8 +248,6 @@ def review(
         list[Path] | None, typer.Option(exists=True, help="with it: Label Studio json, MTurk csv")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs, and what the rules draw")] = 0,
-    data_dir: DataDir = None,
-    columns: Columns = None,
 ) -> None:
     """Let people label, revise or discard the pairs of a file, in JupyterLab; then aggregate what they answered.
 
@@ -255,7 +255,7 @@ def review(
     """
     from nli_lib.study import review as people  # what reads and writes reviews takes seconds to be imported
 
-    request = request_of("small", corpus, data_dir, columns)
+    request = request_of("small", corpus, **form)
     if (export and aggregate) or (answers and not aggregate):
         raise ParameterError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
     if export or aggregate:

@@ -38,7 +38,7 @@ from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import parts, standing
 from nli_lib.study.dial import Dial, read_scale
-from nli_lib.study.parameters import ParameterError, Rule, check, is_own_file, literals
+from nli_lib.study.parameters import ParameterError, Rule, as_options, check, form_of, is_own_file, literals
 from nli_lib.study.prose import fill
 from nli_lib.study.recipes import recipes, run_spec
 from nli_lib.study.recording import Recording, StudyError
@@ -134,8 +134,8 @@ class Study:
         if limit is _SCALE_LIMIT:
             training = name == self.corpus_name and split == self.train_split
             limit = self.dial.limit if training else self.dial.suite_limit
-        columns = self.params["COLUMNS"] if name == self.corpus_name else None
-        return sources.load(name, split, data_dir=self.data_dir, limit=limit, columns=columns)
+        form = form_of(self.params) if name == self.corpus_name else {}
+        return sources.load(name, split, data_dir=self.data_dir, limit=limit, **form)
 
     def test(self) -> Corpus:
         """The study's test set. A user's file has none, so what needs one raises `StudyError`."""
@@ -419,10 +419,9 @@ class Study:
     # ------------------------------------------------------------ the record
 
     def _command(self, notebook: str) -> str:
-        """The shell command that runs another notebook on the same corpus, its columns named as here."""
-        columns = ",".join(map("=".join, (self.params["COLUMNS"] or {}).items()))
+        """The shell command that runs another notebook on the same corpus, which is read as here."""
         scale, corpus, data_dir = (self.params[name] for name in ("SCALE", "CORPUS", "DATA_DIR"))
-        return records.command(notebook, scale, corpus, data_dir=data_dir, columns=columns)
+        return records.command(notebook, scale, corpus, data_dir=data_dir, **as_options(form_of(self.params)))
 
     def _measures(self, what: str) -> None:
         if self.drawing:

@@ -1,9 +1,12 @@
 """What a command line may say: the options that several commands share, and how what was written is read.
 
-request = request_of(scale, corpus, data_dir, columns, seeds=seeds)     # checked, its paths absolute
+request = request_of(scale, corpus, **form, seeds=seeds)     # checked, its paths absolute
 """
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +25,12 @@ DataDir = Annotated[str | None, typer.Option(help="folder with the official corp
 Columns = Annotated[
     str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
 ]
+Labels = Annotated[
+    str | None, typer.Option(help="your file's label names, as in 0=entailment,1=neutral,2=contradiction")
+]
+Encoding = Annotated[str | None, typer.Option(help="of a file that is not UTF-8, as in cp1252")]
+# Where and how a user's file is read: the options of every command that `reads_a_file`.
+OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
 Model = Annotated[
     str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
@@ -52,6 +61,24 @@ def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[st
     return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
 
 
+def reads_a_file(command: Callable) -> Callable:
+    """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
+    own = inspect.signature(command)
+    rest = [each for name, each in own.parameters.items() if name != "form"]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        command(form={name: given.pop(name) for name in OPTIONS}, **given)
+
+    called.__signature__ = own.replace(parameters=[*rest, *options])
+    called.__annotations__ = {each.name: each.annotation for each in (*rest, *options)}
+    return called
+
+
 def _columns(given: str | None) -> dict[str, str] | None:
     columns = named_values("--columns", given.split(",")) if given else None
     if given and len(set(columns.values())) < len(columns):
@@ -68,7 +95,13 @@ def yaml_values(pairs: list[str]) -> dict[str, object]:
 
 
 def request_of(
-    scale: str, corpus: str | None, data_dir: str | None = None, columns: str | None = None, **more: object
+    scale: str,
+    corpus: str | None,
+    *,
+    data_dir: str | None = None,
+    columns: str | None = None,
+    labels: str | None = None,
+    **more: object,
 ) -> Request:
     """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
     corpus = absolute_file(corpus)
@@ -79,6 +112,7 @@ def request_of(
         corpus=corpus,
         data_dir=_absolute(data_dir) if data_dir else None,
         columns=_columns(columns),
+        labels=named_values("--labels", labels.split(",")) if labels else None,
         **more,
     )
     request.standard()  # raises ParameterError on wrong values

@@ -32,7 +32,7 @@ def look_at(request: Request, what: str, rows_a_class: int = ROWS) -> Corpus | N
     """
     if not is_own_file(request.corpus):
         return None
-    corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
+    corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     say(corpus)
     check_enough(corpus, rows_a_class, what)
     return corpus
@@ -41,7 +41,8 @@ def look_at(request: Request, what: str, rows_a_class: int = ROWS) -> Corpus | N
 def read(name: str, request: Request, split: str = "train") -> Corpus:
     """A corpus by name or a user's own file."""
     try:
-        return load(name, split, data_dir=request.data_dir, columns=request.columns)
+        form = request.form if name == request.corpus or is_own_file(name) else {}
+        return load(name, split, data_dir=request.data_dir, **form)
     except MemoryError:
         raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
 
@@ -58,7 +59,7 @@ def read_test(name: str, request: Request) -> Corpus:
         if not request.columns:
             raise
         try:
-            return load(name, data_dir=request.data_dir)
+            return read(name, replace(request, columns=None))
         except CorpusError:
             raise error from None
 
@@ -120,7 +121,7 @@ def recorded(path: Path, form: int, request: Request) -> dict | None:
         content = json.loads(path.read_text(encoding="utf-8"))
         same = content["format"] == form and content["version"] == version()
         same &= content["digest"] is not None and content["digest"] == digest(request.corpus, request)
-        return content if same and content.get("columns") == request.columns else None
+        return content if same and all(content.get(name) == said for name, said in request.form.items()) else None
     return None
 
 

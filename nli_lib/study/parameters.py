@@ -14,12 +14,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 
+from nli_lib.corpora.labels import declared
 from nli_lib.errors import UserError
 from nli_lib.study.dial import SCALES
 
 # What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values. With
 # None in a range, as in (2, 100, None), None is allowed too: the scale's own value.
 Rule = type | tuple | list | UnionType
+
+
+# How a user's own file is read: arguments of `load`, options of the command line, in capitals parameters of a notebook.
+FORM = ("columns", "labels", "encoding")
 
 
 class ParameterError(UserError, ValueError):
@@ -35,7 +40,9 @@ class Parameters(BaseModel):
     SEEDS: Annotated[int, Field(ge=1, le=20)] | None = None
     DATA_DIR: str | None = None
     CORPUS: str | None = None
-    COLUMNS: dict[str, str] | None = None  # of a user's own file; the command line sets it, no notebook declares it
+    COLUMNS: dict[str, str] | None = None  # `FORM`: the command line sets it, no notebook declares it
+    LABELS: dict[str, str] | None = None
+    ENCODING: str | None = None
 
     @field_validator("CORPUS")
     @classmethod
@@ -56,6 +63,25 @@ class Parameters(BaseModel):
             f"{_shown(corpus)} is neither a known corpus ({', '.join(names)}) "
             f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, names)}"
         )
+
+    @field_validator("LABELS")
+    @classmethod
+    def are_names(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
+        """Refuse what is no label's name."""
+        declared(labels or {})
+        return labels
+
+
+def form_of(parameters: Mapping[str, object]) -> dict[str, object]:
+    """What the parameters of a notebook say about how a user's file is read, as `load` takes it."""
+    return {name: parameters[name.upper()] for name in FORM}
+
+
+def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
+    """How a user's file is read as the command line takes it."""
+    return {
+        name: ",".join(map("=".join, said.items())) if isinstance(said, dict) else said for name, said in form.items()
+    }
 
 
 def _kind(rule: Rule) -> Any:

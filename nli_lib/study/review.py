@@ -37,7 +37,7 @@ def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
     """The notebook that shows one annotator's review of the file that was asked for; its path."""
     folder = folder_of(request)
     Review(pairs(_corpus(request)), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
-    given = {"seed": seed, "data_dir": request.data_dir, "columns": request.columns}
+    given = {"seed": seed, "data_dir": request.data_dir, **request.form}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
     code = nbformat.v4.new_code_cell(f"from nli_lib.generate.widget import review_widget\n\n{call}", id="review")
@@ -79,7 +79,7 @@ def folder_of(request: Request) -> Path:
 
 
 def _corpus(request: Request) -> Corpus:
-    corpus = load(request.corpus, data_dir=request.data_dir, columns=request.columns)
+    corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
         raise ReviewError(
             f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "

@@ -30,7 +30,7 @@ from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import standing
 from nli_lib.study.execute import Job, command
-from nli_lib.study.parameters import ParameterError, Parameters, check, close
+from nli_lib.study.parameters import FORM, ParameterError, Parameters, as_options, check, close
 
 HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
@@ -51,13 +51,20 @@ class Request:
     seeds: int | None = None
     data_dir: str | None = None
     columns: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    encoding: str | None = None
     others: dict[str, object] = field(default_factory=dict)
     force: bool = False
 
     def standard(self) -> dict[str, object]:
         """The parameters every notebook takes, checked. Raises `ParameterError`."""
         given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
-        return check({**given, "COLUMNS": self.columns})
+        return check(given | {name.upper(): said for name, said in self.form.items()})
+
+    @property
+    def form(self) -> dict[str, object]:
+        """How a user's own file is read, as `load` takes it."""
+        return {name: getattr(self, name) for name in FORM}
 
     @property
     def study(self) -> str:
@@ -65,8 +72,7 @@ class Request:
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook as asked here."""
-        columns = ",".join(map("=".join, (self.columns or {}).items()))
-        return records.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, columns=columns)
+        return records.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
 
 
 @dataclass

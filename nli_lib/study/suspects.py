@@ -23,7 +23,7 @@ from nli_lib.select.folds import folds as draw_folds
 from nli_lib.store import reading, write_json
 from nli_lib.study import own_corpus
 from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, read_list, reorder, write_list
-from nli_lib.study.parameters import ParameterError
+from nli_lib.study.parameters import ParameterError, as_options
 from nli_lib.study.probabilities import read_probabilities
 from nli_lib.study.schedule import Request
 
@@ -104,7 +104,7 @@ def _command(request: Request, asked: Asked) -> str:
     """The command that learns the order of a list anew from what its page exports."""
     given = {
         "scale": request.scale if request.scale != "small" else None,
-        "columns": ",".join(map("=".join, (request.columns or {}).items())),
+        **as_options(request.form),
         "data-dir": request.data_dir,
         "folds": asked.folds,
         "seeds": asked.seeds if asked.seeds > 1 else None,

@@ -142,10 +142,10 @@ def test_a_list_of_an_earlier_run_is_not_named_as_if_it_were_new(nothing_runs, t
 
 def test_the_console_says_which_rows_are_left_out(nothing_runs, tmp_path):
     path = own_file(tmp_path)
-    path.write_text(path.read_text() + "A man sleeps,He rests,0\n" * 30)
+    path.write_text(path.read_text() + "A man sleeps,He rests,-\n" * 30)
     said = call("suspects", "mine.csv").output
     assert "30 of 90 rows were left out" in said
-    assert "More than" in said and "unknown label" in said
+    assert "More than" in said and "no gold label" in said
 
 
 def test_a_file_that_is_too_small_is_refused_before_anything_runs(nothing_runs, tmp_path):
@@ -162,6 +162,28 @@ def test_columns_of_a_file_are_named_on_the_command_line(nothing_runs, tmp_path)
     assert done.exit_code == 0, done.output
     assert nothing_runs[0][1].standard()["COLUMNS"] == columns
     assert "--columns context: write NAME=VALUE" in str(call("suspects", "mine.csv", "--columns", "context").exception)
+
+
+@pytest.mark.parametrize("command", ["suspects", "debias", "run"])
+def test_labels_and_encoding_of_a_file_reach_the_chapters(nothing_runs, tmp_path, command):
+    text = own_file(tmp_path).read_text().replace(",entailment\n", ",0\n").replace(",neutral\n", ",1\n")
+    (tmp_path / "mine.csv").write_bytes(text.replace("A man", "Un garçon").encode("cp1252"))
+    labels = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    given = ["--labels", ",".join(f"{theirs}={ours}" for theirs, ours in labels.items()), "--encoding", "cp1252"]
+    words = ["10_data_map", "--corpus", "mine.csv"] if command == "run" else ["mine.csv"]
+    done = call(command, *words, *given)
+    assert done.exit_code == 0, done.output
+    asked = nothing_runs[0][1].standard()
+    assert (asked["LABELS"], asked["ENCODING"]) == (labels, "cp1252")
+    assert "--labels 0=entailment,1=neutral,2=contradiction --encoding cp1252" in nothing_runs[0][1].command(
+        "10_data_map"
+    )
+    for wrong, said in (
+        ("0", "write NAME=VALUE"),
+        ("0=yes", "'yes' is no label"),
+        ("0=neutral,0=neutral", "named twice"),
+    ):
+        assert said in str(call(command, *words, "--labels", wrong).exception)
 
 
 def test_the_home_of_a_user_who_is_not_there_is_said_in_one_sentence(home):

@@ -41,7 +41,7 @@ def started(namespace=None, name="10_try", **more):
         ({"SEEDS": 2.0}, "got 2.0"),
         (
             {"SEDS": 2},
-            'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, SEEDS, DATA_DIR, CORPUS, COLUMNS)',
+            'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, SEEDS, DATA_DIR, CORPUS, COLUMNS, ',
         ),
         ({"CORPUS": "snil"}, 'did you mean "snli"?'),
         ({"CORPUS": "nowhere.csv"}, "no such file: nowhere.csv"),
@@ -277,7 +277,8 @@ def test_the_record_says_what_was_done(home):
     study.finish()
     record = records.read("10_try", "smoke")
     assert record["state"] == "finished"
-    assert record["parameters"] == {"SCALE": "smoke", "CORPUS": None, "SEEDS": None, "COLUMNS": None}
+    unsaid = dict.fromkeys(("CORPUS", "SEEDS", "COLUMNS", "LABELS", "ENCODING"))
+    assert record["parameters"] == {"SCALE": "smoke", **unsaid}
     assert "/somewhere/private" not in json.dumps(record)
     assert {"seconds", "device", "environment", "modules", "seeds", "cells", "roots", "ended"} <= record.keys()
     assert record["environment"]["python"]

@@ -9,9 +9,17 @@ import pandas as pd
 import yaml
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, canonical
+from nli_lib.corpora.labels import (
+    CONTRADICTION_OR_NOT,
+    LABELS,
+    SUPPORTED_OR_REFUTED,
+    TWO_WAY,
+    canonical,
+    declared,
+    spelling,
+)
 from nli_lib.corpora.load.catalogue import Source
-from nli_lib.corpora.load.rows import Rows
+from nli_lib.corpora.load.rows import Rows, shown
 
 ORIENTATIONS = ("evidence", "hub")
 _ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
@@ -135,11 +143,13 @@ def disco(raw: Rows, rows: Rows, split: str) -> Rows:
 SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)}
 
 
-def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
+def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
     """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
 
     columns  the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the
-             names of `OWN` are understood, in upper and lower case.
+             names of `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column
+             of numbers to one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
+    labels   the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
 
     The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
     The classes are the labels that are there, in the library's order.
@@ -150,10 +160,15 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
         raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
     absent = [theirs for theirs in columns.values() if theirs not in raw.table]
     if absent:
-        found, named = (", ".join(map(repr, names)) for names in (raw.table, absent))
-        raise CorpusError(f"{raw.where}: columns= names {named}, which is not in the file; found {found}.")
-    rows = raw.pick({**OWN, **columns}, extras=None, advice=f" {_ALL['advice']}")
+        found = f"which is not in the file; found {shown(raw.table)}."
+        raise CorpusError(f"{raw.where}: columns= names {shown(absent)}, {found}")
+    meant = declared(labels or {})
+    rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
+    if columns and all(map(str.isdecimal, columns.values())):
+        rows = _without_header(rows)
     table = rows.table
+    if meant:
+        table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
     for name in OWN_IDS if "uid" not in table else ():
         ids = next((table[column] for column in table if column.lower() == name.lower()), None)
         if ids is not None and ids.notna().all() and ids.map(str).is_unique:
@@ -162,6 +177,31 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None) -> Rows:
     classes = _classes_of(table["label"], raw.where)
     note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
     return replace(rows, table=table, classes=classes, note=note)
+
+
+def _without_header(rows: Rows) -> Rows:
+    """The rows of a file whose columns were named by their places, without the first where that is a header after all:
+    what stands in place of its label stands in no other row."""
+    if len(rows.table) < 2 or rows.row[0] or rows.table["label"][0] in set(rows.table["label"][1:]):
+        return rows
+    print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
+    return replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
+
+
+def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
+    """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
+
+    def says(ours: str, value: object) -> bool:
+        return str(value).strip() != "" if ours != "label" else spelling(value) in meant or canonical(value) is not None
+
+    there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
+    for ours, names in OWN.items():
+        theirs = [there[name] for name in names if name in there]
+        for name in theirs if len(theirs) > 1 else ():
+            if any(says(ours, value) for value in set(map(str, table[name].dropna()))):
+                chosen[ours] = name
+                break
+    return chosen
 
 
 def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:

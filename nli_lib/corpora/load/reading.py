@@ -15,10 +15,13 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +31,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.labels import canonical
-from nli_lib.corpora.load.rows import Rows
+from nli_lib.corpora.labels import canonical, is_no_gold
+from nli_lib.corpora.load.rows import Rows, shown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -40,6 +43,8 @@ UNCLOSED = "line swallowed by a quote that is closed too late"
 _DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that parts the header into three is taken
 _JSON = json.JSONDecoder(strict=False)  # which keeps control characters
 _END = "\x1eend of the table\x1e"
+_SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # the line that a spreadsheet may write before the header
+_TITLES = 5  # lines that may stand above a header
 # A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
 _UNPACKED, _RATIO = 2**24, 100
 _PIECE = 2**20
@@ -51,14 +56,23 @@ def kind(path: Path) -> str:
     return suffix if suffix in SUFFIXES else ""
 
 
-def read(path: Path, *, quoted: bool | None = None) -> Rows:
+def read(
+    path: Path,
+    *,
+    quoted: bool | None = None,
+    encoding: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Rows:
     """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
 
-    quoted  of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True:
-            they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is
-            well-formed so. Fields parted by commas or semicolons are always so quoted.
+    quoted    of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True:
+              they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is
+              well-formed so. Fields parted by commas or semicolons are always so quoted.
+    encoding  of a file that is not UTF-8, nor UTF-16 with a byte-order mark
+    columns   of a user's own file, {} where none was named: it may have a title above its header. Where all that it
+              names are numbers, and no names of the header, the file has no header, and its columns are "1", "2", ...
 
-    Raises `CorpusError` for a file that is missing, empty, header only, cut short, UTF-16, or without any good row.
+    Raises `CorpusError` for a file that is missing, empty, header only, cut short, or without any good row.
     """
     ending = kind(path)
     if not ending:
@@ -67,14 +81,14 @@ def read(path: Path, *, quoted: bool | None = None) -> Rows:
     if ending == ".parquet":
         rows = _parquet(data, path.name)
     elif ending in _DELIMITERS:
-        rows = _delimited(_text(data, path), _DELIMITERS[ending], quoted, path.name)
+        rows = _delimited(_text(data, path, encoding), _DELIMITERS[ending], quoted, columns, path.name)
     else:
-        rows = _json(_text(data, path), path)
+        rows = _json(_text(data, path, encoding), path)
     if not len(rows.table):
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in rows.skipped.items())
         why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
         raise CorpusError(f"{path}: {why}.")
-    return rows
+    return replace(rows, encoding=encoding)
 
 
 def _bytes(path: Path) -> bytes:
@@ -99,13 +113,25 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _text(data: bytes, path: Path) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise CorpusError(f"{path}: the file is UTF-16; save it as UTF-8.")
-    # Bytes that are not UTF-8 become lone surrogates, by which the row is recognised and counted later.
-    text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+def _text(data: bytes, path: Path, encoding: str | None) -> str:
+    """The text of a file; a byte that is not UTF-8 becomes a lone surrogate, by which its row is known later."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        text = data.decode(encoding or "utf-8", "replace" if encoding else "surrogateescape").removeprefix("\ufeff")
+        if encoding and (lost := text.count("\ufffd")):
+            print(f"{path.name}: {lost:,} characters cannot be read as {encoding} and stand as \ufffd.")
+    else:
+        if encoding and text.isascii():  # the letters of some encodings are several ASCII characters each
+            text = data.decode(encoding, "replace")
+        elif encoding and codecs.lookup(encoding).name != "utf-8":  # which no text in another encoding is by chance
+            print(f"{path.name} is UTF-8 and not {encoding}, and is read so.")
     if text.count("\0") > len(text) // 4:
-        raise CorpusError(f"{path}: every other byte is NUL, as in UTF-16; save the file as UTF-8.")
+        raise CorpusError(
+            f"{path}: every other byte is NUL, as in UTF-16; save the file as UTF-8, or say --encoding utf-16-le."
+        )
     return text
 
 
@@ -118,20 +144,29 @@ def _lines(text: str) -> list[str]:
 
 
 def _json(text: str, path: Path) -> Rows:
-    """The rows of a list of objects, or of one object a line."""
-    if text.lstrip().startswith("["):
+    """The rows of a list of objects, of an object that holds one such list, or of one object a line."""
+    text, values, first = text.strip(), None, None
+    if text.startswith(("[", "{")):
         try:
             values = _JSON.decode(text)
         except (ValueError, RecursionError) as error:
-            cure = "write a list of objects, or one object a line"
-            raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
-    else:
-        values = [_value(line) for line in _lines(text) if line.strip()]
+            if text.startswith("["):
+                cure = "write a list of objects, or one object a line"
+                raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
+    if isinstance(values, dict):
+        lists = [
+            value for value in values.values() if isinstance(value, list) and isinstance(next(iter(value), 0), dict)
+        ]
+        values = lists[0] if len(lists) == 1 else [values]
+    if values is None:
+        lines = _lines(text)
+        values = [_value(line) for line in lines if line.strip()]
+        first = 1 if len(values) == len(lines) else None
     row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
     good = [values[at] for at in row]
     names = dict.fromkeys(key for record in good for key in record)
     columns = {name: [record.get(name) for record in good] for name in names}
-    return Rows.of(columns, row, path.name, {BAD_JSON: len(values) - len(good)})
+    return Rows.of(columns, row, path.name, {BAD_JSON: len(values) - len(good)}, first)
 
 
 def _value(line: str) -> object:
@@ -145,23 +180,89 @@ def _value(line: str) -> object:
 # ---------------------------------------------------------------- delimited text
 
 
-def _delimited(text: str, delimiters: str, quoted: bool | None, where: str) -> Rows:
+def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping[str, str] | None, where: str) -> Rows:
+    csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
+    if said := _SEPARATOR.match(text):
+        text, delimiters = text[said.end() :], said[1]
+    above = 0 if columns is None else _titles(text, delimiters)
+    if above:
+        *titles, text = text.split("\n", above)
+        print(f"{where}: {' '.join(titles).strip()!r} above the header is taken for a title.")
     header = text.split("\n", 1)[0]
     delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
     if delimiter != "\t" or quoted or (quoted is None and '"' in text and _well_quoted(text)):
-        header, *body = _split_quoted(text, delimiter, where)
+        every = _split_quoted(text, delimiter, where)
     else:
-        header, *body = [line.split("\t") for line in _lines(text) if line]
+        every = [line.split("\t") for line in _lines(text) if line]
+    one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
+    header, *body = every
     names = [name.strip() for name in header]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise CorpusError(f"{where}: the header names {', '.join(map(repr, twice))} twice; rename one of them.")
+    full, first = len(names), bool(said) + above + 2
+    if columns and all(map(str.isdecimal, columns.values())) and not {*columns.values()} & {*names}:
+        names, body, first = [str(at + 1) for at in range(full)], every, first - 1
+    while names and not names[-1]:
+        names.pop()
+    names = [name or f"column {at}" for at, name in enumerate(names, start=1)]
+    _refuse_twice(names, where)
+    if columns is not None and any(len(row) > full for row in body):
+        labelled = _labelled([row for row in body if len(row) == full], len(names))
+        body = [row if len(row) <= full else _cut(row, len(names), labelled) for row in body]
     swallowed = np.array([_swallowed(row, len(names), delimiter) for row in body], dtype=np.int64)
-    fits = np.array([len(row) == len(names) for row in body], dtype=bool)
+    fits = np.array([len(names) <= len(row) <= full for row in body], dtype=bool)
     row = np.flatnonzero(fits & (swallowed == 0))
-    columns = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
-    skipped = {BAD_FIELDS: int((~fits & (swallowed == 0)).sum()), UNCLOSED: int(swallowed.sum())}
-    return Rows.of(columns, row, where, skipped)
+    held = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
+    odd = np.flatnonzero(~fits & (swallowed == 0))
+    rows = Rows.of(
+        held, row, where, {BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())}, first if one_line_each else None
+    )
+    if columns is not None and len(odd) and len(row):
+        found = len(body[odd[0]])
+        print(
+            f"{where}: {rows.place(odd[0])} is the first of {len(odd):,} whose fields are not those of the header "
+            f"({found:,}, not {full:,})."
+        )
+    return rows
+
+
+def _titles(text: str, delimiters: str) -> int:
+    """How many lines stand above the header: lines of one cell before the first that has three."""
+    lines = text.split("\n", _TITLES + 1)[: _TITLES + 1]
+    for at, delimiter in product(range(len(lines)), delimiters):
+        cells = [sum(map(bool, map(str.strip, row))) for row in csv.reader(lines[: at + 1], delimiter=delimiter)]
+        if len(cells) == at + 1 and cells[at] >= 3:
+            return at if max(cells[:at], default=0) <= 1 else 0
+    return 0
+
+
+def _refuse_twice(names: Sequence[str], where: str) -> None:
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
+
+
+def _labelled(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Columns in which every row has a label."""
+    return [at for at in range(width) if rows and all(map(_is_label, {row[at] for row in rows}))]
+
+
+def _is_label(text: str) -> bool:
+    return canonical(text) is not None or is_no_gold(text)
+
+
+def _cut(fields: list[str], width: int, labelled: Sequence[int]) -> list[str]:
+    """A row with more fields than its header without those that have no name, as it is where it is not plain which.
+
+    The labels say whether the others are in their places, if a label stands last. SNLI's files in GLUE's format have
+    each annotator's label in the rows that were validated, the gold label last, and name the first one and the last.
+    """
+    more = fields[width:]
+    if any(map(str.strip, more)):
+        if width - 1 not in labelled or not all(_is_label(fields[at]) for at in labelled):
+            return fields
+        if width - 2 in labelled and all(map(_is_label, more)):
+            return [*fields[: width - 1], fields[-1]]
+        if {canonical(field) for field in more} - {None, canonical(fields[width - 1])}:
+            return fields
+    return fields[:width]
 
 
 def _well_quoted(text: str) -> bool:
@@ -181,7 +282,6 @@ def _split_quoted(text: str, delimiter: str, where: str) -> list[list[str]]:
 
 
 def _csv_rows(text: str, delimiter: str, *, strict: bool) -> list[list[str]]:
-    csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
     return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
 
 
@@ -228,13 +328,26 @@ def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
 
 def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) -> Rows:
     """The rows of an Arrow table; the numbers of a column of ``classes`` become the names of the classes."""
-    columns = {}
-    for name in arrow.column_names:
+    _refuse_twice(arrow.column_names, where)
+    columns, left_out = {}, []
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
         try:
-            columns[name] = arrow.column(name).to_pylist()
+            columns[name] = _values(column)
         except UnicodeDecodeError:
             raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
+        except (pa.ArrowException, ValueError, OverflowError):
+            left_out.append(f"{name} ({column.type})")
+            continue
         if name in classes:
             known = dict(enumerate(classes[name]))  # -1, the hub's "no gold label", becomes None
             columns[name] = [known.get(value) for value in columns[name]]
+    if left_out:
+        print(f"{where}: what cannot be read is left out: columns {shown(left_out)}.")
     return Rows.of(columns, np.arange(arrow.num_rows), where)
+
+
+def _values(column: pa.ChunkedArray) -> list:
+    try:
+        return column.to_pylist()
+    except OverflowError:  # dates and times go further in Arrow than in Python
+        return column.cast(pa.string()).to_pylist()

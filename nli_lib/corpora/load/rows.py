@@ -5,20 +5,30 @@ numbers, no usable row at all) is one `CorpusError` that names the file, the fie
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, unique_uids
-from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, is_numbered, to_index
+from nli_lib.corpora.corpus import COLUMNS, MANY, SIDES, Corpus, CorpusError, unique_uids
+from nli_lib.corpora.labels import LABELS, NO_GOLD, UNKNOWN, are_several, is_numbered, to_index
 
 LONGEST = 20_000  # characters; the longest real premise of the corpora here is under 4,000
 
-NO_LABEL, UNKNOWN_LABEL = "no gold label", "unknown label"
+NO_LABEL, UNKNOWN_LABEL, SEVERAL = "no gold label", "unknown label", "several labels in one cell"
 NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
 TOO_LONG, REPEATED = f"longer than {LONGEST:,} characters", "duplicate row"
+
+_NAMED = 20  # names in a message
+
+
+def shown(names: Iterable[object]) -> str:
+    """Names for a message, the first of them where they are many."""
+    names = list(names)
+    return ", ".join(map(repr, names[:_NAMED])) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class Rows:
     classes  the classes of this source
     names    further label spellings of this source alone, see `nli_lib.corpora.labels.to_index`
     note     what a reader of the corpus's `source` should know, for instance a swapped orientation
+    first    the line of the file in which row 0 stands, where every row has one line; None: not known
+    encoding what a user said the file's encoding is; None: nothing
     """
 
     table: pd.DataFrame
@@ -41,10 +53,17 @@ class Rows:
     classes: tuple[str, ...] = LABELS
     names: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    first: int | None = None
+    encoding: str | None = None
 
     @classmethod
     def of(
-        cls, columns: Mapping[str, Iterable], row: np.ndarray, where: str, skipped: Mapping[str, int] | None = None
+        cls,
+        columns: Mapping[str, Iterable],
+        row: np.ndarray,
+        where: str,
+        skipped: Mapping[str, int] | None = None,
+        first: int | None = None,
     ) -> "Rows":
         """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
         held = {
@@ -52,7 +71,11 @@ class Rows:
             for name, values in columns.items()
         }
         counted = {reason: count for reason, count in (skipped or {}).items() if count}
-        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, counted)
+        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, counted, first=first)
+
+    def place(self, row: int) -> str:
+        """Where a row of the source stands, for a person."""
+        return f"row {row + 1}" + (f" (line {row + self.first})" if self.first else "")
 
     def pick(
         self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
@@ -73,8 +96,8 @@ class Rows:
             if found is not None:
                 picked[ours] = found
             elif ours != "uid":
-                wanted, present = " or ".join(map(repr, theirs)), ", ".join(map(repr, self.table))
-                raise CorpusError(f"{self.where}: column {wanted} is missing; found {present}.{advice}")
+                wanted = " or ".join(map(repr, theirs))
+                raise CorpusError(f"{self.where}: column {wanted} is missing; found {shown(self.table)}.{advice}")
         if extras is None:
             extras = [name for name in self.table if name not in picked.values()]
         others = [name for name in extras if name in self.table and picked.get(name) != name]
@@ -90,7 +113,8 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     """The Corpus of a source's rows: each judged, labels mapped by name, uids made unique.
 
     own   a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
-          with one uid and different content are an error. An official corpus keeps all its rows, so that its size is
+          with one uid and different content are an error, and so is what would leave out many rows of one kind: a label
+          that is not known, another encoding. An official corpus keeps all its rows, so that its size is
           the published one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI
           pairs one claim with several contexts).
     """
@@ -98,6 +122,9 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     label = to_index(table["label"], rows.classes, rows.names)
     _refuse_unnamed(table["label"].to_numpy(), label, rows)
     reason = _reasons(table, label)
+    if own:
+        _refuse_another_encoding(rows, reason)
+        _name_unknown(rows, reason, {rows.classes[at] for at in label[label >= 0]})
     good = reason == ""
     skipped = {**rows.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
     if not good.any():
@@ -108,9 +135,9 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     keep, core["uid"] = _unique(core, row, rows.where, own)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
-    core = core.assign(corpus=name, split=split)
-    for extra in table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False):
-        core[f"source_{extra}" if extra in COLUMNS else extra] = _plain(table[extra])
+    extras = table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False)
+    kept = {f"source_{extra}" if extra in COLUMNS else extra: _plain(table[extra]) for extra in extras}
+    core = pd.concat([core.assign(corpus=name, split=split), pd.DataFrame(kept, index=core.index)], axis=1)
     source = f"{source} ({rows.note})" if rows.note else source
     return Corpus(core[keep], name, split, rows.classes, skipped, source)
 
@@ -121,14 +148,52 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
     if (label >= 0).any() or not len(unknown):
         return
     found = sorted({str(value) for value in given[unknown]})
-    shown = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+    named = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
     guess = "numbers without names; their order differs between sources, so it is not guessed"
     why = guess if any(map(is_numbered, found)) else "none of which is known"
-    first = int(rows.row[unknown[0]]) + 1
+    numbers = ",".join(f"{name}=..." for name in found[:5] if name != "-1")
     raise CorpusError(
-        f"{rows.where}: row {first}, field 'label': the labels are {shown}: {why}. "
-        f"Write the names: {', '.join(rows.classes)}."
+        f"{rows.where}: {rows.place(rows.row[unknown[0]])}, field 'label': the labels are {named}: {why}. Write the "
+        f"names, {', '.join(rows.classes)}, or say which is which: --labels {numbers} on the command line, "
+        "labels={...} in Python."
     )
+
+
+def _refuse_another_encoding(rows: Rows, reason: np.ndarray) -> None:
+    """One error where a good part of the texts is in another encoding, of which the user has said nothing."""
+    odd = np.flatnonzero(reason == NOT_UTF8)
+    if rows.encoding or len(odd) <= MANY * len(reason):
+        return
+    words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
+    looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace") if words else ""
+    like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) and "\ufffd" not in looks else ""
+    raise CorpusError(
+        f"{rows.where}: {len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, the first of them "
+        f"{rows.place(rows.row[odd[0]])}.{like} Save the file as UTF-8, or name its encoding, as in --encoding cp1252."
+    )
+
+
+def _name_unknown(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
+    """Print which label names are not known; an error where one of them holds many rows, for then a class is lost."""
+    unknown = np.flatnonzero(reason == UNKNOWN_LABEL)
+    if not len(unknown):
+        return
+    names = [str(label) for label in rows.table["label"].iloc[unknown]]
+    counts, first = Counter(names).most_common(), dict(zip(reversed(names), rows.row[unknown][::-1], strict=True))
+    said = "; ".join(
+        f"{name[:60]!r} in {count:,} of {len(reason):,} rows, from {rows.place(first[name])} on"
+        for name, count in counts[:3]
+    )
+    more = f"; and {len(counts) - 3:,} other names" if len(counts) > 3 else ""
+    words = f"{rows.where}, field 'label': unknown labels: {said}{more}."
+    (name, count), absent = counts[0], [each for each in LABELS if each not in known]
+    if name.isprintable() and len(name) < 60 and not {",", "="} & {*name}:
+        ours = "..." if is_numbered(name) else absent[0] if len(absent) == 1 else "neutral"
+        meant, nothing = (shlex.quote(f"{name}={each}") for each in (ours, "-"))
+        words += f" Say what it means, as in --labels {meant}, or leave its rows out with --labels {nothing}."
+    if count > MANY * len(reason):
+        raise CorpusError(words)
+    print(words)
 
 
 def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
@@ -147,7 +212,8 @@ def _reasons(table: pd.DataFrame, label: np.ndarray) -> np.ndarray:
         }
         for why, mask in faults.items():
             reason[mask.to_numpy(dtype=bool) & (reason == "")] = why
-    reason[label == UNKNOWN] = UNKNOWN_LABEL
+    unknown = np.flatnonzero(label == UNKNOWN)
+    reason[unknown] = [SEVERAL if are_several(value) else UNKNOWN_LABEL for value in table["label"].iloc[unknown]]
     reason[label == NO_GOLD] = NO_LABEL
     return reason
 

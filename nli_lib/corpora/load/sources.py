@@ -36,6 +36,8 @@ def load(
     seed: int = 0,
     *,
     columns: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+    encoding: str | None = None,
     orientation: str = "evidence",
 ) -> Corpus:
     """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
@@ -50,6 +52,8 @@ def load(
                  planted corpus, which is made to measure: 2,000)
     seed         of the sample, and of the planted corpus
     columns      a user's file: the library's column name -> the file's, see `nli_lib.corpora.load.adapters.own`
+    labels       a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    encoding     a user's file that is not UTF-8, as in "cp1252"
     orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
 
     Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
@@ -58,15 +62,24 @@ def load(
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
+    if encoding:
+        try:
+            "".encode(encoding)
+        except (LookupError, ValueError):
+            raise CorpusError(
+                f'encoding="{encoding}" is not known; usual ones are cp1252, latin-1, utf-16-le.'
+            ) from None
     known = str(name).lower()
     if known == PLANTED:
         from nli_lib.corpora import planted
 
         corpus = planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
     elif known not in SOURCES:
-        corpus = _own_file(str(name), split, data_folder(data_dir), columns)
-    elif columns:
-        raise CorpusError(f"columns= is for a user's own file; {known} is read in its official format.")
+        corpus = _own_file(str(name), split, data_folder(data_dir), columns, labels, encoding)
+    elif columns or labels or encoding:
+        raise CorpusError(
+            f"columns=, labels= and encoding= are for a user's own file; {known} is read in its official format."
+        )
     else:
         source = SOURCES[known]
         options = {"orientation": orientation} if known == "fever" else {}
@@ -81,7 +94,11 @@ def load(
 
 
 def in_memory(
-    data: Dataset | pd.DataFrame, name: str | None, split: str | None, columns: Mapping[str, str] | None
+    data: Dataset | pd.DataFrame,
+    name: str | None,
+    split: str | None,
+    columns: Mapping[str, str] | None,
+    labels: Mapping[str, str] | None,
 ) -> Corpus:
     """A user's own rows that come from no file; see `Corpus.from_dataset`."""
     if isinstance(data, dict):
@@ -95,12 +112,12 @@ def in_memory(
         given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
         if list(said) == [given[column]]:
             rows = replace(rows, table=rows.table.drop(columns=column))
-    return _own(rows, *given.values(), columns, f"a {type(data).__name__}")
+    return _own(adapters.own(rows, columns, labels), *given.values(), f"a {type(data).__name__}")
 
 
-def _own(raw: Rows, name: str, split: str, columns: Mapping[str, str] | None, source: str) -> Corpus:
+def _own(rows: Rows, name: str, split: str, source: str) -> Corpus:
     """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
-    corpus = build(adapters.own(raw, columns), name=name, split=split, source=source, own=True)
+    corpus = build(rows, name=name, split=split, source=source, own=True)
     if corpus.skipped:
         many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
         print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
@@ -138,7 +155,14 @@ def _split_name(name: str, source: Source, split: str) -> str:
     return found
 
 
-def _own_file(name: str, split: str, folder: Path | None, columns: dict[str, str] | None) -> Corpus:
+def _own_file(
+    name: str,
+    split: str,
+    folder: Path | None,
+    columns: dict[str, str] | None,
+    labels: dict[str, str] | None,
+    encoding: str | None,
+) -> Corpus:
     path = Path(name).expanduser()
     if not reading.kind(path) and not path.is_file():
         close = get_close_matches(name.lower(), names(), n=1)
@@ -148,7 +172,8 @@ def _own_file(name: str, split: str, folder: Path | None, columns: dict[str, str
     if not path.exists() and folder is not None and (folder / path).exists():
         path = folder / path
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return _own(reading.read(path), stem, split, columns, path.name)
+    raw = reading.read(path, encoding=encoding, columns=columns or {})
+    return _own(adapters.own(raw, columns, labels), stem, split, path.name)
 
 
 def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:

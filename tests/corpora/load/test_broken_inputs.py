@@ -12,6 +12,8 @@ from nli_lib.corpora.load.rows import LONGEST
 
 HEADER = "premise,hypothesis,label\n"
 GOOD = "A man eats.,A man sleeps.,contradiction\n"
+ENOUGH = GOOD * 30  # beside which one bad row is one in thirty
+LINES = '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n' * 30
 
 ERRORS = {
     "wrong_columns.csv": (
@@ -34,8 +36,7 @@ ERRORS = {
     "mark.tsv": ("\ufeff\r\n\r\n", ["the file is empty"]),
     "header_only.csv": (HEADER, ["a header and no rows"]),
     "header_only.tsv": (HEADER.replace(",", "\t"), ["a header and no rows"]),
-    "utf16.csv": ((HEADER + GOOD).encode("utf-16"), ["UTF-16", "save it as UTF-8"]),
-    "utf16_without_mark.csv": ((HEADER + GOOD).encode("utf-16-le"), ["NUL", "UTF-8"]),
+    "utf16_without_mark.csv": ((HEADER + GOOD).encode("utf-16-le"), ["NUL", "--encoding utf-16-le"]),
     "other_content.jsonl": ("premise,hypothesis\nno,json\n", ["no row can be read", "bad JSON line: 2"]),
     "one_field.csv": (HEADER + "just a text\nand another\n", ["no row can be read", "wrong number of fields: 2"]),
     "twice.csv": ("premise,premise,hypothesis,label\nA,B,C,neutral\n", ["'premise' twice"]),
@@ -43,7 +44,10 @@ ERRORS = {
     "not_gzip.csv.gz": (HEADER + GOOD, ["not a whole gzip file"]),
     "broken.parquet": ("PAR1 and nothing more", ["not a readable parquet file"]),
     "no_gold.csv": (HEADER + "A,B,-\nC,D,-\n", ["no usable row", "no gold label: 2"]),
-    "latin1.csv": ((HEADER + "Café,Thé,neutral\n").encode("latin-1"), ["no usable row", "not UTF-8: 1"]),
+    "latin1.csv": (
+        (HEADER + "Café,Thé,neutral\n").encode("latin-1"),
+        ["1 of 1 rows", "row 1 (line 2)", "looks like Windows-1252 ('Café')", "Save", "--encoding cp1252"],
+    ),
     "latin1_header.csv": ("prémisse,hypothesis,label\nA,B,neutral\n".encode("latin-1"), ["is missing", "'pr?misse'"]),
     "two_texts_of_one_uid.csv": (
         "uid," + HEADER + "x,A,B,neutral\ny,C,D,neutral\nx,E,F,neutral\n",
@@ -53,52 +57,59 @@ ERRORS = {
 }
 
 SKIPS = {
-    "unknown_label.csv": (HEADER + GOOD + "A,B,maybe\n", {"unknown label": 1}),
-    "one_label_0.csv": (HEADER + GOOD + "A,B,LABEL_0\n", {"unknown label": 1}),
-    "no_gold.csv": (HEADER + GOOD + "A,B,-\nC,D,\n", {"no gold label": 2}),
-    "empty_text.csv": (HEADER + GOOD + ",B,neutral\nA,  ,neutral\n", {"empty text": 2}),
-    "mixed_encodings.csv": ((HEADER + GOOD).encode() + "Café,Thé,neutral\n".encode("latin-1"), {"not UTF-8": 1}),
+    "unknown_label.csv": (HEADER + ENOUGH + "A,B,maybe\n", {"unknown label": 1}),
+    "one_label_0.csv": (HEADER + ENOUGH + "A,B,LABEL_0\n", {"unknown label": 1}),
+    "no_gold.csv": (HEADER + ENOUGH + "A,B,-\nC,D,\n", {"no gold label": 2}),
+    "empty_text.csv": (HEADER + ENOUGH + ",B,neutral\nA,  ,neutral\n", {"empty text": 2}),
+    "mixed_encodings.csv": ((HEADER + ENOUGH).encode() + "Café,Thé,neutral\n".encode("latin-1"), {"not UTF-8": 1}),
     "mixed_encodings.tsv": (
-        (HEADER + GOOD).replace(",", "\t").encode() + "Café\tThé\tneutral\n".encode("cp1252"),
+        (HEADER + ENOUGH).replace(",", "\t").encode() + "Café\tThé\tneutral\n".encode("cp1252"),
         {"not UTF-8": 1},
     ),
     "mixed_encodings.jsonl": (
-        b'{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
-        b'{"premise": "Caf\xe9", "hypothesis": "B", "label": "neutral"}\n',
+        LINES.encode() + b'{"premise": "Caf\xe9", "hypothesis": "B", "label": "neutral"}\n',
         {"not UTF-8": 1},
     ),
-    "latin1_label.csv": ((HEADER + GOOD).encode() + b"A,B,neutr\xe9\n", {"unknown label": 1}),
+    "latin1_label.csv": ((HEADER + ENOUGH).encode() + b"A,B,neutr\xe9\n", {"unknown label": 1}),
     "half_a_pair.jsonl": (
-        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
-        '{"premise": "\\ud83d", "hypothesis": "B", "label": "neutral"}\n',
+        LINES + '{"premise": "\\ud83d", "hypothesis": "B", "label": "neutral"}\n',
         {"not UTF-8": 1},
     ),
-    "nul.csv": (HEADER + GOOD + "A\0B,C,neutral\n", {"NUL character": 1}),
-    "nul.tsv": ((HEADER + GOOD).replace(",", "\t") + "A\0B\tC\tneutral\n", {"NUL character": 1}),
+    "nul.csv": (HEADER + ENOUGH + "A\0B,C,neutral\n", {"NUL character": 1}),
+    "nul.tsv": ((HEADER + ENOUGH).replace(",", "\t") + "A\0B\tC\tneutral\n", {"NUL character": 1}),
     "nul.jsonl": (
-        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
-        '{"premise": "A\\u0000", "hypothesis": "B", "label": "neutral"}\n',
+        LINES + '{"premise": "A\\u0000", "hypothesis": "B", "label": "neutral"}\n',
         {"NUL character": 1},
     ),
-    "long.csv": (HEADER + GOOD + "word " * 200_000 + ",B,neutral\n", {f"longer than {LONGEST:,} characters": 1}),
+    "long.csv": (HEADER + ENOUGH + "word " * 200_000 + ",B,neutral\n", {f"longer than {LONGEST:,} characters": 1}),
     "long.jsonl": (
-        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
-        + json.dumps({"premise": "A", "hypothesis": "word " * 200_000, "label": "neutral"}),
+        LINES + json.dumps({"premise": "A", "hypothesis": "word " * 200_000, "label": "neutral"}),
         {f"longer than {LONGEST:,} characters": 1},
     ),
     "list_label.jsonl": (
-        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n{"premise": "A", "hypothesis": "C", "label": ["e"]}',
+        LINES + '{"premise": "A", "hypothesis": "C", "label": ["e"]}',
         {"unknown label": 1},
     ),
     "unclosed_quote.csv": (
-        HEADER + GOOD + '"C,D,neutral\nE,F,neutral\nG said ""hi"",H,neutral\nI said "ho",J,neutral\n',
+        HEADER + ENOUGH + '"C,D,neutral\nE,F,neutral\nG said ""hi"",H,neutral\nI said "ho",J,neutral\n',
         {UNCLOSED: 4},
     ),
-    "unclosed_quote_of_two.csv": (HEADER + GOOD + 'C,"D,neutral\nE said "hi",F,neutral\n', {UNCLOSED: 2}),
-    "unclosed_in_the_middle.csv": (HEADER + GOOD + 'C,"D,neutral\nE,"F",neutral\n', {UNCLOSED: 2}),
-    "same_row_twice.csv": ("uid," + HEADER + "x,A,B,neutral\nx,A,B,neutral\n", {"duplicate row": 1}),
+    "unclosed_quote_of_two.csv": (HEADER + ENOUGH + 'C,"D,neutral\nE said "hi",F,neutral\n', {UNCLOSED: 2}),
+    "unclosed_in_the_middle.csv": (HEADER + ENOUGH + 'C,"D,neutral\nE,"F",neutral\n', {UNCLOSED: 2}),
+    "same_row_twice.csv": (
+        "uid," + HEADER + "".join(f"{at},A,B,neutral\n" for at in [0, *range(30)]),
+        {"duplicate row": 1},
+    ),
+    "several_labels.csv": (
+        HEADER + ENOUGH + 'A,B,"neutral, entailment"\nA,B,neutral/contradiction\n',
+        {"several labels in one cell": 2},
+    ),
+    "several_labels.jsonl": (
+        LINES + '{"premise": "A", "hypothesis": "C", "label": ["entailment", "neutral"]}',
+        {"several labels in one cell": 1},
+    ),
     "deep.jsonl": (
-        '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n' + "[" * 100_000,
+        LINES + "[" * 100_000,
         {"bad JSON line": 1},
     ),
 }
@@ -127,7 +138,7 @@ def test_a_broken_file_is_one_clear_message(tmp_path, name):
 def test_a_broken_row_is_a_counted_skip(tmp_path, name):
     content, skipped = SKIPS[name]
     corpus = load(str(broken(tmp_path, name, content)))
-    assert len(corpus) == 1
+    assert len(corpus) == 30
     assert corpus.skipped == skipped
     report = corpus.report()
     assert report.loc[report["kind"] == "skipped", "count"].sum() == sum(skipped.values())

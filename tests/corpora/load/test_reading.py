@@ -105,11 +105,136 @@ def test_a_quote_that_is_never_closed_is_named(tmp_path):
         load(str(path))
 
 
-def test_rows_with_other_numbers_of_fields_are_counted(tmp_path):
-    path = write(tmp_path / "mine.tsv", delimited("\t") + "\nonly one\na\tb\tneutral\td\n\nx\ty\tneutral\n")
+def test_rows_with_other_numbers_of_fields_are_counted(tmp_path, capsys):
+    path = write(tmp_path / "mine.tsv", delimited("\t") + "\nonly one\na\tb\td\tneutral\n\nx\ty\tneutral\n")
     corpus = load(str(path))
     assert corpus.skipped == {BAD_FIELDS: 2}
     assert corpus.uid.tolist()[-1] == "mine-train-5"
+    assert (
+        "mine.tsv: row 4 is the first of 2 whose fields are not those of the header (1, not 3)"
+        in capsys.readouterr().out
+    )
+
+
+def test_fields_behind_the_label_do_not_cost_the_row(tmp_path):
+    path = write(
+        tmp_path / "mine.csv",
+        "premise,hypothesis,label\nAn A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n",
+    )
+    corpus = load(str(path))
+    assert corpus.labels.tolist() == [1, 0, 1] and corpus.skipped == {}
+
+
+def test_of_several_annotators_labels_the_last_is_the_gold_one_where_the_header_says_so(tmp_path):
+    rows = [
+        "An A\tA B\tneutral\tneutral",
+        "A C\tA D\tneutral\tentailment\tneutral\tentailment",
+        "An E\tAn F\tneutral\tneutral\t-",
+    ]
+    path = write(tmp_path / "mine.tsv", "\n".join(["premise\thypothesis\tlabel1\tgold_label", *rows]))
+    corpus = load(str(path))
+    assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {"no gold label": 1}
+    rows = [
+        "An A\tA B\tneutral",
+        "A C\tA D\tneutral\tneutral\tneutral",
+        "An E\tAn F\tneutral\tentailment",
+    ]  # which one is gold?
+    path = write(tmp_path / "mine.tsv", "\n".join(["premise\thypothesis\tlabel", *rows]))
+    corpus = load(str(path))
+    assert corpus.labels.tolist() == [1, 1] and corpus.skipped == {BAD_FIELDS: 1}
+
+
+def test_a_text_with_a_separator_is_not_taken_for_two(tmp_path):
+    lines = (
+        "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n",
+        "premise,hypothesis,label\nA,B,neutral\nA, b,C,neutral\n",
+    )
+    for text in lines:
+        corpus = load(str(write(tmp_path / "mine.csv", text)))
+        assert (len(corpus), corpus.skipped) == (1, {BAD_FIELDS: 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sep=;\r\npremise;hypothesis;label\r\nA, b;C;neutral\r\n", ""),
+        ('"sep=,"\npremise,hypothesis,label\n"A, b",C,neutral\n', ""),
+        ("premise;hypothesis;label;;\nA, b;C;neutral;;\n", ""),
+        ("premise;hypothesis;label;;\nA, b;C;neutral\n", ""),
+        (";premise;hypothesis;;label\n;A, b;C;;neutral\n", ""),
+        (
+            "Our pairs, 2024;;\n;;\npremise;hypothesis;label\nA, b;C;neutral\n",
+            "'Our pairs, 2024;; ;;' above the header",
+        ),
+        ('"Our pairs, 2024",,\npremise,hypothesis,label\n"A, b",C,neutral\n', "above the header is taken for a title"),
+        ("Our pairs\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs' above the header is taken for a title"),
+    ],
+)
+def test_what_a_spreadsheet_puts_around_a_table_is_no_part_of_it(tmp_path, capsys, text, said):
+    corpus = load(str(write(tmp_path / "mine.csv", "\ufeff" + text)))
+    assert (corpus.premise.tolist(), corpus.hypothesis.tolist(), corpus.labels.tolist()) == (["A, b"], ["C"], [1])
+    assert said in capsys.readouterr().out and corpus.skipped == {}
+
+
+def test_a_header_of_two_lines_or_of_one_column_is_no_title(tmp_path):
+    path = write(tmp_path / "mine.csv", '"premise\n(a text)",hypothesis,label\n"A, b, c",B,neutral\n')
+    assert load(str(path), columns={"premise": "premise\n(a text)"}).premise.tolist() == ["A, b, c"]
+    assert read(write(tmp_path / "one.csv", 'text\n"A, b, c"\n')).table["text"].tolist() == ["A, b, c"]
+
+
+def test_a_file_without_a_header_has_numbers_for_names(tmp_path, capsys):
+    places = {"premise": "2", "hypothesis": "3", "label": "1"}
+    text = "neutral,A,B,A,\nneutral,C,D,C,\nentailment,E,F,,\n"
+    corpus = load(str(write(tmp_path / "mine.csv", text)), columns=places)
+    assert (corpus.premise.tolist(), corpus.labels.tolist()) == (["A", "C", "E"], [1, 1, 0])
+    assert corpus.table["4"].tolist() == ["A", "C", ""]
+    corpus = load(str(write(tmp_path / "mine.csv", "gold,text,text,,\n" + text)), columns=places)
+    assert "row 1 is taken for a header ('text', 'text', 'gold', ''" in capsys.readouterr().out
+    with pytest.raises(CorpusError, match="A file without a header has numbers for names: premise=1,"):
+        load(str(write(tmp_path / "mine.csv", "neutral,A,B\nentailment,E,F\n")))
+
+
+def test_utf_16_with_a_mark_and_an_encoding_that_is_named(tmp_path, capsys):
+    text = "premise\thypothesis\tlabel\nUn café\tThé “noir”\tneutral\n"
+    for encoding in ("utf-16", "utf-8-sig"):
+        assert load(str(write(tmp_path / "a.tsv", text.encode(encoding)))).hypothesis[0] == "Thé “noir”"
+    for encoding in ("cp1252", "utf-16-le", "utf-7", "shift_jis"):
+        given = text if encoding != "shift_jis" else text.replace("é", "茶")
+        corpus = load(str(write(tmp_path / "a.tsv", given.encode(encoding))), encoding=encoding)
+        assert corpus.premise[0] in ("Un café", "Un caf茶")
+    assert capsys.readouterr().out == ""
+    assert load(str(write(tmp_path / "a.tsv", text)), encoding="cp1252").premise[0] == "Un café"
+    assert "a.tsv is UTF-8 and not cp1252" in capsys.readouterr().out
+    assert load(str(write(tmp_path / "a.tsv", text.encode("cp1252"))), encoding="utf-8").premise[0] == "Un caf\ufffd"
+    assert "4 characters cannot be read as utf-8" in capsys.readouterr().out
+    with pytest.raises(CorpusError, match='encoding="cp99" is not known'):
+        load(str(tmp_path / "a.tsv"), encoding="cp99")
+
+
+def test_a_json_object_may_hold_the_list(tmp_path):
+    rows = [json.loads(line) for line in as_jsonl().split("\n")]
+    for held in ({"version": "1", "authors": ["A"], "data": rows}, {"train": rows, "test": []}):
+        for indent in (None, 2):
+            assert load(str(write(tmp_path / "mine.json", json.dumps(held, indent=indent)))).labels.tolist() == [
+                1,
+                0,
+                2,
+            ]
+    with pytest.raises(CorpusError, match="'train', 'test'"):
+        load(str(write(tmp_path / "mine.json", json.dumps({"train": rows, "test": rows}, indent=2))))
+    assert len(load(str(write(tmp_path / "mine.json", json.dumps(rows[0]))))) == 1
+
+
+def test_many_columns_are_read_and_not_all_named(tmp_path):
+    names = [f"c{at}" for at in range(20_000)]
+    path = write(tmp_path / "mine.csv", ",".join(["premise", "hypothesis", *names]) + "\nA,B" + ",x" * 20_000 + "\n")
+    with pytest.raises(CorpusError, match="and 19,982 more") as error:
+        load(str(path))
+    assert len(str(error.value)) < 700
+    assert load(str(write(path, path.read_text().replace("c19999", "label")[:-2] + "neutral\n"))).table.shape == (
+        1,
+        20_005,
+    )
 
 
 def test_bad_json_lines_are_counted_and_positions_kept(tmp_path):

@@ -12,7 +12,18 @@ import pytest
 from huggingface_hub import HfApi
 
 from nli_lib.corpora import CorpusError, load, names
-from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.labels import (
+    CONTRADICTION_OR_NOT,
+    LABELS,
+    SUPPORTED_OR_REFUTED,
+    TWO_WAY,
+    C,
+    E,
+    LabelError,
+    N,
+    canonical,
+)
 from nli_lib.corpora.load import hub
 from nli_lib.corpora.load.catalogue import SOURCES
 
@@ -576,7 +587,7 @@ def test_real_human_cad_blocks_share_a_side_with_their_original():
         (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
         (["neutral", "entailment"], ("entailment", "neutral")),
         (["contradiction", "entailment", "-"], ("entailment", "contradiction")),
-        (["contradiction", "neutral", "maybe"], ("neutral", "contradiction")),
+        (["contradiction", "neutral"] * 10 + ["maybe"], ("neutral", "contradiction")),
         (["contradiction", "not-contradiction"], CONTRADICTION_OR_NOT),
         (["contradiction", "neutral", "entailment"], LABELS),
         (["neutral", "neutral"], LABELS),  # one class says nothing of the others
@@ -606,8 +617,8 @@ def mine(folder, labels, name="mine.csv", header="premise,hypothesis,label"):
 
 
 def test_rows_left_out_of_a_users_file_are_said(tmp_path, capsys):
-    corpus = load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["0", "1"] * 15))
-    assert corpus.left_out == "30 of 60 rows were left out: unknown label 30."
+    corpus = load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["-"] * 30))
+    assert corpus.left_out == "30 of 60 rows were left out: no gold label 30."
     said = capsys.readouterr().out
     assert said.startswith("WARNING: a good part of mine.csv cannot be used. 30 of 60 rows")
     assert corpus[:10].left_out == corpus.left_out
@@ -616,6 +627,72 @@ def test_rows_left_out_of_a_users_file_are_said(tmp_path, capsys):
     assert load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["-"])).left_out.startswith("1 of 31 rows was left")
     assert capsys.readouterr().out.endswith("mine.csv: 1 of 31 rows was left out: no gold label 1.\n")
     assert load(mine(tmp_path, ["neutral", "entailment"])).left_out == capsys.readouterr().out == ""
+
+
+def test_unknown_labels_are_named_with_their_first_rows(tmp_path, capsys):
+    labels = ["neutral", "entailment"] * 40 + ["maybe", "sure", "maybe", "none", "hm", "Sure", "maybe"]
+    corpus = load(mine(tmp_path, labels))
+    assert corpus.skipped == {"unknown label": 7}
+    said = capsys.readouterr().out.split("\n")[0]
+    assert said == (
+        "mine.csv, field 'label': unknown labels: 'maybe' in 3 of 87 rows, from row 81 (line 82) on; 'sure' in 1 of 87 "
+        "rows, from row 82 (line 83) on; 'none' in 1 of 87 rows, from row 84 (line 85) on; and 2 other names. Say what "
+        "it means, as in --labels maybe=contradiction, or leave its rows out with --labels maybe=-."
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["entailment", "contradiction", "NotMentioned"], "'NotMentioned' in 10 of 30 rows, from row 3 (line 4) on"),
+        (["entailment", "contradiction", "NotMentioned"], "--labels NotMentioned=neutral, or leave"),
+        (["entailment", "neutral", "contradiction", "not sure"], "--labels 'not sure=-'."),
+        (["entailment", "neutral", "2"], "--labels 2=..., or"),  # a number is not guessed
+    ],
+)
+def test_a_name_that_is_not_known_and_has_many_rows_is_refused(tmp_path, labels, said):
+    with pytest.raises(CorpusError) as error:
+        load(mine(tmp_path, labels * 10))
+    assert said in str(error.value)
+
+
+def test_a_user_says_what_labels_mean(tmp_path):
+    numbers = mine(tmp_path, ["0", "1", "2", "-1"] * 5)
+    with pytest.raises(CorpusError, match=r"numbers without names.*--labels 0=\.\.\.,1=\.\.\.,2=\.\.\. on"):
+        load(numbers)
+    corpus = load(numbers, labels={"0": "contradiction", "1": "Entails", "2": "neutral"})
+    assert corpus.labels.tolist() == [2, 0, 1] * 5 and corpus.skipped == {"no gold label": 5}
+    names = mine(tmp_path, ["Yes", "NO ", "yes", "unsure"])
+    corpus = load(names, labels={"yes": "entailment", "No": "contradiction", "unsure": "-"})
+    assert corpus.labels.tolist() == [0, 1, 0] and corpus.classes == ("entailment", "contradiction")
+    frame = pd.DataFrame({"premise": ["A", "B"], "hypothesis": ["C", "D"], "label": [0.0, 1.0]})
+    assert Corpus.from_dataset(frame, labels={"0": "neutral", "1": "entailment"}).labels.tolist() == [1, 0]
+    with pytest.raises(LabelError, match="'maybe' is no label: the names are entailment, neutral, contradiction"):
+        load(names, labels={"yes": "maybe"})
+    with pytest.raises(CorpusError, match="labels= and encoding= are for a user's own file"):
+        load("snli", labels={"0": "neutral"})
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("context,claim,label", "A,B,neutral"),
+        ("claim,evidence,entailment_label", "B,A,NEUTRAL"),
+        ("premise,sentence1,hypothesis,label", " ,A,B,neutral"),
+        ("premise,hypothesis,label,gold_label", "A,B,0,neutral"),
+        ("premise,hypothesis,label,label_text", "A,B,2,neutral"),
+    ],
+)
+def test_of_several_columns_the_one_that_says_something_is_taken(tmp_path, header, row):
+    (tmp_path / "mine.csv").write_text(f"{header}\n{row}\n")
+    corpus = load(tmp_path / "mine.csv")
+    assert (corpus.premise[0], corpus.hypothesis[0], corpus.labels[0]) == ("A", "B", 1)
+
+
+def test_declared_numbers_are_labels_like_others(tmp_path):
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label,gold\nA,B,0,neutral\nA,C,1,neutral\n")
+    corpus = load(tmp_path / "mine.csv", labels={"0": "entailment", "1": "contradiction"})
+    assert corpus.labels.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
