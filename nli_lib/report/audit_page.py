@@ -16,11 +16,11 @@ from nli_lib.report.audit import Audit
 from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
 from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
-from nli_lib.report.audit_words import ends, percent, plain, short_points, visible, z_words
+from nli_lib.report.audit_words import ends, percent, plain, short_points, square, visible, z_words
 from nli_lib.report.estimate import Estimate
 
 HERE = Path(__file__).parent
-FORMAT = 1  # of audit.json
+FORMAT = 2  # of audit.json
 COLOURS = yaml.safe_load((HERE / "colours.yaml").read_text(encoding="utf-8"))
 COLOURS = {**COLOURS["corpora"], **COLOURS["labels"]}
 
@@ -36,6 +36,7 @@ ROWS = {
     "leaked hypotheses": ("Test hypotheses found here", percent),
     "hypothesis only": ("Accuracy of the hypothesis alone", percent),
     "gain": ("… above most frequent label, points", short_points),
+    "area": ("Hypothesis alone, area under ROC curve", square),
     "highest z": ("Strongest feature, z", z_words),
     "above": ("N-grams tied to a label", percent),
     "dropped": ("Pairs that the z-filter drops", percent),
@@ -145,6 +146,7 @@ def templates(*, html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
+    known.filters["square"] = square
     known.filters["markdown"] = _markdown
     return known
 
