@@ -24,6 +24,7 @@ SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khme
 SCRIPTS += ("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet")
 # a character with its marks; the long vowel of Japanese belongs to no script
 CHARACTER = "[" + "".join(rf"\p{{{script}}}" for script in SCRIPTS) + r"\x{30FC}]\p{M}*"
+UNSPACED = 0.01  # share of texts without blanks from where on a corpus is said to have them
 IN_WORD = r"[^\s\p{Z}]"
 
 
@@ -83,15 +84,16 @@ def tokenize(texts: Sequence[str]) -> "Words":
 
 
 def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
-    """Which texts are written without blanks between words, (N,): more than half of what blanks part in them holds a
-    character of `SCRIPTS`. An English text that quotes a Chinese name is not."""
+    """Which texts are written without blanks between words, (N,): half or more of what blanks part in them holds a
+    character of `SCRIPTS`, and nothing is Korean. An English text that quotes a Chinese name is not one of them."""
     column = _strings(texts)
     # hardly an English text holds more than ASCII, so that looking costs nothing there
     found, rows = np.zeros(len(column), bool), np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
-    rows = rows[np.asarray(pc.match_substring_regex(column.take(rows), CHARACTER))]
+    for pattern, wanted in ((CHARACTER, True), (r"\p{Hangul}", False)):
+        rows = rows[np.asarray(pc.match_substring_regex(column.take(rows), pattern)) == wanted]
     part = column.take(rows)
     words, theirs = (pc.count_substring_regex(part, f"{IN_WORD}{each}") for each in ("+", f"*{CHARACTER}{IN_WORD}*"))
-    found[rows] = 2 * np.asarray(theirs) > np.asarray(words)
+    found[rows] = 2 * np.asarray(theirs) >= np.asarray(words)
     return found
 
 

@@ -21,7 +21,7 @@ from nli_lib.measure.artifacts import Features, side_of, z_statistics
 from nli_lib.measure.chance import OFTEN
 from nli_lib.measure.partial_input import cross_fitted, draw_folds
 from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.tokens import tokenize, unspaced
+from nli_lib.measure.tokens import UNSPACED, tokenize, unspaced
 from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
 from nli_lib.report.audit_figures import (
     AREA,
@@ -47,7 +47,6 @@ LARGE = 100_000  # pairs from where on fewer copies and orders are computed
 COPIES, ORDERS = (50, 20), (5, 3)  # up to LARGE pairs, and beyond
 FOLDS, K = 5, 20
 FEW_WORDS, LONG = 2, 20  # words of a hypothesis of more than so many characters that hardly are words
-MANY = 0.01  # share of texts without blanks from where on it is said how they are split
 
 Stage = Callable[[str], AbstractContextManager]
 
@@ -73,10 +72,10 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
     classes, notes = corpus.classes, []
     with stage("repeated pairs"):
         found = counted(corpus) | repeated(corpus) | split(corpus)
-        if (share := found["without blanks"].estimate.value) >= MANY:
+        if (share := found["without blanks"].estimate.value) >= UNSPACED:
             notes.append(
-                f"{share:.1%} of the hypotheses are texts without blanks between words: there characters and "
-                "pairs of characters stand for words."
+                "Texts without blanks: characters and pairs of characters stand for words, and lengths are those in "
+                f"characters, in {share:.1%} of the hypotheses."
             )
         if (share := found["unparted"].estimate.value) > 0.5:
             notes.append(

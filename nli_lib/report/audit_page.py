@@ -146,7 +146,7 @@ def templates(*, html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
-    known.filters["square"] = square
+    known.filters["area"] = lambda figure: f"{square(figure['value'])} {_interval(figure, square)}".rstrip()
     known.filters["markdown"] = _markdown
     return known
 

@@ -60,13 +60,13 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
         hidden = f"it predicts fewer labels than the most frequent label does ({ends(gain, points)})"
     elif (same := figures["one answer"].estimate.value) > ONE_ANSWER:
         hidden = f"it gives {percent(same)} of the pairs one answer"
-    if not gain.low > 0 and area.low > 0.5:
+    if area.low > 0.5 and (hidden or not gain.low > 0):
         return (
             "Report a hypothesis-only baseline beside every model, and not by its accuracy: n-grams of the hypothesis "
-            f"alone tell the labels apart ({curve}), and the accuracy of that model does not show it "
-            f"({points(gain.value)} beside the most frequent label{'; ' * bool(hidden)}{hidden})."
+            f"alone tell the labels apart ({curve}), which the accuracy of that model hides ({points(gain.value)} "
+            f"beside the most frequent label{'; ' * bool(hidden)}{hidden})."
         )
-    if hidden:
+    if hidden and not gain.low > 0:
         return (
             f"Do not call the corpus free of artifacts yet: nothing was found, but the accuracy of a model of the "
             f"hypothesis alone could show nothing here, as {hidden}; the order in which it puts the pairs shows "
@@ -147,7 +147,7 @@ def distance(value: float | None) -> str:
 
 def square(value: float) -> str:
     """An area under the ROC curve for reading."""
-    return "–" if value != value else f"{value:.2f}"
+    return "–" if value is None or value != value else f"{value:.2f}"
 
 
 def z_words(value: float) -> str:

@@ -250,7 +250,7 @@ def test_class_numbers_of_a_parquet_file_are_named_by_the_file(here, monkeypatch
 
 def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(here):
     def varied(at):
-        return " ".join("".join(chr(0x4E00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
+        return " ".join("".join(chr(0xAC00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
 
     write(here / "varied.csv", [(varied(at), varied(at + 500), LABELS[at % 3]) for at in range(90)])
     assert call("audit", "varied.csv").exit_code == 0
