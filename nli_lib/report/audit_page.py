@@ -16,7 +16,7 @@ from nli_lib.report.audit import Audit
 from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
 from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
-from nli_lib.report.audit_words import ends, percent, plain, short_points, square, visible, z_words
+from nli_lib.report.audit_words import ONE_ANSWER, ends, percent, plain, short_points, square, visible, z_words
 from nli_lib.report.estimate import Estimate
 
 HERE = Path(__file__).parent
@@ -162,19 +162,23 @@ def _markdown(text: object) -> str:
 
 
 def table_rows(content: Mapping) -> list[dict]:
-    """One row for each of `ROWS` that was measured: name, own and interval (in words), at (the own value at the size of
-    the curves), beside (corpus -> value in words), strip (positions of all of them, 0 to 100)."""
+    """One row for each of `ROWS` that was measured: name, own and interval (in words; where the model of the hypothesis
+    nearly always gives one answer, that stands in its place), at (the own value at the size of the curves), beside
+    (corpus -> value in words), strip (positions of all of them, 0 to 100)."""
     figures, at, rows = content["figures"], content["own figures at that size"], []
     for key, (name, form) in ROWS.items():
         if key not in figures:
             continue
         own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
+        interval = ends(own, form)
+        if key == "gain" and (answer := figures["one answer"]["value"] or 0) > ONE_ANSWER:
+            interval = f"one answer to {percent(answer)}"  # of the pairs: an interval would claim to know something
         beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
         rows.append({
             "key": key,
             "name": name,
             "own": form(own.value),
-            "interval": ends(own, form),
+            "interval": interval,
             "at": form(same.value),
             "beside": {corpus: form(value) for corpus, value in beside.items()},
             "strip": strip(same, beside),

@@ -51,9 +51,10 @@ def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
 
 
 def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, groups: ArrayLike) -> Estimate:
-    """The cross-fitted area under the ROC curve of one label against the rest, mean over the labels that occur, 0 to 1; .5 is chance
-    whatever the shares of the labels are. Of two pairs, one with the label and one without: how often the former has
-    the higher score. The interval is over the groups (N,).
+    """The cross-fitted area under the ROC curve of one label against the rest, mean over the labels that occur.
+
+    0 to 1; .5 is chance, whatever the shares of the labels are. Of two pairs, one with the label and one without: how
+    often the former has the higher score. The interval is over the groups (N,).
 
     scores (N, C), labels (N,) from 0 to C - 1, folds (N,): the models that gave the scores. Pairs of one fold alone are
     compared, since models of different folds have learnt different shares of the labels; a fold without the label, or

@@ -49,7 +49,7 @@ def test_planted_corpus_leaks_by_its_artifacts_only():
 
 def test_a_leak_is_found_in_texts_without_blanks():
     texts, labels = leaking()
-    signs = dict(zip("indeed maybe never item".split(), "定 许 未 物".split(), strict=True))
+    signs = {"indeed": "定", "maybe": "许", "never": "未", "item": "物"}
     there = [signs[a] + signs[b] + "".join(chr(0x4E8C + 7 * int(digit)) for digit in c)
              for a, b, c in map(str.split, texts)]  # fmt: skip
     assert accuracy(there, labels) > 0.75

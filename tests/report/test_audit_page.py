@@ -88,6 +88,7 @@ def test_a_rare_label_is_judged_by_the_area_and_not_by_the_accuracy():
     high = silent["figures"]["area"]["high"]
     assert f"in 600 pairs an area of up to {high:.2f} would not show." in none
     assert f"{told['figures']['area']['value']:.2f}" in audit_page.page(told)
+    assert "0.0 <small>one answer to 100.0%</small>" in audit_page.page(silent)
     assert "Area under the ROC curve" in audit_page.card(told) and "one answer" in audit_page.card(told)
 
 

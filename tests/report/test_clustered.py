@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from sklearn.metrics import roc_auc_score
 
 from nli_lib.report.clustered import clustered_area, clustered_mean, clustered_share

@@ -261,6 +261,26 @@ def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(her
     assert done.exit_code == 0, done.exception
 
 
+def test_texts_without_blanks_are_said_and_what_needs_blanks_is_refused(here):
+    signs, ends = "山水火木金土人口手足目耳", ("对", "许", "没")
+    rows = [("".join(signs[at // each % 12] for each in (1, 5, 7, 11)), signs[at % 7] + ends[at % 3] + signs[at % 11])
+            for at in range(90)]  # fmt: skip
+    write(here / "mine.csv", [(*row, LABELS[at % 3]) for at, row in enumerate(rows)])
+    done = call("audit", "mine.csv")
+    assert "Texts without blanks: characters and pairs of characters stand for words." in done.stdout
+    assert "predict 100.0%" in found()["next"][1]
+    assert {"对@hypothesis", "许@hypothesis", "没@hypothesis"} <= {each["feature"] for each in found()["features"]}
+    for name in ("audit.html", "card.md"):
+        call("card", "mine.csv")
+        text = next(paths.EXPORTS.glob(f"*/{name}")).read_text(encoding="utf-8")
+        assert "Texts without blanks: characters and pairs of characters stand for words" in text
+    for command in ("counterfactuals", "debias"):
+        refused = call(command, "mine.csv").exception
+        assert isinstance(refused, CorpusError) and "texts without blanks between words; the" in str(refused)
+    done = call("suspects", "mine.csv", "--fast")
+    assert "linear models on words and characters" in done.stdout
+
+
 def test_a_link_is_the_file_that_its_own_name_says(here):
     write(here / "blob", pairs())
     (here / "mine.csv").symlink_to(here / "blob")
