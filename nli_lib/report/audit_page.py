@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
 from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
-from nli_lib.report.audit_words import ONE_ANSWER, ends, percent, plain, short_points, square, visible, z_words
+from nli_lib.report.audit_words import ONE_ANSWER, ends, percent, plain, short_points, square, unit, visible, z_words
 from nli_lib.report.estimate import Estimate
 
 HERE = Path(__file__).parent
@@ -145,10 +145,15 @@ def templates(*, html: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
+    known.filters |= {"percent": percent, "plain": _plain, "visible": visible, "z": z_words, "interval": _interval}
     known.filters["area"] = lambda figure: f"{square(figure['value'])} {_interval(figure, square)}".rstrip()
     known.filters["markdown"] = _markdown
     return known
+
+
+@pass_context
+def _plain(context: Mapping, feature: str) -> str:
+    return plain(feature, unit(context["c"]["figures"]["without blanks"]["value"]))
 
 
 def _interval(figure: Mapping, form=percent) -> str:

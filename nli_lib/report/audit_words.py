@@ -114,9 +114,9 @@ def _features(found: Audit) -> str:
             f"Leave the z-filter aside: it {would}, but no feature is correlated with a label beyond what chance "
             "allows for so many features."
         )
-    best = found.top.loc[found.top["z"].idxmax()]
+    best, counted = found.top.loc[found.top["z"].idxmax()], unit(found.figures["without blanks"].estimate.value)
     return (
-        f"Read the pairs {whose(best['feature'])}, of which {percent(best['share'])} are {best['label']} "
+        f"Read the pairs {whose(best['feature'], counted)}, of which {percent(best['share'])} are {best['label']} "
         f"(z = {best['z']:.1f}), and decide whether that is meaning or an artifact; the z-filter {would}, so compare "
         "what a model learns from those it keeps with a random selection of the same size."
     )
@@ -173,8 +173,13 @@ def visible(text: object, most: int = 80) -> str:
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in shown)
 
 
-def plain(feature: str) -> str:
-    """A feature's name in `measure.artifacts` in plain English."""
+def unit(without_blanks: float | None) -> str:
+    """What lengths and overlaps are counted in, by the share of hypotheses that are written without blanks."""
+    return "characters" if (without_blanks or 0) > 0.5 else "words"
+
+
+def plain(feature: str, unit: str = "words") -> str:
+    """A feature's name in `measure.artifacts` in plain English. unit: what is counted (`unit`)."""
     if ratio := RATIO.fullmatch(feature):
         low, high = ratio.groups()
         return (
@@ -183,23 +188,23 @@ def plain(feature: str) -> str:
             else f"hypothesis {low} to {high} times as long as the premise"
         )
     for start, words in {
-        "hypo-len< ": "hypothesis of fewer than {} words",
-        "hypo-len> ": "hypothesis of more than {} words",
-        "lex-overlap> ": "more than {:.0%} of the hypothesis's words in the premise",
+        "hypo-len< ": "hypothesis of fewer than {} {}",
+        "hypo-len> ": "hypothesis of more than {} {}",
+        "lex-overlap> ": "more than {:.0%} of the hypothesis's {} in the premise",
     }.items():
         if feature.startswith(start):
-            return words.format(float(feature.removeprefix(start))).replace(".0 ", " ")
+            return words.format(float(feature.removeprefix(start)), unit).replace(".0 ", " ")
     if feature == "null":
         return "none in particular: every pair"
     if feature == "full-lex-overlap":
-        return "all words of the hypothesis in the premise"
+        return f"all {unit} of the hypothesis in the premise"
     words, at, side = joined([feature])[0].rpartition("@")
     return f"“{visible(words, 40)}” in the {side}" if at else feature
 
 
-def whose(feature: str) -> str:
+def whose(feature: str, unit: str = "words") -> str:
     """The pairs that have a feature, as an ending of "the pairs ..."."""
-    text = plain(feature)
+    text = plain(feature, unit)
     return (
         f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
     )

@@ -53,6 +53,7 @@ def test_features_in_plain_english():
     assert plain("lex-overlap> 0.7") == "more than 70% of the hypothesis's words in the premise"
     assert plain("len-ratio [0.25, 0.5)") == "hypothesis 0.25 to 0.5 times as long as the premise"
     assert plain("len-ratio [2, inf)") == "hypothesis 2 times as long as the premise, or more"
+    assert plain("hypo-len< 5", "characters") == "hypothesis of fewer than 5 characters"
     assert whose("nobody@hypothesis") == "that have “nobody” in the hypothesis"
     assert whose("hypo-len< 5") == "with a hypothesis of fewer than 5 words"
     assert visible("a\x00b\u202ec") == "a\\u0000b\\u202ec" and visible("x" * 90) == "x" * 79 + "…"

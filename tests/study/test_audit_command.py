@@ -274,6 +274,7 @@ def test_texts_without_blanks_are_said_and_what_needs_blanks_is_refused(here):
         call("card", "mine.csv")
         text = next(paths.EXPORTS.glob(f"*/{name}")).read_text(encoding="utf-8")
         assert "Texts without blanks: characters and pairs of characters stand for words" in text
+        assert "“没” in the hypothesis" in text and " of the hypothesis's words" not in text
     for command in ("counterfactuals", "debias"):
         refused = call(command, "mine.csv").exception
         assert isinstance(refused, CorpusError) and "texts without blanks between words; the" in str(refused)
