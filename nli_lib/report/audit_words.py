@@ -54,7 +54,7 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
             f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
             "have one premise, so that nobody can say how much of it is chance."
         )
-    curve = f"area under the ROC curve {square(area.value)} {ends(area, square)}, where 0.50 is chance"
+    curve = f"area under the ROC curve {square(area.value)} {ends(area, square)}".rstrip() + ", where 0.50 is chance"
     hidden = ""  # why the accuracy cannot show an artifact
     if gain.high < 0:
         hidden = f"it predicts fewer labels than the most frequent label does ({ends(gain, points)})"

@@ -62,8 +62,8 @@ def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, group
     Formula: of a label, each of its pairs has the share of the others that it beats (ties count half), each other pair
     the share that beats it; deviations from their means add up to the variance, group by group (DeLong et al. 1988, for
     groups Obuchowski 1997). The interval is sqrt(1 + F / (F - 1)) times as wide as for F models without a pair in
-    common (Nadeau and Bengio 2003): as it is, pairs of which nothing can be learnt have areas "above .5" five times too
-    often. n counts the pairs.
+    common (Nadeau and Bengio 2003), or else pairs of which nothing can be learnt would have one above .5 four times too
+    often. Where the scores tell no two pairs apart both ends are NaN. n counts the pairs.
     """
     scores, labels, folds = np.asarray(scores), np.asarray(labels), np.asarray(folds)
     parts = []  # a label's area, and what each pair adds to N times its deviation
@@ -83,6 +83,8 @@ def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, group
     area, apart = (np.mean(each, axis=0) for each in zip(*parts, strict=True))
     found, count = clustered_mean(area + apart, groups), len(np.unique(folds))
     half = (found.high - found.low) / 2 * np.sqrt(1 + count / max(count - 1, 1))
+    if half == 0 and np.isclose(area, 0.5):
+        half = np.nan
     low, high = np.clip([area - half, area + half], 0, 1)
     return found._replace(value=float(area), low=float(low), high=float(high))
 

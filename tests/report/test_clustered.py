@@ -70,6 +70,8 @@ def test_the_area_is_that_of_each_label_and_fold():
     found = clustered_area(scores, labels, folds, groups)
     assert found.value == pytest.approx(np.mean(areas)) and found.n == 120
     assert clustered_area(np.eye(3)[labels], labels, folds, groups)[:3] == (1, 1, 1)
+    silent = clustered_area(np.ones((120, 3)), labels, folds, groups)
+    assert silent.value == pytest.approx(0.5) and np.isnan(silent.low) and np.isnan(silent.high)
     alone = clustered_area(scores, labels, folds, np.zeros(120))
     assert alone.value == found.value and np.isnan(alone.low) and np.isnan(alone.high)
 
