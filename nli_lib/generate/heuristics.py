@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
+from nli_lib.measure.tokens import spaced, unspaced
 from nli_lib.select.selection import KEPT, Selection
 
-SHORTEST = 5  # characters of a side
+SHORTEST, UNSPACED_SHORTEST = 5, 2  # characters of a side, and where a character is a syllable or a word
 SHORT, COPIED, PHRASE, EXAMPLE = "short", "hypothesis copies the premise", "speaks of the prompt", "copies an example"
 # in the paper's released code; its text names the first three
 PHRASES = ("pair of sentences", "previous examples", "same relationship as", "The speaker")
@@ -21,20 +23,22 @@ def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str,
     pairs     premise and hypothesis, (N,)
     examples  for each pair the (premise, hypothesis) of the examples in its prompt
 
-    1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted
-    2. `COPIED`: both sides are equal in lower case, without ASCII punctuation
+    1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted; of texts written without blanks
+       (`measure.tokens.unspaced`) fewer than two
+    2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, where there are no blanks)
     3. `PHRASE`: one of `PHRASES` stands in premise and hypothesis written together, upper and lower case distinct
     4. `EXAMPLE`: both sides equal those of an example, blanks at the ends not counted
 
     Source: WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is in the code alone.
     """
     premise, hypothesis = (pairs[side].str.strip() for side in ("premise", "hypothesis"))
-    bare = [side.str.lower().str.translate(UNPUNCTUATED) for side in (pairs["premise"], pairs["hypothesis"])]
+    bare = [spaced(side.str.lower().str.translate(UNPUNCTUATED)) for side in (pairs["premise"], pairs["hypothesis"])]
+    short = [side.str.len() < np.where(unspaced(side), UNSPACED_SHORTEST, SHORTEST) for side in (premise, hypothesis)]
     together = pairs["premise"] + pairs["hypothesis"]
     given = [{(a.strip(), b.strip()) for a, b in each} for each in examples]
     meets = {
-        SHORT: (premise.str.len() < SHORTEST) | (hypothesis.str.len() < SHORTEST),
-        COPIED: bare[0] == bare[1],
+        SHORT: short[0] | short[1],
+        COPIED: pc.equal(*bare),
         PHRASE: np.logical_or.reduce([together.str.contains(phrase, regex=False) for phrase in PHRASES]),
         EXAMPLE: [pair in known for pair, known in zip(zip(premise, hypothesis, strict=True), given, strict=True)],
     }

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.errors import packages
 from nli_lib.measure.check import check_labels
+from nli_lib.measure.tokens import spaced
 from nli_lib.measure.transport import cost_matrix, exact_cost, sinkhorn
 
 ORDER = 3  # Texygen's
@@ -23,13 +24,14 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     """The words and punctuation marks of each text, by NLTK's tokenizer (Treebank rules), upper and lower case kept.
 
     *Departures*: Texygen calls `word_tokenize`, which first splits a text into sentences with a trained model that has
-    to be downloaded. Here a text is one sentence, so that only its last full stop stands alone.
+    to be downloaded. Here a text is one sentence, so that only its last full stop stands alone. Of texts written
+    without blanks every character is a word.
     """
     with packages("words as NLTK counts them"):
         from nltk.tokenize import NLTKWordTokenizer
 
     tokenizer = NLTKWordTokenizer()
-    return [tokenizer.tokenize(text) for text in texts]
+    return [tokenizer.tokenize(text) for text in spaced(texts, marks=r" \0 ").to_pylist()]
 
 
 def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDArray[np.float64]:

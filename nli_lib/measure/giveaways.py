@@ -9,21 +9,23 @@ from scipy.special import log_softmax
 from sklearn.metrics import roc_auc_score
 
 from nli_lib.measure.check import check_scored
+from nli_lib.measure.tokens import joined, spaced
 
 
 def without_each_word(texts: Sequence[str]) -> pd.DataFrame:
     """Every text once for each of its words, with that word left out: columns row (of `texts`), word, text.
 
-    Words are what white space parts; they are named in lower case without punctuation at their ends. A text of one word
-    leaves an empty one.
+    Words are what white space parts, or `measure.tokens.spaced`; they are named in lower case without punctuation at
+    their ends. A text of one word leaves an empty one.
     """
-    words = [str(text).split() for text in texts]
+    words = [text.split() for text in spaced(list(map(str, texts)), marks=r" \0 ").to_pylist()]
     left = [
         (row, each[at], " ".join(each[:at] + each[at + 1 :]))
         for row, each in enumerate(words)
         for at in range(len(each))
     ]
     table = pd.DataFrame(left, columns=["row", "word", "text"])
+    table["text"] = joined(table["text"])
     table["word"] = table["word"].astype(str).str.lower().str.strip("\"'.,;:!?()")
     return table
 

@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from nli_lib.measure.check import check_labels, class_count
+from nli_lib.measure.tokens import spaced
 
 BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
 PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
@@ -27,7 +28,8 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _plain(text: str) -> str:
-    """Words are as in `measure.tokens`: lower case, no ASCII punctuation, split on white space."""
+    """Words are as in `measure.tokens`, of texts that `spaced` has seen: lower case, no ASCII punctuation, split on
+    white space."""
     return text.lower().translate(_NO_PUNCTUATION)
 
 
@@ -42,6 +44,10 @@ NGRAMS = HashingVectorizer(
 )
 
 
+def _ngrams(texts: Sequence[str]) -> sparse.csr_matrix:
+    return NGRAMS.transform(spaced(texts).to_pylist())
+
+
 def partial_input_predictions(
     texts: Sequence[str], labels: ArrayLike, tests: Mapping[str, Sequence[str]], *, n_classes: int | None = None
 ) -> dict[str, NDArray[np.float64]]:
@@ -51,8 +57,8 @@ def partial_input_predictions(
     """
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
-    each = [NGRAMS.transform(test) for test in tests.values()]
-    probabilities = _fit_predict(NGRAMS.transform(texts), gold, sparse.vstack(each), n_classes, seed=0)
+    each = [_ngrams(test) for test in tests.values()]
+    probabilities = _fit_predict(_ngrams(texts), gold, sparse.vstack(each), n_classes, seed=0)
     ends = np.cumsum([part.shape[0] for part in each])[:-1]
     return dict(zip(tests, np.split(probabilities, ends), strict=True))
 
@@ -66,23 +72,37 @@ def cross_fitted(
     groups: ArrayLike | None = None,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Probability of each label for each text, from a model fitted without that text's fold, (N, C), rows sum to 1.
-
-    Folds are drawn with the seed. They keep the label shares, or, with `groups`, split no group and draw the groups at
-    random, so that label shares are kept on average.
-    """
+    """Probability of each label for each text, from a model fitted without that text's fold (`draw_folds`), (N, C),
+    rows sum to 1."""
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
-    occur, counts = np.unique(gold, return_counts=True)
+    fold = draw_folds(gold, folds=folds, groups=groups, seed=seed)
+    matrix, probabilities = _ngrams(texts), np.zeros((len(gold), n_classes))
+    matrix = matrix[:, np.unique(matrix.indices)]  # the solver goes over every column, used or not, in every pass
+    for number in range(folds):
+        train, held_out = fold != number, fold == number
+        probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
+    return probabilities
+
+
+def draw_folds(
+    labels: NDArray[np.int64], *, folds: int = 5, groups: ArrayLike | None = None, seed: int = 0
+) -> NDArray[np.int64]:
+    """The fold of each text, (N,) from 0 to folds - 1, drawn with the seed.
+
+    Folds keep the label shares, or, with `groups`, split no group and draw the groups at random, so that label shares
+    are kept on average. Raises `ValueError` where a label that occurs has fewer texts than there are folds.
+    """
+    occur, counts = np.unique(labels, return_counts=True)
     if not 2 <= folds <= counts.min():
         few = f"label {occur[counts.argmin()]} has {counts.min()} texts"
         raise ValueError(f"folds={folds}, but {few}: choose between 2 and that number")
-    splitter = StratifiedKFold if groups is None else GroupKFold
-    matrix, probabilities = NGRAMS.transform(texts), np.zeros((len(gold), n_classes))
-    matrix = matrix[:, np.unique(matrix.indices)]  # the solver goes over every column, used or not, in every pass
-    for train, held_out in splitter(folds, shuffle=True, random_state=seed).split(matrix, gold, groups):
-        probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
-    return probabilities
+    splitter, fold = StratifiedKFold if groups is None else GroupKFold, np.empty(len(labels), np.int64)
+    for number, (_, held_out) in enumerate(
+        splitter(folds, shuffle=True, random_state=seed).split(labels, labels, groups)
+    ):
+        fold[held_out] = number
+    return fold
 
 
 def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: int = 0) -> NDArray[np.int64]:

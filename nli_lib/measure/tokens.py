@@ -3,6 +3,9 @@
 A token is what is left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes
 "theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that
 it shows. The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
+
+Chinese, Japanese, Thai and some others put no blanks between words: there a token is a character (`spaced`), so that
+bigrams are pairs of characters and lengths are counted in characters.
 """
 
 from collections.abc import Sequence
@@ -16,6 +19,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuation, as four ranges
+# of East Asia, and those that Unicode breaks into lines by dictionary alone; Korean has blanks, and is not among them
+SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
+SCRIPTS += ("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet")
+# a character with its marks; the long vowel of Japanese belongs to no script
+CHARACTER = "[" + "".join(rf"\p{{{script}}}" for script in SCRIPTS) + r"\x{30FC}]\p{M}*"
+UNSPACED = 0.01  # share of texts without blanks from where on a corpus is said to have them
+IN_WORD = r"[^\s\p{Z}]"
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ def tokenize(texts: Sequence[str]) -> "Words":
     Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
     """
     # Trimmed first: Arrow misses white space of several bytes at the very end of a column.
-    parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(_strings(texts)))
+    parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced(texts)))
     raw = pc.list_flatten(parts).dictionary_encode()
     cleaned = pc.replace_substring_regex(pc.utf8_lower(raw.dictionary), ASCII_PUNCTUATION, "")
     vocabulary = pc.unique(cleaned)
@@ -73,8 +83,49 @@ def tokenize(texts: Sequence[str]) -> "Words":
     return Words(ids[ids >= 0], ends[raw_offsets], vocabulary)
 
 
-def _strings(texts: Sequence[str]) -> pa.Array:
+def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
+    """Which texts are written without blanks between words, (N,): half or more of what blanks part in them holds a
+    character of `SCRIPTS`, and nothing is Korean. An English text that quotes a Chinese name is not one of them."""
+    column = _strings(texts)
+    # hardly an English text holds more than ASCII, so that looking costs nothing there
+    found, rows = np.zeros(len(column), bool), np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
+    for pattern, wanted in ((CHARACTER, True), (r"\p{Hangul}", False)):
+        rows = rows[np.asarray(pc.match_substring_regex(column.take(rows), pattern)) == wanted]
+    part = column.take(rows)
+    words, theirs = (pc.count_substring_regex(part, f"{IN_WORD}{each}") for each in ("+", f"*{CHARACTER}{IN_WORD}*"))
+    found[rows] = 2 * np.asarray(theirs) >= np.asarray(words)
+    return found
+
+
+def spaced(texts: Sequence[str] | pa.Array, *, marks: str = " ") -> pa.Array:
+    """The texts with blanks between all that counts as a word, as a column: those that are `unspaced` get them between
+    their characters, the others are as they are.
+
+    marks  what takes the place of punctuation in the former; r" \\0 " keeps it, as words of their own
+    """
+    column = _strings(texts)
+    rows = unspaced(column)
+    if not rows.any():
+        return column
+    part = column.filter(pa.array(rows))
+    # the third and fourth are a blank and a mark of no width, which Khmer has between words
+    for pattern, other in ((r"[\p{P}\x{200B}\x{FEFF}]", marks), (CHARACTER, r" \0 "), (r"[\s\p{Z}]+", " ")):
+        part = pc.replace_substring_regex(part, pattern, other)
+    return pc.replace_with_mask(column, pa.array(rows), pc.utf8_trim_whitespace(part))
+
+
+def joined(texts: Sequence[str]) -> list[str]:
+    """Texts without the blanks that `spaced` put between two characters, for reading."""
+    column = pa.array(texts, pa.large_string())
+    for _ in range(2):  # since the second character may be the first of the next two
+        column = pc.replace_substring_regex(column, f"({CHARACTER}) ({CHARACTER})", r"\1\2")
+    return column.to_pylist()
+
+
+def _strings(texts: Sequence[str] | pa.Array) -> pa.Array:
     """An Arrow column of the texts, or an error that names the first value that is not a string."""
+    if isinstance(texts, pa.Array):
+        return texts
     values = np.asarray(texts, dtype=object)
     if pd.api.types.infer_dtype(values, skipna=False) not in ("string", "empty"):
         row, bad = next((i, text) for i, text in enumerate(values) if not isinstance(text, str))

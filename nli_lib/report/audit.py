@@ -19,11 +19,23 @@ from numpy.typing import NDArray
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.artifacts import Features, side_of, z_statistics
 from nli_lib.measure.chance import OFTEN
-from nli_lib.measure.partial_input import cross_fitted
+from nli_lib.measure.partial_input import cross_fitted, draw_folds
 from nli_lib.measure.shards import features_in_shards
+from nli_lib.measure.tokens import UNSPACED, tokenize, unspaced
 from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
-from nli_lib.report.audit_figures import POINTS, Figure, counted, folded, leakage, repeated, sample_premises
-from nli_lib.report.clustered import OVER, clustered_mean, clustered_share
+from nli_lib.report.audit_figures import (
+    AREA,
+    POINTS,
+    SHARE,
+    Figure,
+    counted,
+    exact,
+    folded,
+    leakage,
+    repeated,
+    sample_premises,
+)
+from nli_lib.report.clustered import OVER, clustered_area, clustered_mean, clustered_share
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mean_and_range
 from nli_lib.select.folds import linked
@@ -34,6 +46,7 @@ HYPOTHESES_OF = 50_000  # pairs on which the hypothesis-only model is cross-fitt
 LARGE = 100_000  # pairs from where on fewer copies and orders are computed
 COPIES, ORDERS = (50, 20), (5, 3)  # up to LARGE pairs, and beyond
 FOLDS, K = 5, 20
+FEW_WORDS, LONG = 2, 20  # words of a hypothesis of more than so many characters that hardly are words
 
 Stage = Callable[[str], AbstractContextManager]
 
@@ -58,7 +71,18 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
     """
     classes, notes = corpus.classes, []
     with stage("repeated pairs"):
-        found = counted(corpus) | repeated(corpus)
+        found = counted(corpus) | repeated(corpus) | split(corpus)
+        if (share := found["without blanks"].estimate.value) >= UNSPACED:
+            notes.append(
+                "Texts without blanks: characters and pairs of characters stand for words, and lengths are those in "
+                f"characters, in {share:.1%} of the hypotheses."
+            )
+        if (share := found["unparted"].estimate.value) > 0.5:
+            notes.append(
+                f"{share:.1%} of the hypotheses are longer than {LONG} characters and have no more than {FEW_WORDS} "
+                "words, as blanks part them: n-grams see next to nothing of such texts, and that they find nothing "
+                "means nothing. Put blanks between the words."
+            )
         if test is not None:
             found |= leakage(corpus, test)
     with stage("hypothesis alone"):
@@ -117,8 +141,19 @@ def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
     return {name: value if np.isfinite(value) else float("nan") for name, value in values.items()}
 
 
+def split(corpus: Corpus) -> dict[str, Figure]:
+    """How the hypotheses fall into words: the shares that are written without blanks and are split into characters, and
+    that are long and all the same one or two words (of a script that `measure.tokens` does not know, for example)."""
+    letters = pd.Series(corpus.hypothesis).str.len().to_numpy()
+    unparted = (tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
+    shares = {"without blanks": unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}
+    return {name: Figure(exact(share, len(corpus))) for name, share in shares.items()}
+
+
 def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
-    """Cross-fitted accuracy of n-grams of the hypothesis, and how far it lies above the most frequent label.
+    """Cross-fitted accuracy of n-grams of the hypothesis, how far it lies above the most frequent label, the area under
+    the ROC curve, which does not depend on the label balance, and in which share of its answers the model gives the
+    label that it gives most often.
 
     Nothing that `kept_together` links is both fitted on and predicted, where it makes as many groups as folds. The
     intervals are over these groups. NaN where a class is too small.
@@ -128,16 +163,22 @@ def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
     folds = int(min(FOLDS, counts[counts > 0].min()))
     if folds < 2 or (counts > 0).sum() < 2:
         missing = Estimate(np.nan, np.nan, np.nan, len(corpus))
-        return {"hypothesis only": Figure(missing), "gain": Figure(missing, POINTS)}
-    whole = groups if groups.max() + 1 >= folds else None
-    guess = cross_fitted(
-        corpus.hypothesis, corpus.labels, n_classes=len(counts), folds=folds, groups=whole, seed=seed
-    ).argmax(axis=1)
+        units = {"hypothesis only": SHARE, "gain": POINTS, "area": AREA, "one answer": SHARE}
+        return {name: Figure(missing, unit) for name, unit in units.items()}
+    drawn = {"folds": folds, "groups": groups if groups.max() + 1 >= folds else None, "seed": seed}
+    scores = cross_fitted(corpus.hypothesis, corpus.labels, n_classes=len(counts), **drawn)
+    guess = scores.argmax(axis=1)
     right, most = guess == corpus.labels, corpus.labels == counts.argmax()
     over = "premises and hypotheses" if hypotheses else OVER
     share = clustered_share(right, groups)._replace(over=over)
     gain = clustered_mean(right.astype(float) - most, groups)._replace(over=over)
-    return {"hypothesis only": Figure(share), "gain": Figure(gain, POINTS)}
+    area = clustered_area(scores, corpus.labels, draw_folds(corpus.labels, **drawn), groups)._replace(over=over)
+    return {
+        "hypothesis only": Figure(share),
+        "gain": Figure(gain, POINTS),
+        "area": Figure(area, AREA),
+        "one answer": Figure(exact(np.bincount(guess).max() / len(guess), len(guess))),
+    }
 
 
 def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:

@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import SIDES, Corpus
-from nli_lib.measure.tokens import ASCII_PUNCTUATION
+from nli_lib.measure.tokens import ASCII_PUNCTUATION, spaced
 from nli_lib.report.clustered import clustered_share
 from nli_lib.report.estimate import Estimate
 
 PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
+AREA = "area under the ROC curve"
 COUNTED = "counted, nothing drawn"
 
 
@@ -101,8 +101,9 @@ def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 
 def folded(texts: ArrayLike) -> NDArray[np.uint64]:
-    """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks."""
-    column = pc.utf8_lower(pa.array(texts, type=pa.large_string()))
+    """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks; those
+    written without blanks, without any punctuation."""
+    column = pc.utf8_lower(spaced(texts))
     column = pc.replace_substring_regex(column, ASCII_PUNCTUATION, "")
     column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
     return pd.util.hash_array(column.to_numpy(zero_copy_only=False), categorize=False)

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, strip
 from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
-from nli_lib.report.audit_words import ends, percent, plain, short_points, visible, z_words
+from nli_lib.report.audit_words import ONE_ANSWER, ends, percent, plain, short_points, square, unit, visible, z_words
 from nli_lib.report.estimate import Estimate
 
 HERE = Path(__file__).parent
-FORMAT = 1  # of audit.json
+FORMAT = 2  # of audit.json
 COLOURS = yaml.safe_load((HERE / "colours.yaml").read_text(encoding="utf-8"))
 COLOURS = {**COLOURS["corpora"], **COLOURS["labels"]}
 
@@ -36,6 +36,7 @@ ROWS = {
     "leaked hypotheses": ("Test hypotheses found here", percent),
     "hypothesis only": ("Accuracy of the hypothesis alone", percent),
     "gain": ("… above most frequent label, points", short_points),
+    "area": ("Hypothesis alone, area under ROC curve", square),
     "highest z": ("Strongest feature, z", z_words),
     "above": ("N-grams tied to a label", percent),
     "dropped": ("Pairs that the z-filter drops", percent),
@@ -144,9 +145,15 @@ def templates(*, html: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    known.filters |= {"percent": percent, "plain": plain, "visible": visible, "z": z_words, "interval": _interval}
+    known.filters |= {"percent": percent, "plain": _plain, "visible": visible, "z": z_words, "interval": _interval}
+    known.filters["area"] = lambda figure: f"{square(figure['value'])} {_interval(figure, square)}".rstrip()
     known.filters["markdown"] = _markdown
     return known
+
+
+@pass_context
+def _plain(context: Mapping, feature: str) -> str:
+    return plain(feature, unit(context["c"]["figures"]["without blanks"]["value"]))
 
 
 def _interval(figure: Mapping, form=percent) -> str:
@@ -160,19 +167,23 @@ def _markdown(text: object) -> str:
 
 
 def table_rows(content: Mapping) -> list[dict]:
-    """One row for each of `ROWS` that was measured: name, own and interval (in words), at (the own value at the size of
-    the curves), beside (corpus -> value in words), strip (positions of all of them, 0 to 100)."""
+    """One row for each of `ROWS` that was measured: name, own and interval (in words; where the model of the hypothesis
+    nearly always gives one answer, that stands in its place), at (the own value at the size of the curves), beside
+    (corpus -> value in words), strip (positions of all of them, 0 to 100)."""
     figures, at, rows = content["figures"], content["own figures at that size"], []
     for key, (name, form) in ROWS.items():
         if key not in figures:
             continue
         own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
+        interval = ends(own, form)
+        if key == "gain" and (answer := figures["one answer"]["value"] or 0) > ONE_ANSWER:
+            interval = f"one answer to {percent(answer)}"  # of the pairs: an interval would claim to know something
         beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
         rows.append({
             "key": key,
             "name": name,
             "own": form(own.value),
-            "interval": ends(own, form),
+            "interval": interval,
             "at": form(same.value),
             "beside": {corpus: form(value) for corpus, value in beside.items()},
             "strip": strip(same, beside),

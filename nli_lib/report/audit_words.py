@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import MANY
+from nli_lib.measure.tokens import joined
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
 from nli_lib.report.names import unsigned_zero
 
+ONE_ANSWER = 0.95  # share of a model's answers from where on its accuracy says nothing
 OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
 UNTOLD = "not distinguishable from that"
 CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
@@ -45,23 +47,40 @@ def _rows(figures: Mapping[str, Figure], test: str) -> str:
 
 
 def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
-    gain, right = figures["gain"].estimate, figures["hypothesis only"].estimate
+    gain, right, area = (figures[name].estimate for name in ("gain", "hypothesis only", "area"))
     if np.isnan(gain.low):
         return (
             f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict "
             f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
             "have one premise, so that nobody can say how much of it is chance."
         )
+    curve = f"area under the ROC curve {square(area.value)} {ends(area, square)}".rstrip() + ", where 0.50 is chance"
+    hidden = ""  # why the accuracy cannot show an artifact
     if gain.high < 0:
+        hidden = f"it predicts fewer labels than the most frequent label does ({ends(gain, points)})"
+    elif (same := figures["one answer"].estimate.value) > ONE_ANSWER:
+        hidden = f"it gives {percent(same)} of the pairs one answer"
+    if area.low > 0.5 and (hidden or not gain.low > 0):
         return (
-            f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict fewer labels than "
-            f"the most frequent label does ({points(gain.value)}, {ends(gain, points)}), so this model says nothing "
-            "about artifacts; look at the features below."
+            "Report a hypothesis-only baseline beside every model, and not by its accuracy: n-grams of the hypothesis "
+            f"alone tell the labels apart ({curve}), which the accuracy of that model hides ({points(gain.value)} "
+            f"beside the most frequent label{'; ' * bool(hidden)}{hidden})."
+        )
+    if hidden and not gain.low > 0:
+        return (
+            f"Do not call the corpus free of artifacts yet: nothing was found, but the accuracy of a model of the "
+            f"hypothesis alone could show nothing here, as {hidden}; the order in which it puts the pairs shows "
+            f"nothing either ({curve})"
+            + (
+                f", and in {area.n:,} pairs an area of up to {square(area.high)} would not show."
+                if area.high > 0.5
+                else "."
+            )
         )
     if not gain.low > 0:
         return (
             f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
-            f"frequent label does ({points(gain.value)}, {ends(gain, points)})"
+            f"frequent label does ({points(gain.value)}, {ends(gain, points)}; {curve})"
             + (
                 f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)} would not show."
                 if gain.high > 0
@@ -95,9 +114,9 @@ def _features(found: Audit) -> str:
             f"Leave the z-filter aside: it {would}, but no feature is correlated with a label beyond what chance "
             "allows for so many features."
         )
-    best = found.top.loc[found.top["z"].idxmax()]
+    best, counted = found.top.loc[found.top["z"].idxmax()], unit(found.figures["without blanks"].estimate.value)
     return (
-        f"Read the pairs {whose(best['feature'])}, of which {percent(best['share'])} are {best['label']} "
+        f"Read the pairs {whose(best['feature'], counted)}, of which {percent(best['share'])} are {best['label']} "
         f"(z = {best['z']:.1f}), and decide whether that is meaning or an artifact; the z-filter {would}, so compare "
         "what a model learns from those it keeps with a random selection of the same size."
     )
@@ -126,6 +145,11 @@ def distance(value: float | None) -> str:
     return "an unknown size" if value is None or value != value else points(value).lstrip("+")
 
 
+def square(value: float) -> str:
+    """An area under the ROC curve for reading."""
+    return "–" if value is None or value != value else f"{value:.2f}"
+
+
 def z_words(value: float) -> str:
     """A z-statistic for reading."""
     return "–" if not np.isfinite(value) else f"{value:.1f}"
@@ -149,8 +173,13 @@ def visible(text: object, most: int = 80) -> str:
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in shown)
 
 
-def plain(feature: str) -> str:
-    """A feature's name in `measure.artifacts` in plain English."""
+def unit(without_blanks: float | None) -> str:
+    """What lengths and overlaps are counted in, by the share of hypotheses that are written without blanks."""
+    return "characters" if (without_blanks or 0) > 0.5 else "words"
+
+
+def plain(feature: str, unit: str = "words") -> str:
+    """A feature's name in `measure.artifacts` in plain English. unit: what is counted (`unit`)."""
     if ratio := RATIO.fullmatch(feature):
         low, high = ratio.groups()
         return (
@@ -159,23 +188,23 @@ def plain(feature: str) -> str:
             else f"hypothesis {low} to {high} times as long as the premise"
         )
     for start, words in {
-        "hypo-len< ": "hypothesis of fewer than {} words",
-        "hypo-len> ": "hypothesis of more than {} words",
-        "lex-overlap> ": "more than {:.0%} of the hypothesis's words in the premise",
+        "hypo-len< ": "hypothesis of fewer than {} {}",
+        "hypo-len> ": "hypothesis of more than {} {}",
+        "lex-overlap> ": "more than {:.0%} of the hypothesis's {} in the premise",
     }.items():
         if feature.startswith(start):
-            return words.format(float(feature.removeprefix(start))).replace(".0 ", " ")
+            return words.format(float(feature.removeprefix(start)), unit).replace(".0 ", " ")
     if feature == "null":
         return "none in particular: every pair"
     if feature == "full-lex-overlap":
-        return "all words of the hypothesis in the premise"
-    words, at, side = feature.rpartition("@")
+        return f"all {unit} of the hypothesis in the premise"
+    words, at, side = joined([feature])[0].rpartition("@")
     return f"“{visible(words, 40)}” in the {side}" if at else feature
 
 
-def whose(feature: str) -> str:
+def whose(feature: str, unit: str = "words") -> str:
     """The pairs that have a feature, as an ending of "the pairs ..."."""
-    text = plain(feature)
+    text = plain(feature, unit)
     return (
         f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
     )

@@ -11,10 +11,12 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, level_agreement, levels
+from nli_lib.measure.tokens import spaced
 from nli_lib.report.audit_figures import SHARE, Figure
 from nli_lib.report.audit_words import ends, percent
 from nli_lib.report.estimate import Estimate
@@ -54,7 +56,7 @@ def level_figures(
     labels, premise = corpus.labels, pd.factorize(corpus.premise)[0]
     features = [dynamics_features(*each, labels) for each in trainings]
     fits = [[levels(each, seed=seed) for seed in range(MIXTURES)] for each in features]
-    scores = {WORDS: pd.Series(corpus.hypothesis).str.count(" ").to_numpy() + 1}
+    scores = {WORDS: pc.count_substring(spaced(corpus.hypothesis), " ").to_numpy() + 1}
     if contradicted is not None:
         scores[CONTRADICTED] = np.asarray(contradicted, dtype=float)
     table = pd.concat(

@@ -20,7 +20,7 @@ from nli_lib.study.options import (
     request_of,
     spec_changes,
 )
-from nli_lib.study.own_corpus import look_at, run_chapters, warn_of_smoke
+from nli_lib.study.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
 from nli_lib.study.parameters import ParameterError
 
 DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
@@ -181,7 +181,8 @@ def debias(
     product of experts on a grid. That takes hours on a processor at scale small. Stopped, it continues.
     """
     request = request_of(scale, corpus, **form, seeds=seeds)
-    look_at(request, "debiasing")
+    if own := look_at(request, "debiasing"):
+        refuse_unspaced(own, "the mask of the debiased generator needs words that blanks part")
     run_chapters({chapter: {} for chapter in DEBIASED}, request)
 
 
@@ -230,6 +231,7 @@ def counterfactuals(
 
     request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "counterfactuals"):
+        refuse_unspaced(own, "the parser that finds the spans reads English alone")
         pairs.check_labels(own, read_scale(request.scale).disco.prompt)
     kept, dropped = pairs.counterfactuals(request, n, model)
     print(f"{kept}\n{dropped}")

@@ -14,6 +14,7 @@ from nli_lib import paths
 from nli_lib.corpora import check_enough, load
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.measure.tokens import UNSPACED, unspaced
 from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
@@ -69,6 +70,24 @@ def say(corpus: Corpus) -> None:
     print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
     for sentence in corpus.warnings():
         print(sentence)
+    if has_unspaced(corpus):
+        print(
+            "Texts without blanks: characters and pairs of characters stand for words. The encoders, prompts and "
+            "dictionaries of this study are English: believe no number that rests on them."
+        )
+
+
+def has_unspaced(corpus: Corpus) -> bool:
+    """Whether one in a hundred hypotheses or more is written without blanks between words (`measure.tokens`)."""
+    return bool(unspaced(corpus.hypothesis).mean() >= UNSPACED)
+
+
+def refuse_unspaced(corpus: Corpus, what: str) -> None:
+    """Raise `CorpusError` where a corpus is not parted into words by blanks. what: what needs that, in words."""
+    if has_unspaced(corpus):
+        raise CorpusError(
+            f"{corpus.name}: texts without blanks between words; {what}. Audit and suspects --fast do not."
+        )
 
 
 def digest(name: str, request: Request) -> str | None:

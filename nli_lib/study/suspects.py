@@ -132,7 +132,8 @@ def score(
                 ``columns``); the folds of their models are not known, and are -1 in cleanlab.npz
     What an earlier run has scored on the same examples in as many folds is found again.
     """
-    seen = "sentence embeddings" if embeddings else "words"
+    seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
+    seen = "sentence embeddings" if embeddings else seen
     record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
     if probs is not None:
         fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}

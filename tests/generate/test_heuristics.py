@@ -27,6 +27,9 @@ def reason(premise, hypothesis, examples=GIVEN):
         ("", "", SHORT),  # also a copy: the first reason counts
         ("A man, sings!", "a man sings", COPIED),
         ("A man  sings.", "A man sings.", KEPT),  # two blanks are not one
+        ("雨停了。", "天晴", KEPT),  # where there are no blanks, a word has a character or two
+        ("雨停了。", "天", SHORT),
+        ("雨停了。", "雨停了", COPIED),
         ("This pair of sentences sings.", "It does.", PHRASE),
         ("This Pair of Sentences sings.", "It does.", KEPT),
         ("Nobody, says The", " speaker of it all.", PHRASE),  # written together
@@ -46,7 +49,7 @@ def test_the_order_of_the_reasons():
 
 def slow(premise, hypothesis, examples):
     """The released filter, one pair after the other."""
-    if len(premise.strip()) < 5 or len(hypothesis.strip()) < 5:
+    if len(premise.strip()) < 5 or len(hypothesis.strip()) < 5:  # of texts with blanks
         return SHORT
     sides = ["".join(c for c in side.lower() if c not in string.punctuation) for side in (premise, hypothesis)]
     if sides[0] == sides[1]:

@@ -65,6 +65,10 @@ def test_self_bleu_of_nothing_is_an_error(given_sentences, order):
         self_bleu(given_sentences, order=order)
 
 
+def test_words_of_texts_without_blanks_are_characters():
+    assert words(["雨，停了。", "It's 1."]) == [["雨", "，", "停", "了", "。"], ["It", "'s", "1", "."]]
+
+
 def test_words_keep_case_and_part_punctuation():
     assert words(["Isn't it? A dog (big) runs.", ""]) == [
         ["Is", "n't", "it", "?", "A", "dog", "(", "big", ")", "runs", "."],

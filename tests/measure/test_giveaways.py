@@ -18,6 +18,11 @@ def test_each_word_is_left_out_once():
     assert without_each_word([]).empty and without_each_word([""]).empty
 
 
+def test_each_character_is_left_out_of_a_text_without_blanks():
+    table = without_each_word(["雨停了"])
+    assert table["word"].tolist() == ["雨", "停", "了"] and table["text"].tolist() == ["停了", "雨了", "雨停"]
+
+
 def linear(texts, weights):
     """A model that adds up one vector a word: leaving a word out takes its vector away."""
     zero = np.zeros(3)

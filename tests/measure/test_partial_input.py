@@ -47,6 +47,15 @@ def test_planted_corpus_leaks_by_its_artifacts_only():
     assert (out["challenge"].argmax(axis=1) == challenge.labels).mean() < 0.33
 
 
+def test_a_leak_is_found_in_texts_without_blanks():
+    texts, labels = leaking()
+    signs = {"indeed": "定", "maybe": "许", "never": "未", "item": "物"}
+    there = [signs[a] + signs[b] + "".join(chr(0x4E8C + 7 * int(digit)) for digit in c)
+             for a, b, c in map(str.split, texts)]  # fmt: skip
+    assert accuracy(there, labels) > 0.75
+    assert accuracy(there, np.random.default_rng(1).permutation(labels)) < 0.47
+
+
 def test_probabilities_are_probabilities_and_repeat():
     texts, labels = leaking(90)
     one, two = (cross_fitted(texts, labels, seed=4) for _ in range(2))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.tokens import joined, spaced, tokenize, unspaced
 
 
 def plainly(text):
@@ -38,6 +38,45 @@ def test_slow_twin(texts):
 def test_wide_white_space_at_the_end_of_the_last_text_is_white_space():
     assert words(tokenize(["a É\u00a0", "a É\u00a0"])) == [["a", "é"]] * 2
     assert words(tokenize(["\u3000"])) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("雨，停了。", "雨 停 了"),
+        ("他有3.5只 iPhone", "他 有 3 5 只 iphone"),
+        ("コーヒーを飲む", "コ ー ヒ ー を 飲 む"),
+        ("น้ำดื่ม", "น้ ำ ดื่ ม"),  # a character keeps its marks
+        ("ខ្ញុំ\u200bទៅ", "ខ្ ញុំ ទៅ"),
+        ("ကျွန်တော်", "ကျွ န် တော်"),
+        ("ຂ້ອຍໄປ", "ຂ້ ອ ຍ ໄ ປ"),
+    ],
+)
+def test_texts_without_blanks_are_split_into_characters(text, expected):
+    assert words(tokenize([text, "a"])) == [expected.split(), ["a"]]
+    assert unspaced([text, "", "a"]).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "韓美 회담",
+        "비가 그쳤다. 韓美",
+        "Não há pão — só água.",
+        "The name 北京大学 is known.",
+        "“” —",
+        "دفتر",
+        "дождь идёт",
+    ],
+)
+def test_texts_with_blanks_are_as_they_were(text):
+    assert words(tokenize([text, "雨停了"])) == [plainly(text), ["雨", "停", "了"]]
+    assert spaced([text])[0].as_py() == text
+
+
+def test_punctuation_may_stay_and_blanks_are_taken_out_again():
+    assert spaced(["雨，停了。"], marks=r" \0 ").to_pylist() == ["雨 ， 停 了 。"]
+    assert joined(["雨 停 了@hypothesis", "a b", "有 iPhone 了"]) == ["雨停了@hypothesis", "a b", "有 iPhone 了"]
 
 
 def test_vocabulary_is_sorted_and_shared_by_both_halves():

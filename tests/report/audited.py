@@ -23,3 +23,24 @@ def planted(n=240, classes=LABELS):
         text = " ".join([*random.choice(words, 5), "zebra" if label == classes[0] else random.choice(words)])
         rows.append((f"premise {at // 3} " + " ".join(random.choice(words, 4)), text, label))
     return corpus(rows, classes)
+
+
+SIGNS = "山水火木金土人口手足目耳牛羊鸟鱼米竹花草"
+
+
+def written(*, blanks, seed, told=0.0, shares=(1 / 3, 1 / 3, 1 / 3), n=450):
+    """Pairs of drawn words, or where there are no ``blanks`` of drawn characters; the label's shares are exact.
+
+    told  share of the hypotheses of the last label that have two words (or characters) of their own
+    """
+    random, words = np.random.default_rng(seed), [f"w{at}" for at in range(20)] if blanks else list(SIGNS)
+    labels = random.permutation(np.repeat(np.arange(len(shares)), np.round(np.array(shares) * n).astype(int)))
+    classes = LABELS if len(shares) == 3 else ("entailment", "not_entailment")
+    rows = []
+    for at, label in enumerate(labels):
+        premise, text = (list(random.choice(words, 8)) for _ in range(2))
+        if label == len(shares) - 1 and random.random() < told:
+            text[3:5] = ["never", "ever"] if blanks else ["没", "有"]
+        join, end = (" ", ".") if blanks else ("", "。")
+        rows.append((join.join([f"{at // 3}", *premise]) + end, join.join(text) + end, classes[label]))
+    return corpus(rows, classes)

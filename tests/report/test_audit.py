@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pandas as pd
 import pytest
-from audited import corpus, planted
+from audited import corpus, planted, written
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
@@ -15,7 +15,7 @@ from nli_lib.measure.artifacts import z_from_counts, z_statistics
 from nli_lib.measure.partial_input import cross_fitted
 from nli_lib.measure.shards import features_in_shards
 from nli_lib.report import audit as audits
-from nli_lib.report.audit import audit, comparable, kept_together
+from nli_lib.report.audit import audit, comparable, hypothesis_alone, kept_together
 from nli_lib.report.audit_features import top_table, z_over_shares
 from nli_lib.report.audit_figures import leakage, repeated, sample_premises
 
@@ -78,6 +78,46 @@ def test_few_hypotheses_beside_every_premise_are_said_to_be_split():
     found = audit(pairs)
     assert found.figures["hypothesis only"].estimate.value > 0.9
     assert [note for note in found.notes if "linked by equal hypotheses" in note]
+
+
+def test_a_character_that_was_planted_in_texts_without_blanks_is_found():
+    found = audit(written(blanks=False, seed=0, told=0.6))
+    assert found.figures["gain"].estimate.low > 0 and found.figures["area"].estimate.low > 0.5
+    best = found.top.loc[found.top["z"].idxmax()]
+    assert best["label"] == LABELS[2] and best["feature"] in ("没@hypothesis", "有@hypothesis", "没 有@hypothesis")
+    assert found.figures["detectable"].estimate.value >= 3
+    assert found.figures["without blanks"].estimate.value == 1
+    assert found.notes[0].startswith("Texts without blanks: characters and pairs of characters stand for words")
+
+
+def test_nothing_is_found_in_texts_without_blanks_where_nothing_was_planted():
+    for seed in range(4):
+        found = audit(written(blanks=False, seed=seed)).figures
+        assert not found["gain"].estimate.low > 0 and found["detectable"].estimate.value == 0, seed
+        assert found["area"].estimate.low < 0.5 < found["area"].estimate.high, seed
+
+
+def test_an_artifact_of_a_rare_label_is_found_and_its_absence_is_not():
+    areas = {}
+    for told in (0.0, 0.7):
+        for seed in range(5):
+            found = hypothesis_alone(written(blanks=True, seed=seed, told=told, shares=(0.95, 0.05), n=600))
+            assert found["one answer"].estimate.value > 0.95, seed  # so the accuracy hides it
+            areas[told, seed] = found["area"].estimate
+    assert all(areas[0.7, seed].low > 0.5 for seed in range(5))
+    assert all(areas[0.0, seed].low < 0.5 < areas[0.0, seed].high < 0.8 for seed in range(5))
+
+
+def test_long_hypotheses_of_one_word_are_said_to_hide_everything():
+    rows = [(f"p {at}", f"word_{at}_and_no_blank_between_words", LABELS[at % 3]) for at in range(60)]
+    (note,) = audit(corpus(rows)).notes
+    assert note.startswith("100.0% of the hypotheses are longer than 20 characters and have no more than 2 words")
+
+
+def test_punctuation_without_ascii_does_not_make_another_text_where_there_are_no_blanks():
+    pairs = [("雨停了。", "天晴", "neutral"), ("雨停了", "天 晴！", "neutral"), ("“雨”", "a — b", "neutral")]
+    found = repeated(corpus([*pairs, ("雨", "a  b", "neutral")]))
+    assert found["duplicates"].estimate.value == 0.25  # the third and fourth hypotheses differ in a dash
 
 
 def test_a_class_without_a_pair_has_no_number():

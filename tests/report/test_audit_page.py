@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from audited import corpus, planted
+from audited import corpus, planted, written
 
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report import audit_page
@@ -48,10 +48,12 @@ def test_numbers_are_written_so_that_nothing_is_rounded_to_nought():
 
 def test_features_in_plain_english():
     assert plain("nobody is@hypothesis") == "“nobody is” in the hypothesis"
+    assert plain("没 有@hypothesis") == "“没有” in the hypothesis"
     assert plain("hypo-len< 5") == "hypothesis of fewer than 5 words"
     assert plain("lex-overlap> 0.7") == "more than 70% of the hypothesis's words in the premise"
     assert plain("len-ratio [0.25, 0.5)") == "hypothesis 0.25 to 0.5 times as long as the premise"
     assert plain("len-ratio [2, inf)") == "hypothesis 2 times as long as the premise, or more"
+    assert plain("hypo-len< 5", "characters") == "hypothesis of fewer than 5 characters"
     assert whose("nobody@hypothesis") == "that have “nobody” in the hypothesis"
     assert whose("hypo-len< 5") == "with a hypothesis of fewer than 5 words"
     assert visible("a\x00b\u202ec") == "a\\u0000b\\u202ec" and visible("x" * 90) == "x" * 79 + "…"
@@ -75,6 +77,20 @@ def test_three_sentences_follow_from_the_numbers():
     assert alone.startswith("Do not call the corpus free of artifacts") and features.startswith(
         "Leave the z-filter aside"
     )
+
+
+def test_a_rare_label_is_judged_by_the_area_and_not_by_the_accuracy():
+    rare = {"blanks": True, "seed": 0, "shares": (0.95, 0.05), "n": 600}
+    told, silent = (content(written(**rare, told=each))[1] for each in (0.7, 0.0))
+    found, none = told["next"][1], silent["next"][1]
+    assert found.startswith("Report a hypothesis-only baseline beside every model, and not by its accuracy")
+    assert none.startswith("Do not call the corpus free of artifacts yet: nothing was found, but the accuracy")
+    assert "of the pairs one answer" in none and "[0.0, 0.0" not in none
+    high = silent["figures"]["area"]["high"]
+    assert f"in 600 pairs an area of up to {high:.2f} would not show." in none
+    assert f"{told['figures']['area']['value']:.2f}" in audit_page.page(told)
+    assert "0.0 <small>one answer to 100.0%</small>" in audit_page.page(silent)
+    assert "Area under the ROC curve" in audit_page.card(told) and "one answer" in audit_page.card(told)
 
 
 def test_what_to_clean_comes_first():

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from nli_lib.report.clustered import clustered_mean, clustered_share
+from nli_lib.report.clustered import clustered_area, clustered_mean, clustered_share
 from nli_lib.report.inference import wilson
 from nli_lib.report.premises import mean_over_premises
 
@@ -42,6 +43,37 @@ def test_a_bootstrap_of_groups_agrees():
     for ours in (clustered_share(flags, groups), clustered_mean(flags, groups)):
         assert ours.value == drawn.value
         assert (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=0.006)
+
+
+def scored(groups, seed, told=0.0, classes=3):
+    """Scores, labels, folds and groups of three pairs each, whose labels and scores are alike."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(random.choice(classes, groups, p=[0.2, 0.3, 0.5]), 3)
+    scores = np.repeat(random.normal(size=(groups, 3)), 3, axis=0) + 0.5 * random.normal(size=(3 * groups, 3))
+    return (
+        scores + told * np.eye(3)[labels],
+        labels,
+        np.repeat(np.arange(groups) % 4, 3),
+        np.repeat(np.arange(groups), 3),
+    )
+
+
+def test_the_area_is_that_of_each_label_and_fold():
+    scores, labels, folds, groups = scored(40, 0, told=1.0)
+    areas = [
+        np.average(
+            [roc_auc_score(labels[folds == fold] == label, scores[folds == fold, label]) for fold in range(4)],
+            weights=[(labels[folds == fold] == label).sum() for fold in range(4)],
+        )
+        for label in range(3)
+    ]
+    found = clustered_area(scores, labels, folds, groups)
+    assert found.value == pytest.approx(np.mean(areas)) and found.n == 120
+    assert clustered_area(np.eye(3)[labels], labels, folds, groups)[:3] == (1, 1, 1)
+    silent = clustered_area(np.ones((120, 3)), labels, folds, groups)
+    assert silent.value == pytest.approx(0.5) and np.isnan(silent.low) and np.isnan(silent.high)
+    alone = clustered_area(scores, labels, folds, np.zeros(120))
+    assert alone.value == found.value and np.isnan(alone.low) and np.isnan(alone.high)
 
 
 def test_one_group_has_no_spread_and_nothing_no_mean():

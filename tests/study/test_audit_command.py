@@ -250,7 +250,7 @@ def test_class_numbers_of_a_parquet_file_are_named_by_the_file(here, monkeypatch
 
 def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(here):
     def varied(at):
-        return " ".join("".join(chr(0x4E00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
+        return " ".join("".join(chr(0xAC00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
 
     write(here / "varied.csv", [(varied(at), varied(at + 500), LABELS[at % 3]) for at in range(90)])
     assert call("audit", "varied.csv").exit_code == 0
@@ -259,6 +259,27 @@ def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(her
     write(here / "dots.csv", [(f"Person {at} walks", ("...", "?!")[at % 2], LABELS[at % 3]) for at in range(90)])
     done = call("audit", "dots.csv")
     assert done.exit_code == 0, done.exception
+
+
+def test_texts_without_blanks_are_said_and_what_needs_blanks_is_refused(here):
+    signs, ends = "山水火木金土人口手足目耳", ("对", "许", "没")
+    rows = [("".join(signs[at // each % 12] for each in (1, 5, 7, 11)), signs[at % 7] + ends[at % 3] + signs[at % 11])
+            for at in range(90)]  # fmt: skip
+    write(here / "mine.csv", [(*row, LABELS[at % 3]) for at, row in enumerate(rows)])
+    done = call("audit", "mine.csv")
+    assert "Texts without blanks: characters and pairs of characters stand for words." in done.stdout
+    assert "predict 100.0%" in found()["next"][1]
+    assert {"对@hypothesis", "许@hypothesis", "没@hypothesis"} <= {each["feature"] for each in found()["features"]}
+    for name in ("audit.html", "card.md"):
+        call("card", "mine.csv")
+        text = next(paths.EXPORTS.glob(f"*/{name}")).read_text(encoding="utf-8")
+        assert "Texts without blanks: characters and pairs of characters stand for words" in text
+        assert "“没” in the hypothesis" in text and " of the hypothesis's words" not in text
+    for command in ("counterfactuals", "debias"):
+        refused = call(command, "mine.csv").exception
+        assert isinstance(refused, CorpusError) and "texts without blanks between words; the" in str(refused)
+    done = call("suspects", "mine.csv", "--fast")
+    assert "linear models on words and characters" in done.stdout
 
 
 def test_a_link_is_the_file_that_its_own_name_says(here):
