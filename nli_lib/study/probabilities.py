@@ -3,7 +3,7 @@
 import json
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +109,7 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
     if reading.kind(path) == ".json" and path.is_file():
         try:
             found = json.loads(path.read_bytes())
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON as a whole
             found = None
         if isinstance(found, list) and found and all(isinstance(row, list) for row in found):
             return pd.DataFrame({"scores": found})
@@ -172,7 +172,7 @@ def _array(found: np.lib.npyio.NpzFile, name: str) -> NDArray:
 
 def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFrame, str]:
     """The columns of the classes (M, C), in their order and under the file's names; what to say of that order."""
-    lists = [name for name in table if table[name].map(lambda cell: isinstance(cell, list | dict)).all()]
+    lists = [name for name in table if all(isinstance(cell, list | dict) for cell in table[name])]
     order = ""
     if len(lists) == 1 and not any(map(_class_of, table)):
         cells = table[lists[0]].map(_by_name)
@@ -201,7 +201,7 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
 
 def _class_of(name: str) -> str | None:
     """The class that a column is called by: "p_neutral", "neutral_prob" and "P(neutral)" are "neutral"."""
-    return canonical(_BARE.fullmatch(str(name).strip())[1])
+    return canonical(_BARE.fullmatch(str(name).strip()[:100])[1])
 
 
 def _by_name(cell: list | dict) -> list | dict:
@@ -229,48 +229,43 @@ def _place(
         return [there[name] for name in dict.fromkeys(map(str.lower, names)) if name in there]
 
     sides = {side: found[0] for side in SIDES if (found := named(columns.get(side, side), *OWN[side]))}
-    ids = named("uid", columns.get("uid", "uid"), *OWN_IDS, *ROW_NUMBERS)
-    uid, count = pd.Series(corpus.uid), len(corpus)
+    ids = named("uid", columns.get("uid", "uid"), *OWN_IDS, *(() if len(sides) == len(SIDES) else ROW_NUMBERS))
+    count = len(corpus)
     for name in ids:
-        given = table[name].map(str).str.strip()
-        for plain in (str, _plain):
-            if uid.map(plain).is_unique and uid.map(plain).isin(given.map(plain)).all():
-                place, more = _rows(path, given.map(plain), uid.map(plain), values)
+        for plain in (_text, _plain):
+            given, wanted = _keys(plain, table[name]), _keys(plain, corpus.uid)
+            if wanted.is_unique and wanted.isin(given).all():
+                place, more = _rows(path, given, wanted, values)
                 _agree_texts(path, table, sides, place, corpus, VERSION)
                 return place, f"by {name!r}{more}"
     if len(sides) == len(SIDES):
-        given, wanted = (
-            pd.Series(["\0".join(map(_folded, pair)) for pair in zip(*two, strict=True)])
-            for two in ((table[sides[side]] for side in SIDES), (corpus.premise, corpus.hypothesis))
-        )
+        given = _keys(_folded, *(table[sides[side]] for side in SIDES))
+        wanted = _keys(_folded, corpus.premise, corpus.hypothesis)
         if (absent := ~wanted.isin(given)).any():
             raise ProbabilitiesError(
                 f"{path} has neither the id nor the texts of {absent.sum():,} of the {count:,} pairs, the first of "
-                f"them {uid[absent].iloc[0]!r}. Give every pair its probabilities."
+                f"them {corpus.uid[absent][0]!r}. Give every pair its probabilities."
             )
         place, more = _rows(path, given, wanted, values)
         return place, f"by premise and hypothesis{more}"
     rows = _file_rows(corpus)
     if ids:
-        given = table[ids[0]].map(str).str.strip().map(_plain)
-        known = given.isin(set(uid.map(_plain)))
-        fits = {}
-        numberings = [] if known.any() else [(np.arange(count), count)]
-        if numberings and rows is not None:
-            numberings.append((rows, corpus.rows_read))
+        given, own, fits = _keys(_plain, table[ids[0]]), _keys(_plain, corpus.uid), {}
+        numberings = [] if given.isin(own).any() else [(np.arange(count), count), (rows, corpus.rows_read)]
         for each, total in numberings:
-            for start in (0, 1):
-                number = pd.Series(each + start).map(str)
+            for start in (0, 1) if each is not None else ():
+                number = tuple(map(str, (each + start).tolist()))
                 if set(given) in (set(number), set(map(str, range(start, total + start)))):
-                    fits[each.tobytes(), start] = number
+                    fits[number] = start
         if len(fits) != 1:
-            absent = uid[~uid.isin(set(table[ids[0]].map(str).str.strip()))]
+            absent = corpus.uid[~own.isin(given)]
             raise ProbabilitiesError(
-                f"{path} has no row for {len(absent):,} of the {count:,} pairs, the first of them {absent.iloc[0]!r}; "
-                f"its {ids[0]!r} begins with {given.iloc[0]!r}. Give every pair its probabilities. {SHAPES}"
+                f"{path} has no row for {len(absent):,} of the {count:,} pairs, the first of them {absent[0]!r}; its "
+                f"{ids[0]!r} begins with {given[0]!r}. "
+                + (SHAPES if len(absent) == count else "Give every pair its probabilities.")
             )
-        ((_, start), number) = fits.popitem()
-        place, more = _rows(path, given, number, values)
+        number, start = fits.popitem()
+        place, more = _rows(path, given, pd.Series(number, dtype=object), values)
         how = f"by the row numbers in {ids[0]!r}, from {start}{more}"
     elif len(table) in (count, corpus.rows_read if rows is not None else count):
         place, whole = (
@@ -285,16 +280,16 @@ def _place(
         )
     _agree_texts(path, table, sides, place, corpus, ORDER)
     if labels := named(columns.get("label", "label"), *OWN["label"]):
-        given = table[labels[0]].map(canonical).to_numpy()[place]
-        _agree(path, "label", given, np.array(corpus.classes, dtype=object)[corpus.labels], corpus, ORDER)
+        given, own = table[labels[0]].map(canonical).iloc[place], np.array(corpus.classes, dtype=object)[corpus.labels]
+        _agree(path, "label", given.where(given.isin(corpus.classes), own).to_numpy(), own, corpus, ORDER)
     return place, how
 
 
 def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> tuple[NDArray[np.int64], str]:
     """The row of the file for each wanted key, and how many of its rows repeat another, in words."""
-    known = given.isin(set(wanted)).to_numpy()
-    turns = [keys + "\0" + keys.groupby(keys).cumcount().map(str) for keys in (given, wanted)]
-    place = pd.Index(turns[0]).get_indexer(turns[1])
+    known = given.isin(wanted).to_numpy()
+    turns = [pd.MultiIndex.from_arrays([keys, keys.groupby(keys).cumcount()]) for keys in (given, wanted)]
+    place = turns[0].get_indexer(turns[1])
     if known.sum() == len(wanted) and (place >= 0).all() and (np.diff(place) > 0).all():
         return place, ""  # as the corpus has them: then a pair that it has twice may be scored in two ways
     codes = pd.factorize(given)[0]
@@ -327,8 +322,8 @@ def _agree_texts(
     path: Path, table: pd.DataFrame, sides: Mapping[str, str], place: NDArray, corpus: Corpus, why: str
 ) -> None:
     for side, name in sides.items():
-        given, own = (texts.map(_folded).to_numpy() for texts in (table[name], pd.Series(getattr(corpus, side))))
-        _agree(path, side, given[place], own, corpus, why)
+        given, own = _keys(_folded, table[name].iloc[place]), _keys(_folded, getattr(corpus, side))
+        _agree(path, side, given.to_numpy(), own.to_numpy(), corpus, why)
 
 
 def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, why: str) -> None:
@@ -341,10 +336,19 @@ def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, 
         )
 
 
-def _plain(uid: str) -> str:
-    """An id as other programs may have left it: a number with a decimal, or behind a spreadsheet's apostrophe."""
-    return re.sub(r"\A'|\.0\Z", "", uid)
+def _keys(plain: Callable[[object], str], *columns: Iterable[object]) -> pd.Series:
+    """What rows are found by, a text each; as objects, which are found far faster than pandas' own texts."""
+    return pd.Series(["\0".join(map(plain, cells)) for cells in zip(*columns, strict=True)], dtype=object)
+
+
+def _text(uid: object) -> str:
+    return str(uid).strip()
+
+
+def _plain(uid: object) -> str:
+    """An id without what other programs make of it: a number with a decimal, a spreadsheet's apostrophe."""
+    return re.sub(r"\A'|\.0\Z", "", _text(uid))
 
 
 def _folded(text: object) -> str:
-    return " ".join(str(text).split()).removeprefix("'")
+    return " ".join(str(text).removeprefix("'").split())

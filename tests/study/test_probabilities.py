@@ -78,6 +78,11 @@ def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, tmp_path, caps
         np.testing.assert_allclose(read_probabilities(path, corpus, FOREIGN), PROBS)
     said = "probs.csv: rows were found by premise and hypothesis"
     assert capsys.readouterr().out.splitlines()[-2:] == [f"{said}.", f"{said}, without 2 that repeat another."]
+    numbered = {"index": range(6), **table, "uid": [str(at) for at in range(6)]}  # a frame's index is not the uid
+    pd.DataFrame(numbered).to_csv(tmp_path / "mine.csv", index=False)
+    path = csv_of(tmp_path, **{"index": range(6), **shuffled.reset_index(drop=True)})
+    read = read_probabilities(path, load(str(tmp_path / "mine.csv"), columns=FOREIGN), FOREIGN)
+    np.testing.assert_allclose(read, PROBS)
     other = full.assign(claim=[*full["claim"][:5], "H of another file"])
     with pytest.raises(ProbabilitiesError, match="neither the id nor the texts of 1 of the 6 .* 'mine-train-5'"):
         read_probabilities(csv_of(tmp_path, **other), corpus, FOREIGN)
