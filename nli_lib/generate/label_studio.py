@@ -6,15 +6,16 @@ and Label Studio shows a Text as text.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from nli_lib.generate.annotations import SIDES
-from nli_lib.generate.exchange import annotation, known_pair, table
-from nli_lib.generate.review import ReviewError, queue
+from nli_lib.generate.exchange import Answers, annotation, exported, known_pair, table
+from nli_lib.generate.review import queue
 from nli_lib.store import atomic
 
 CONFIGURATION = Path(__file__).with_name("label_studio.xml")
@@ -29,42 +30,58 @@ class Value(BaseModel):
 
 
 class Result(BaseModel):
-    """What one field of the configuration says."""
+    """What one field of the configuration says; a relation between two others is of no field."""
 
-    from_name: str
-    value: Value
+    from_name: str | None = None
+    value: Value = Value()
 
     @property
-    def said(self) -> str | None:
-        """The choice, or the last text that was submitted; None where the field was left empty."""
+    def said(self) -> list[str]:
+        """The choices, or the texts that were submitted, one after another."""
         values = self.value.choices or self.value.text or []
-        return values if isinstance(values, str) else next(iter(values[::-1]), None)
-
-
-class Person(BaseModel):
-    """Who annotated, by the number alone: an export may hold the name and the e-mail address."""
-
-    id: int
+        return [values] if isinstance(values, str) else values
 
 
 class Annotation(BaseModel):
     """One person's answer to a task."""
 
-    completed_by: int | Person
+    completed_by: Any = None
     result: list[Result]
-    was_cancelled: bool = False
+    was_cancelled: bool | None = False
 
     @property
-    def annotator(self) -> str:
-        by = self.completed_by
-        return f"label-studio-{by if isinstance(by, int) else by.id}"
+    def annotator(self) -> str | None:
+        """Who annotated, by the number alone: an export may hold the name and the e-mail address."""
+        by = self.completed_by.get("id") if isinstance(self.completed_by, dict) else self.completed_by
+        return f"label-studio-{by}" if isinstance(by, int) else None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What every field says, the last of its texts."""
+        return {result.from_name: result.said[-1] for result in self.result if result.from_name and result.said}
 
 
 class Task(BaseModel):
     """A pair with its annotations."""
 
+    id: int | None = None
     data: dict[str, Any]
     annotations: list[Annotation]
+
+    def where(self, number: int) -> str:
+        return f"task {number}" if self.id is None else f"task {number} (id {self.id})"
+
+    def labelled(self, answers: Answers, where: str) -> Iterator[tuple[Annotation, str]]:
+        """The annotations that have one label, and that label; ``answers`` is told of the others. A skipped task has
+        none."""
+        for given in self.annotations:
+            if given.was_cancelled:
+                continue
+            for _ in (result for result in given.result if result.from_name is None):
+                answers.leave("a relation", where)
+            labels = [label for result in given.result if result.from_name == "label" for label in result.said]
+            if label := answers.label(given.annotator, list(dict.fromkeys(labels)), where):
+                yield given, label
 
 
 def write_tasks(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
@@ -81,23 +98,16 @@ def write_tasks(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Pat
 def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
     """The annotations of an export as JSON (not JSON-MIN), as `nli_lib.generate.annotations` takes them.
 
-    A skipped task has no annotation. Annotators bear the numbers that Label Studio gave them, not their names. Raises
-    `ReviewError` naming the file, the task and the field.
+    Annotators bear the numbers that Label Studio gave them, not their names. An annotation without annotator or without
+    one label, and a second one of the same annotator, are counted, and it is said. Raises `ReviewError` naming the
+    file, the task and the field, or where no annotation is left.
     """
-    try:
-        tasks = TypeAdapter(list[Task]).validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise ReviewError(f"{path} cannot be read ({error.strerror}). Export the project as JSON.") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "whole"
-        raise ReviewError(f"{path}: task and field {field}: {first['msg']}. Export the project as JSON.") from None
-    shown, rows = pairs.set_index("item")[list(SIDES)], []
+    answers = Answers(path)
+    tasks = exported(path, Task, "task", "Export the project as JSON.")
+    shown = pairs.set_index("item")[list(SIDES)]
     for number, task in enumerate(tasks, start=1):
-        where = f"{path}: task {number}"
-        pair = known_pair(task.data, shown, where)
-        for given in task.annotations:
-            if not given.was_cancelled:
-                said = {result.from_name: result.said for result in given.result}
-                rows.append(annotation(pair, given.annotator, said.get("label"), said, where))
-    return table(rows)
+        where = task.where(number)
+        pair = known_pair(task.data, shown, f"{path}: {where}")
+        for given, label in task.labelled(answers, where):
+            answers.take(pair["item"], annotation(pair, given.annotator, label, given.texts), where)
+    return table(answers.rows())

@@ -19,7 +19,7 @@ import pandas as pd
 
 from nli_lib.csv_files import write_csv
 from nli_lib.generate.annotations import SIDES
-from nli_lib.generate.exchange import annotation, known_pair, table
+from nli_lib.generate.exchange import Answers, annotation, known_pair, table
 from nli_lib.generate.review import ReviewError, queue
 from nli_lib.store import atomic
 
@@ -53,24 +53,27 @@ def read_results(
     """The annotations of one or more results csv files, as `nli_lib.generate.annotations` takes them.
 
     Rejected assignments, and those of workers who are not ``qualified`` (ids; None: all are), do not count. Workers are
-    called "mturk-1", "mturk-2", ... in the order of their ids; give all files of a study in one call. Raises
-    `ReviewError` naming the file, the row and the column.
+    called "mturk-1", "mturk-2", ... in the order of their ids; give all files of a study in one call. An answer without
+    worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `ReviewError`
+    naming the file, the row and the column, or where no answer is left.
     """
     tables = [_read(Path(file)) for file in files]
-    workers = sorted({worker for table in tables for worker in table["WorkerId"]})
+    workers = sorted({worker for table in tables for worker in table["WorkerId"]} - {""})
     alias = {worker: f"mturk-{number}" for number, worker in enumerate(workers, start=1)}
-    shown, rows = pairs.set_index("item")[list(SIDES)], []
+    shown, answers = pairs.set_index("item")[list(SIDES)], Answers(", ".join(map(str, files)))
     for file, results in zip(files, tables, strict=True):
         counts = results["AssignmentStatus"] != "Rejected"
-        counts &= results["WorkerId"].isin(workers if qualified is None else list(qualified))
+        if qualified is not None:
+            counts &= results["WorkerId"].isin(list(qualified))
         for row, said in results[counts].iterrows():
             for at in (number for number in _numbers(results) if said[f"Input.item{number}"]):
-                where = f"{file}: row {row + 1}, example {at}"
+                where, label = f"{file}: row {row + 1}, example {at}", said[f"Answer.label{at}"]
                 given = {name: html.unescape(said[f"Input.{name}{at}"]) for name in ("item", *SIDES)}
                 left = {side: said[f"Answer.{side}{at}"] for side in SIDES}
                 pair = known_pair(given, shown, where)
-                rows.append(annotation(pair, alias[said["WorkerId"]], said[f"Answer.label{at}"], left, where))
-    return table(rows)
+                if answers.label(said["WorkerId"], [label] if label else [], where):
+                    answers.take(pair["item"], annotation(pair, alias[said["WorkerId"]], label, left), where)
+    return table(answers.rows())
 
 
 def _referenced(text: str) -> str:

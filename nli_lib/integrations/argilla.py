@@ -18,8 +18,9 @@ import pandas as pd
 from pydantic import BaseModel
 
 from nli_lib.corpora.corpus import SIDES
+from nli_lib.generate.exchange import Answers, exported
 from nli_lib.integrations.dynamics import IntegrationError
-from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions, exported
+from nli_lib.integrations.suspects import DISCARD, OTHER_LIST, checked, decision, decisions
 from nli_lib.report.exports import PLACED
 from nli_lib.report.worklist import GIVEN
 from nli_lib.store import write_json
@@ -35,15 +36,15 @@ KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
 class Response(BaseModel):
     """One person's answer to a question."""
 
-    value: Any
-    user_id: str
+    value: Any = None
+    user_id: str | None = None
 
 
 class Record(BaseModel):
     """A pair with its answers, as `to_json` writes it."""
 
     id: str | None = None
-    responses: dict[str, list[Response]] = {}
+    responses: dict[str, list[Response]] | None = None
 
 
 def write_argilla(
@@ -95,25 +96,25 @@ def write_argilla(
 def read_argilla(path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[str] | None = None) -> pd.DataFrame:
     """The decisions in what `dataset.records.to_json` wrote: columns uid, gold, annotator, label, discarded, note.
 
-    One row a response. Annotators bear the ids that Argilla gave them. Raises `IntegrationError` naming the file, the
-    record and the field.
+    One row a response. Annotators bear the ids that Argilla gave them. A response without user or without one label,
+    and a second one of the same user, are counted, and it is said. Raises `IntegrationError` naming the file, the
+    record and the field, or where no response is left.
     """
     table, names = checked(suspects, classes)
-    records = exported(path, Record, "record", "Write it by to_json.")
-    known, rows = table.assign(name=table["uid"].astype(str)).set_index("name"), []
-    for number, record in enumerate(records, start=1):
-        where = f"{path}: record {number}"
+    answers = Answers(path, (*names, DISCARD), IntegrationError)
+    known = table.assign(name=table["uid"].astype(str)).set_index("name")
+    for record in exported(path, Record, "record", "Write it by to_json.", IntegrationError):
+        where = f"record {record.id}"
         if record.id not in known.index:
-            raise IntegrationError(
-                f"{where}, id: {record.id!r} is not in the list. Is this the review of another list?"
-            )
-        notes = {each.user_id: str(each.value or "") for each in record.responses.get("note", [])}
-        for given in record.responses.get("label", []):
-            if given.value not in (*names, DISCARD):
-                raise IntegrationError(f"{where}, label: {given.value!r} is none of {', '.join(names)}, {DISCARD}")
-            who = given.user_id
-            rows.append(decision(known.loc[record.id], f"argilla-{who}", given.value, notes.get(who, "")))
-    return decisions(rows)
+            raise IntegrationError(f"{path}: {where} is not in the list. {OTHER_LIST}")
+        said = record.responses or {}
+        notes = {each.user_id: str(each.value or "") for each in said.get("note", [])}
+        for given in said.get("label", []):
+            labels = given.value if isinstance(given.value, list) else [given.value] if given.value else []
+            if label := answers.label(given.user_id, labels, where):
+                note = notes.get(given.user_id, "")
+                answers.take(record.id, decision(known.loc[record.id], f"argilla-{given.user_id}", label, note), where)
+    return decisions(answers.rows())
 
 
 def _plain(column: pd.Series) -> bool:

@@ -35,23 +35,31 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
     A row may be missing in some epochs, as in their published sample, which shows ten rows of each: see
     `Dynamics.missing`. The order of the rows is that of their first appearance. Theirs are logits of the training pass.
 
+    Rows that several processes repeat to fill their last batch are left out where they say the same, and counted.
     Raises `IntegrationError` naming the file and the row for a line that is not one, an epoch that is missing, a row
-    that stands twice in an epoch or changes its label, and for logits of different lengths.
+    that stands twice in an epoch with other logits or changes its label, and for logits of different lengths.
     """
     files = _files(Path(folder))
     tables = [_epoch(path, epoch, id_field) for epoch, path in enumerate(files)]
     together = pd.concat(tables, ignore_index=True)
-    row, names = pd.factorize(together["name"])
-    widths = together["logits"].str.len()
 
     def named(at: int) -> str:
         return f"{files[together['epoch'].iloc[at]]}: {id_field} {together['name'].tolist()[at]!r}"
 
+    widths = together["logits"].str.len()
     if widths.nunique() > 1:
         raise IntegrationError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
     repeated = together.duplicated(["epoch", "name"])
     if repeated.any():
-        raise IntegrationError(f"{named(int(np.argmax(repeated)))} stands in two rows")
+        same = together.assign(logits=together["logits"].map(tuple)).duplicated(["epoch", "name", "logits", "gold"])
+        if (other := repeated & ~same).any():
+            raise IntegrationError(
+                f"{named(int(np.argmax(other)))} stands in two rows that say different things: leave one of them out"
+            )
+        first = named(int(np.argmax(repeated)))
+        print(f"{folder}: {repeated.sum():,} rows that repeat another were left out, the first in {first}.")
+        together = together[~repeated].reset_index(drop=True)
+    row, names = pd.factorize(together["name"])
     labels = together.groupby(row, sort=False)["gold"].first().sort_index().to_numpy(np.int64)
     changed = np.flatnonzero(together["gold"].to_numpy() != labels[row])
     if changed.size:

@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
+from nli_lib.generate.exchange import Answers, exported
 from nli_lib.generate.label_studio import Task
 from nli_lib.integrations.dynamics import IntegrationError
-from nli_lib.integrations.suspects import DISCARD, checked, decision, decisions, exported
+from nli_lib.integrations.suspects import DISCARD, OTHER_LIST, checked, decision, decisions
 from nli_lib.store import atomic
 
 FILES = ("label_studio.xml", "label_studio_suspects.json")
@@ -81,21 +82,18 @@ def read_label_studio(
     """The decisions in an export as JSON: columns uid, gold, annotator, label, discarded and note.
 
     label is a name, None for a discarded pair. One row an annotation, in the export's order; a skipped task has none.
-    Annotators bear the numbers that Label Studio gave them. Raises `IntegrationError` naming the file, the task and the
-    field.
+    Annotators bear the numbers that Label Studio gave them. An annotation without annotator or without one label, and a
+    second one of the same annotator, are counted, and it is said. Raises `IntegrationError` naming the file, the task
+    and the field, or where no annotation is left.
     """
     table, names = checked(suspects, classes)
-    tasks = exported(path, Task, "task", "Export the project as JSON.")
-    known, rows = table.assign(name=table["uid"].astype(str)).set_index("name"), []
+    answers = Answers(path, (*names, DISCARD), IntegrationError)
+    tasks = exported(path, Task, "task", "Export the project as JSON.", IntegrationError)
+    known = table.assign(name=table["uid"].astype(str)).set_index("name")
     for number, task in enumerate(tasks, start=1):
-        where, uid = f"{path}: task {number}", str(task.data.get("uid"))
+        where, uid = task.where(number), str(task.data.get("uid"))
         if uid not in known.index:
-            raise IntegrationError(f"{where}, uid: {uid!r} is not in the list. Is this the review of another list?")
-        for given in (each for each in task.annotations if not each.was_cancelled):
-            said = {result.from_name: result.said for result in given.result}
-            if said.get("label") not in (*names, DISCARD):
-                raise IntegrationError(
-                    f"{where}, label: {said.get('label')!r} is none of {', '.join(names)}, {DISCARD}"
-                )
-            rows.append(decision(known.loc[uid], given.annotator, said["label"], said.get("note") or ""))
-    return decisions(rows)
+            raise IntegrationError(f"{path}: {where}, uid: {uid!r} is not in the list. {OTHER_LIST}")
+        for given, label in task.labelled(answers, where):
+            answers.take(uid, decision(known.loc[uid], given.annotator, label, given.texts.get("note", "")), where)
+    return decisions(answers.rows())

@@ -1,16 +1,15 @@
 """What a list of suspects must hold before it goes to another tool, and a decision that comes back from one."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nli_lib.corpora.labels import LABELS
 from nli_lib.integrations.dynamics import IntegrationError
 
 NEEDED = ("uid", "premise", "hypothesis", "gold", "predicted")
 DISCARD = "discard"  # an answer beside the labels
+OTHER_LIST = "Is this the review of another list?"
 DECISIONS = ["uid", "gold", "annotator", "label", "discarded", "note"]
 
 
@@ -34,17 +33,6 @@ def checked(suspects: pd.DataFrame, classes: Sequence[str] | None = None) -> tup
     if DISCARD in names:
         raise IntegrationError(f"a class is called {DISCARD!r}, which is an answer of its own: rename it")
     return suspects.reset_index(drop=True), names
-
-
-def exported(path: str | Path, record: type[BaseModel], called: str, how: str) -> list[BaseModel]:
-    """The records of another tool's export as JSON. Raises `IntegrationError` naming the file, the record and the
-    field, and ``how`` the export is made."""
-    try:
-        return TypeAdapter(list[record]).validate_json(Path(path).read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "whole"
-        raise IntegrationError(f"{path}: {called} and field {field}: {first['msg']}. {how}") from None
 
 
 def decision(row: pd.Series, annotator: str, label: str, note: str) -> dict[str, object]:

@@ -9,6 +9,7 @@ resumption cannot mix rows up. The model never sees the positions, and no random
 same with and without the callback.
 """
 
+import itertools
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +18,15 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import distributed, nn
-from torch.utils.data import IterableDataset
 from transformers import TrainerCallback
 
-from nli_lib.learn.numbered import POSITIONS, Collate, Numbered, RecorderError, column_of, distinct
+from nli_lib.learn.numbered import ITERATED, Collate, Numbered, RecorderError, column_of, distinct, iterated
 from nli_lib.store import atomic, reading
 
 FILE = "nli_logits.npz"  # in each of the Trainer's checkpoints
 LABELS = ("label", "labels", "gold")
+GIVEN = ("labels", "label", "label_ids")  # what a batch or its rows may call the labels that are trained on
+NUMBERS = itertools.count()  # a key for each recorder: two may record one training, one may have been interrupted
 
 
 class RecordLogits(TrainerCallback):
@@ -46,7 +48,9 @@ class RecordLogits(TrainerCallback):
     (N,) int64; `uid` (N,), the values of the column in the order of their first appearance; `left_out`, in words.
 
     Raises `RecorderError` at the start for a dataset of another length, one that can only be iterated, or batches that
-    leave rows out; after an epoch for labels that are not those of the rows, which means another order.
+    leave rows out; at the first batch whose labels or names are not those of its rows, which means another order, and
+    after the first step of a loss that keeps the positions from the model. Where batches have neither labels nor names
+    it warns.
 
     *Departures*: of the rows that several processes repeat to fill their last batch the first logits count. Models
     that `torch.compile` has compiled have not been tried.
@@ -64,7 +68,9 @@ class RecordLogits(TrainerCallback):
         if capture not in ("train", "eval"):
             raise RecorderError(f'capture="{capture}" is neither "train" nor "eval"')
         self.column, self.capture, self.checkpoints = column, capture, checkpoints
+        self.key = f"nli_positions_{next(NUMBERS)}"  # under which a batch carries the positions of its rows
         values, gold = column_of(dataset, column), column_of(dataset, *([label] if label else LABELS))
+        self._labels = (*GIVEN, *([label] if label else LABELS))
         if gold.dtype.kind not in "iu" or (gold < 0).any():
             raise RecorderError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
         self.uid, self._row = distinct(values)  # (N,), and (positions,): which row stands at a position
@@ -122,8 +128,9 @@ class RecordLogits(TrainerCallback):
         if state.global_step:
             self._load(self._checkpoint(args, state))
         # The loader is the Trainer's own; its class allows a new collate_fn, and no new dataset after construction.
-        object.__setattr__(loader, "dataset", Numbered(getattr(loader.dataset, "rows", loader.dataset)))
-        loader.collate_fn = Collate(getattr(loader.collate_fn, "collate", loader.collate_fn))
+        object.__setattr__(loader, "dataset", Numbered(loader.dataset))
+        names = self.uid[self._row]
+        loader.collate_fn = Collate(loader.collate_fn, self.key, self.column, names, self._labels, self._gold)
         self._loader, self._batch_size = loader, args.per_device_eval_batch_size
         self._hooks = [
             model.register_forward_pre_hook(self._before, with_kwargs=True),
@@ -134,6 +141,13 @@ class RecordLogits(TrainerCallback):
         # A checkpoint of an epoch's last step is written before the epoch is told to have ended.
         for _ in range(len(self._epochs), int(state.epoch or 0)):
             self._close(model)
+
+    def on_step_end(self, args, state, control, **_):
+        if self.capture == "train" and self._now is None and not self._parts:
+            raise RecorderError(
+                f"the loss gives the model chosen arguments, without {self.key}, which says which rows they are of: "
+                'let it give the whole batch, model(**inputs), or record with capture="eval"'
+            )
 
     def on_epoch_end(self, args, state, control, model=None, **_):
         self._close(model)
@@ -153,12 +167,12 @@ class RecordLogits(TrainerCallback):
     def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Take the positions out of what the model is given."""
         self._local.batch = None
-        if POSITIONS not in kwargs:
+        if self.key not in kwargs:
             return None
         kwargs = dict(kwargs)
-        positions = kwargs.pop(POSITIONS)
+        positions = kwargs.pop(self.key)
         if module.training == (self.capture == "train"):
-            self._local.batch = positions, kwargs.get("labels")
+            self._local.batch = positions, kwargs.get("labels") is not None
         return args, kwargs
 
     def _after(self, module: nn.Module, args: tuple, output: Any) -> None:
@@ -166,15 +180,14 @@ class RecordLogits(TrainerCallback):
         if (batch := getattr(self._local, "batch", None)) is None:
             return
         self._local.batch = None
-        positions, labels = batch
-        logits = _logits(output, labels is not None)
+        positions, labelled = batch
+        logits = _logits(output, labelled)
         if logits.ndim != 2 or len(logits) != len(positions):
             shape = tuple(logits.shape)
             raise RecorderError(
                 f"the model's logits have shape {shape} for {len(positions)} rows: (rows, classes) is needed"
             )
-        given = torch.full_like(positions, -1) if labels is None or labels.shape != positions.shape else labels
-        self._parts.append((positions, given.detach(), logits.detach().float().clone()))
+        self._parts.append((positions, logits.detach().float().clone()))
 
     # ---------------------------------------------------------------- one epoch
 
@@ -215,15 +228,8 @@ class RecordLogits(TrainerCallback):
         told = [each for each in told if each is not None]
         if not told:
             return
-        positions, given, logits, steps = map(np.concatenate, zip(*told, strict=True))
+        positions, logits, steps = map(np.concatenate, zip(*told, strict=True))
         order = np.argsort(steps, kind="stable")  # processes in turn within a step
-        wrong = np.flatnonzero((given >= 0) & (given != self._gold[positions]))
-        if wrong.size:
-            at, said = positions[wrong[0]], given[wrong[0]]
-            raise RecorderError(
-                f"the row {self.column}={self.uid[self._row[at]].item()!r} was trained on with label {said}, and the "
-                f"recorder's dataset says {self._gold[at]}: give it the Trainer's dataset, in the same order"
-            )
         rows, first = np.unique(self._row[positions[order]], return_index=True)
         if self._now is None:
             self._now = np.full((len(self.uid), logits.shape[1]), np.nan, np.float32)
@@ -235,8 +241,8 @@ class RecordLogits(TrainerCallback):
 
     def _check(self, loader: Any) -> None:
         dataset = loader.dataset
-        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
-            raise RecorderError("the Trainer's dataset can only be iterated: its rows have no positions")
+        if iterated(dataset):
+            raise RecorderError(f"{ITERATED}: give the Trainer one that is read whole, without streaming")
         if len(dataset) != len(self._row):
             raise RecorderError(
                 f"the Trainer trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}: "

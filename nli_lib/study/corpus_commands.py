@@ -74,7 +74,7 @@ def suspects(
         bool, typer.Option("--embeddings", help="with --fast: on frozen sentence embeddings; needs torch")
     ] = False,
     probs: Annotated[
-        Path | None, typer.Option(help="your own out-of-sample probabilities (npz, csv): trains nothing")
+        Path | None, typer.Option(help="your own out-of-sample probabilities (a table, npz, npy): trains nothing")
     ] = None,
     decided: Annotated[
         Path | None, typer.Option(help="a csv with your decisions: the list, or what its page exports")

@@ -137,8 +137,9 @@ def score(
     record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
     if probs is not None:
         fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}
-        probabilities = read_probabilities(probs, corpus, columns)
-        how = f"The probabilities are those of {probs.name}. Whether they are out of sample cannot be seen from them."
+        told: list[str] = []
+        probabilities = read_probabilities(probs, corpus, columns, say=told.append)
+        how = f"The probabilities are those of {told[0]} Whether they are out of sample cannot be seen from them."
     else:
         how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
         if record.items() <= recorded(folder).items():

@@ -96,16 +96,11 @@ def test_the_seed_decides_the_order_of_the_tasks(tmp_path):
     ("change", "said"),
     [
         (lambda t: t[0].pop("annotations"), "task and field 0.annotations: Field required. Export the project as JSON"),
-        (
-            lambda t: t[0]["annotations"][0].update(completed_by={"email": "a@b.c"}),
-            "task and field 0.annotations.0.comp",
-        ),
         (lambda t: t[0]["annotations"][0]["result"][2].update(value={"choices": 5}), "task and field 0.*value.choices"),
         (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
         (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
-        (lambda t: t[0]["data"].update(item="x"), "task 1, item: there is no pair 'x'"),
-        (lambda t: t[1]["data"].update(premise="x"), "task 2, premise: the text of pair .* was another"),
-        (lambda t: t[0]["annotations"][0]["result"].pop(), "task 1, label: None is none of entailment, .*, discard"),
+        (lambda t: t[0]["data"].update(item="x"), "task 1 .id 0., item: there is no pair 'x'"),
+        (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* was another"),
     ],
 )
 def test_what_is_no_export_of_this_review_is_named(tmp_path, review, change, said):
@@ -115,3 +110,24 @@ def test_what_is_no_export_of_this_review_is_named(tmp_path, review, change, sai
         read(tmp_path, tasks)
     with pytest.raises(ReviewError, match=r"none.json cannot be read"):
         read_export(tmp_path / "none.json", MADE)
+
+
+def test_annotations_that_say_no_one_label_are_counted(tmp_path, review, capsys):
+    tasks, expected = review
+    tasks[0]["annotations"][0]["result"].append({"type": "relation", "from_id": "r0", "to_id": "r1"})
+    tasks[2]["annotations"][0]["result"].pop()
+    tasks[3]["annotations"][1]["completed_by"] = {"email": "a@b.c"}
+    tasks[4]["annotations"][1]["result"][2]["value"]["choices"] = ["neutral", "entailment"]
+    tasks[5]["annotations"][0]["result"][2]["value"]["choices"] = ["maybe"]
+    left = expected.drop(index=[4, 7, 9, 10]).reset_index(drop=True)
+    pd.testing.assert_frame_equal(read(tmp_path, tasks), left, check_dtype=False)
+    said = capsys.readouterr().out
+    assert said.startswith(
+        f"{tmp_path / 'export.json'}: left out: a relation (1, the first in task 1 (id 0)); no label (1"
+    )
+    for reason in ("no annotator (1, the first in task 4", "more than one label (1", "label 'maybe', which is none of"):
+        assert reason in said
+    with pytest.raises(
+        ReviewError, match="export.json: no answer can be used: label 'maybe', .*1, the first in task 1"
+    ):
+        read(tmp_path, [{**tasks[5], "annotations": tasks[5]["annotations"][:1]}])

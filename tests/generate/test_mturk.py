@@ -112,7 +112,10 @@ def test_fewer_pairs_than_a_hit_holds(tmp_path):
         (lambda t: t.drop(columns="WorkerId"), "column WorkerId is missing"),
         (lambda t: t.drop(columns="Answer.label2"), "column Answer.label2 is missing"),
         (lambda t: t.drop(columns="Input.premise1"), "column Input.premise1 is missing"),
-        (lambda t: t.assign(**{"Answer.label1": "2"}), "row 1, example 1, label: '2' is none of entailment"),
+        (
+            lambda t: t.assign(**{f"Answer.label{at}": "2" for at in range(1, 6)}),
+            "no answer can be used: label '2', which is none of entailment.* the first in .*r.csv: row 1, example 1",
+        ),
         (lambda t: t.assign(**{"Input.item1": "x"}), "row 1, example 1, item: there is no pair 'x'"),
         (lambda t: t.assign(**{"Input.premise1": "x"}), "row 1, example 1, premise: the text of pair .* was another"),
     ],
@@ -135,3 +138,20 @@ def test_rows_with_more_fields_than_the_header_are_named(tmp_path, hits):
     path.write_text("\n".join([header, *(f"{row},x" for row in rows)]) + "\n")
     with pytest.raises(ReviewError, match=r"r.csv: the rows have more fields than the header"):
         read_results([path], MADE)
+
+
+def test_answers_that_say_no_one_label_are_counted(tmp_path, hits, capsys):
+    path = results(tmp_path / "r.csv", hits, answers)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    whole = read_results([path], MADE)
+    table.loc[0, ["Answer.label1", "Answer.label2"]] = ["", "2"]
+    table.loc[3, "WorkerId"] = ""
+    pd.concat([table, table.iloc[1:2]]).to_csv(path, index=False)
+    found = read_results([path], MADE)
+    pd.testing.assert_frame_equal(found, whole.drop(index=[0, 1, *whole.index[-2:]]).reset_index(drop=True))
+    assert capsys.readouterr().out == (
+        f"{path}: left out: no label (1, the first in {path}: row 1, example 1); label '2', which is none of "
+        f"entailment, neutral, contradiction, discard (1, the first in {path}: row 1, example 2); no annotator (2, the "
+        f"first in {path}: row 4, example 1); an answer that was given before (5, the first in {path}: row 5, example "
+        "1).\n"
+    )

@@ -112,13 +112,27 @@ def test_rows_that_an_epoch_lacks_stay_out_of_it(tmp_path):
     assert np.flatnonzero(read_cartography(tmp_path).missing).tolist() == [7]
 
 
+def test_rows_that_fill_the_last_batch_of_several_processes_count_once(tmp_path, capsys):
+    write_cartography(tmp_path, GIVEN)
+    path = tmp_path / "dynamics_epoch_2.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, *lines[:2]]))
+    read = read_cartography(tmp_path)
+    np.testing.assert_array_equal(read.logits, GIVEN.logits)
+    np.testing.assert_array_equal(read.uid, GIVEN.uid)
+    assert capsys.readouterr().out == (
+        f"{tmp_path}: 2 rows that repeat another were left out, the first in {path}: guid 100.\n"
+    )
+
+
 LINE = {"guid": 1, "logits_epoch_0": [0.1, 0.2, 0.3], "gold": 0}
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ([LINE, LINE], "guid 1 stands in two rows"),
+        ([LINE, LINE, {**LINE, "logits_epoch_0": [0.1, 0.2, 0.4]}], "guid 1 stands in two rows that say different"),
+        ([LINE, {**LINE, "gold": 1}], "guid 1 stands in two rows that say different things"),
         ([{**LINE, "gold": "neutral"}], "gold is string"),
         ([{**LINE, "gold": 3}], r"must lie in 0\.\.2"),
         ([{**LINE, "gold": -1}], r"must lie in 0\.\.2"),

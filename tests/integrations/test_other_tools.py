@@ -144,7 +144,10 @@ def test_label_studio_export_of_another_list(tmp_path, suspects):
     tasks = json.loads(write_label_studio(tmp_path, suspects)[1].read_text())
     path = tmp_path / "export.json"
     path.write_text(json.dumps([answered(tasks[0], 1, "maybe")]))
-    with pytest.raises(IntegrationError, match="task 1, label: 'maybe' is none of entailment"):
+    with pytest.raises(
+        IntegrationError,
+        match="no answer can be used: label 'maybe', which is none of entailment.*1, the first in task 1",
+    ):
         read_label_studio(path, suspects)
     path.write_text(json.dumps([answered({"data": {"uid": "other"}}, 1, "neutral")]))
     with pytest.raises(IntegrationError, match="'other' is not in the list"):
@@ -152,6 +155,33 @@ def test_label_studio_export_of_another_list(tmp_path, suspects):
     path.write_text("[{}]")
     with pytest.raises(IntegrationError, match=r"field 0.data: .*Export the project as JSON"):
         read_label_studio(path, suspects)
+    with pytest.raises(IntegrationError, match="none.json cannot be read .No such file.*Export the project as JSON"):
+        read_label_studio(tmp_path / "none.json", suspects)
+
+
+def test_label_studio_annotations_that_say_no_one_label_are_counted(tmp_path, suspects, capsys):
+    tasks = json.loads(write_label_studio(tmp_path, suspects)[1].read_text())
+    whole = answered(tasks[0], 7, "neutral", "sure")["annotations"][0]
+    label, note = whole["result"]
+    relation = {"from_id": "r1", "to_id": "r2", "type": "relation", "direction": "right"}
+    both = {**label, "value": {"choices": ["neutral", "entailment"]}}
+    one = {"id": 31, **tasks[0], "annotations": [{**whole, "result": [note, relation, label]}, {**whole, "result": []}]}
+    two = {"id": 32, **tasks[1], "annotations": [{**whole, "completed_by": None}, {**whole, "result": [both]}]}
+    two["annotations"] += [{**whole, "result": [label, {**label, "value": {"choices": ["entailment"]}}]}]
+    three = {"id": 33, **tasks[2], "annotations": [whole, whole, {**whole, "completed_by": 8}]}
+    four = {"id": 34, **tasks[1], "annotations": [whole, answered(tasks[1], 7, "discard")["annotations"][0], whole]}
+    four["annotations"] += [{**whole, "completed_by": {"id": 9, "email": "a@b.c"}, "was_cancelled": None}]
+    (tmp_path / "export.json").write_text(json.dumps([one, two, three, four]))
+    table = read_label_studio(tmp_path / "export.json", suspects)
+    assert table["uid"].tolist() == suspects["uid"].iloc[[0, 2, 2, 1]].tolist()
+    assert table["annotator"].tolist() == [f"label-studio-{number}" for number in (7, 7, 8, 9)]
+    assert set(table["label"]) == {"neutral"} and set(table["note"]) == {"sure"}
+    assert capsys.readouterr().out == (
+        f"{tmp_path / 'export.json'}: left out: a relation (1, the first in task 1 (id 31)); no label (1, the first in "
+        "task 1 (id 31)); no annotator (1, the first in task 2 (id 32)); more than one label (2, the first in task 2 "
+        "(id 32)); an answer that was given before (1, the first in task 3 (id 33)); two different answers of one "
+        "annotator (3, the first in task 4 (id 34)).\n"
+    )
 
 
 # ---------------------------------------------------------------- Argilla
@@ -197,11 +227,26 @@ def test_argilla_records_of_another_list(tmp_path, suspects):
     given = json.loads(write_argilla(tmp_path, suspects)[1].read_text())
     path = tmp_path / "reviewed.json"
     path.write_text(json.dumps([{**given[0], "responses": {"label": [{"value": "maybe", "user_id": "u"}]}}]))
-    with pytest.raises(IntegrationError, match="record 1, label: 'maybe' is none of"):
+    with pytest.raises(IntegrationError, match="no answer can be used: label 'maybe', which is none of"):
         read_argilla(path, suspects)
     path.write_text(json.dumps([{**given[0], "id": "other"}]))
-    with pytest.raises(IntegrationError, match="'other' is not in the list"):
+    with pytest.raises(IntegrationError, match="record other is not in the list"):
         read_argilla(path, suspects)
+
+
+def test_argilla_responses_that_say_no_one_label_are_counted(tmp_path, suspects, capsys):
+    given = json.loads(write_argilla(tmp_path, suspects)[1].read_text())
+    said = [("neutral", "u1"), (None, "u2"), ("neutral", None), (["neutral", "entailment"], "u3"), ("neutral", "u1")]
+    given[0]["responses"] = {"label": [{"value": value, "user_id": who} for value, who in said]}
+    given[1]["responses"] = None
+    (tmp_path / "reviewed.json").write_text(json.dumps(given))
+    table = read_argilla(tmp_path / "reviewed.json", suspects)
+    assert table[["uid", "annotator", "label"]].to_numpy().tolist() == [[given[0]["id"], "argilla-u1", "neutral"]]
+    first = f"1, the first in record {given[0]['id']}"
+    assert capsys.readouterr().out == (
+        f"{tmp_path / 'reviewed.json'}: left out: no label ({first}); no annotator ({first}); more than one label "
+        f"({first}); an answer that was given before ({first}).\n"
+    )
 
 
 # ---------------------------------------------------------------- any list

@@ -14,7 +14,6 @@ from transformers import (
     default_data_collator,
 )
 
-from nli_lib.learn.numbered import POSITIONS
 from nli_lib.learn.recorder import RecordLogits
 
 ROWS = 21
@@ -47,7 +46,7 @@ class Keep(RecordLogits):
         super().on_epoch_begin(*args, **kwargs)
 
     def _before(self, module, args, kwargs):
-        self.rows = kwargs[POSITIONS].tolist()
+        self.rows = kwargs[self.key].tolist()
         return super()._before(module, args, kwargs)
 
     def _after(self, module, args, output):

@@ -345,9 +345,152 @@ def test_another_length(dataset, start, settings, tokenizer):
         recorded(RecordLogits(dataset, "uid"), start(), dataset.select(range(20)), tokenizer, settings())
 
 
-def test_another_order(dataset, start, settings, tokenizer):
-    with pytest.raises(RecorderError, match="in the same order"):
-        recorded(RecordLogits(dataset, "uid"), start(), dataset.shuffle(seed=1), tokenizer, settings())
+class PopLabels(Trainer):
+    """A loss of one's own that keeps the labels from the model."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, **_):
+        labels = inputs.pop("labels")
+        output = model(**inputs)
+        loss = torch.nn.functional.cross_entropy(output.logits, labels)
+        return (loss, output) if return_outputs else loss
+
+
+OTHER_ORDER = r"^row \d+ of the Trainer's dataset has label \d, and row .*, uid '.*', has \d: give .* in the same order"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "changes"),
+    [
+        (Trainer, {}),
+        (Trainer, {"label_smoothing_factor": 0.1}),
+        (PopLabels, {}),
+        (PopLabels, {"dataloader_num_workers": 1}),
+    ],
+    ids=str,
+)
+def test_another_order_ends_the_training_at_its_first_batch(dataset, start, settings, tokenizer, trainer, changes):
+    given = {"args": settings(**changes), "data_collator": DataCollatorWithPadding(tokenizer)}
+    for train, same in ((dataset, True), (dataset.shuffle(seed=1), False)):
+        recorder = RecordLogits(dataset, "uid")
+        made = trainer(model=start(), train_dataset=train, callbacks=[recorder], **given)
+        if same:
+            made.train()
+            assert recorder.logits.shape == (EPOCHS, ROWS, 3)
+            continue
+        with pytest.raises(RecorderError, match=OTHER_ORDER) as error:
+            made.train()
+        assert made.state.global_step == 0 and "\n" not in str(error.value)
+
+
+def test_names_that_the_rows_still_bear_are_compared(dataset, start, settings, tokenizer):
+    """All labels are equal: they cannot show the order."""
+    rows = dataset.map(lambda row: {"label": 1}).remove_columns(["premise", "hypothesis"])
+    padded = DataCollatorWithPadding(tokenizer)
+
+    def collate(rows):
+        return padded([{name: value for name, value in row.items() if name != "uid"} for row in rows])
+
+    def trainer(recorder, train):
+        arguments = settings(remove_unused_columns=False)
+        given = {"train_dataset": train, "data_collator": collate}
+        return Trainer(model=start(), args=arguments, callbacks=[recorder], **given)
+
+    recorder = RecordLogits(rows, "uid")
+    trainer(recorder, rows).train()
+    assert recorder.uid.tolist() == rows["uid"] and recorder.logits.shape == (EPOCHS, ROWS, 3)
+    with pytest.raises(RecorderError, match=r"row \d+ of the Trainer's dataset has uid '(\S+)', .*, uid '(?!\1)"):
+        trainer(RecordLogits(rows, "uid"), rows.shuffle(seed=1)).train()
+
+
+def test_a_collator_that_turns_the_rows_is_refused(dataset, start, settings, tokenizer):
+    padded = DataCollatorWithPadding(tokenizer)
+
+    def collate(rows):
+        return padded(sorted(rows, key=lambda row: row["label"]))
+
+    trainer = Trainer(
+        model=start(), args=settings(), train_dataset=dataset, data_collator=collate,
+        callbacks=[RecordLogits(dataset, "uid")],
+    )  # fmt: skip
+    with pytest.raises(RecorderError, match="a data collator that keeps the order of the rows"):
+        trainer.train()
+
+
+def test_batches_without_labels_and_names_are_warned_of(dataset, start, settings, tokenizer):
+    """Labels as probabilities (soft), as a collator may make them; the rows have lost their own."""
+    soft = dataset.map(lambda row: {"labels": np.eye(3)[row["label"]].tolist()}).remove_columns("label")
+    recorder = RecordLogits(dataset, "uid")
+    with pytest.warns(UserWarning, match="neither labels nor uid: whether .* in the order .* cannot be seen"):
+        recorded(recorder, start(), soft, tokenizer, settings(num_train_epochs=1))
+    assert recorder.logits.shape == (1, ROWS, 3)
+
+
+def test_a_loss_that_chooses_arguments_is_told_after_the_first_step(dataset, start, settings, tokenizer):
+    class Chosen(Trainer):
+        def compute_loss(self, model, inputs, return_outputs=False, **_):
+            output = model(**{name: inputs[name] for name in ("input_ids", "attention_mask", "labels")})
+            return (output.loss, output) if return_outputs else output.loss
+
+    given = {"args": settings(), "train_dataset": dataset, "data_collator": DataCollatorWithPadding(tokenizer)}
+    trainer = Chosen(model=start(), callbacks=[RecordLogits(dataset, "uid")], **given)
+    with pytest.raises(RecorderError, match=r'chosen arguments, without nli_positions_\d+.*capture="eval"'):
+        trainer.train()
+    assert trainer.state.global_step == 1
+    recorder = RecordLogits(dataset, "uid", capture="eval")
+    Chosen(model=start(), callbacks=[recorder], **given).train()
+    assert recorder.logits.shape == (EPOCHS, ROWS, 3)
+
+
+@pytest.mark.parametrize("capture", ["train", "eval"])
+def test_formats_and_transforms_do_not_hide_the_names(dataset, start, settings, tokenizer, capture):
+    plain = RecordLogits(dataset, "uid", capture=capture)
+    recorded(plain, start(), dataset, tokenizer, settings())
+    tensors = dataset.with_format("torch", columns=["input_ids", "token_type_ids", "attention_mask", "label"])
+    made = dataset.select_columns(["uid", "premise", "hypothesis", "label"]).with_transform(
+        lambda rows: {**tokenizer(rows["premise"], rows["hypothesis"]), "label": rows["label"]}
+    )
+    for shown, changes in ((tensors, {}), (made, {"remove_unused_columns": False})):
+        recorder = RecordLogits(shown, "uid", capture=capture)
+        recorded(recorder, start(), shown, tokenizer, settings(**changes))
+        np.testing.assert_array_equal(recorder.logits, plain.logits)
+        assert recorder.uid.tolist() == dataset["uid"]
+
+
+def test_a_dataset_of_ones_own_with_rows_is_not_taken_apart(dataset, start, settings, tokenizer):
+    class Pairs(torch.utils.data.Dataset):
+        def __init__(self, rows):
+            self.rows = rows
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, at):
+            row = self.rows[at]
+            return {**tokenizer(row["premise"], row["hypothesis"]), "label": row["label"], "uid": row["uid"]}
+
+    plain, recorder = RecordLogits(dataset, "uid"), RecordLogits(dataset, "uid")
+    recorded(plain, start(), dataset, tokenizer, settings())
+    pairs = Pairs(dataset.select_columns(["uid", "premise", "hypothesis", "label"]))
+    recorded(recorder, start(), pairs, tokenizer, settings())
+    np.testing.assert_array_equal(recorder.logits, plain.logits)
+
+
+def test_two_recorders_see_one_training(dataset, start, settings, tokenizer):
+    train, evaluated = RecordLogits(dataset, "uid"), RecordLogits(dataset, "uid", capture="eval")
+    recorded(train, start(), dataset, tokenizer, settings(), evaluated)
+    for recorder in (train, evaluated):
+        alone = RecordLogits(dataset, "uid", capture=recorder.capture)
+        recorded(alone, start(), dataset, tokenizer, settings())
+        np.testing.assert_array_equal(recorder.logits, alone.logits)
+
+
+def test_the_same_model_is_recorded_after_a_training_that_was_stopped(dataset, start, settings, tokenizer):
+    model = start()
+    with pytest.raises(KeyboardInterrupt):
+        recorded(RecordLogits(dataset, "uid"), model, dataset, tokenizer, settings(), StopAt(2))
+    recorder = RecordLogits(dataset, "uid")
+    recorded(recorder, model, dataset, tokenizer, settings())
+    assert recorder.logits.shape == (EPOCHS, ROWS, 3)
 
 
 def test_batches_that_leave_rows_out(dataset, start, settings, tokenizer):
@@ -362,6 +505,9 @@ def test_a_stream(dataset, start, settings, tokenizer):
 
     with pytest.raises(RecorderError, match="only be iterated"):
         recorded(RecordLogits(dataset, "uid"), start(), Stream(), tokenizer, settings(max_steps=2))
+    for stream in (Stream(), dataset.to_iterable_dataset(), (row for row in dataset)):
+        with pytest.raises(RecorderError, match="only be iterated, .*: give the recorder one that is read whole"):
+            RecordLogits(stream, "uid")
 
 
 def test_a_sequence_of_dicts_and_a_table(dataset):
