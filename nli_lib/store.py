@@ -107,11 +107,14 @@ def _clear(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def alone(folder: Path, what: str) -> Iterator[None]:
-    """Work on a folder as the only process, which `what` calls "this run"; a second one says so and waits."""
+def alone(folder: Path, what: str, name: str = "") -> Iterator[None]:
+    """Work on a folder, or on its part `name`, as the only process; a second one says so and waits.
+
+    what  "this run": what a message calls it
+    """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / f".{name}lock")
         try:
             lock.acquire(blocking=False)
         except Timeout:
@@ -129,7 +132,8 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    # "w+b": into a file that is open to be written alone, numpy writes by itself, and a full disk cuts it without a word
+    """Write an array into a file, whole or not at all."""
+    # "w+b": into one that is open for nothing but writing numpy writes by itself, and a full disk cuts it in silence
     with atomic(path) as draft, draft.open("w+b") as file:
         np.save(file, array)
 

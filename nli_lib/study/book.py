@@ -254,7 +254,8 @@ def _build(request: Request, book: Site) -> Path:
     else:
         print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
         if not built.is_file():  # Sphinx was killed, or failed: it would take a page cut short for finished
-            shutil.rmtree(book.first.parent, ignore_errors=True)
+            for name in ("html", ".doctrees"):
+                shutil.rmtree(book.output / "_build" / name, ignore_errors=True)
         built.unlink(missing_ok=True)
         _render(book)
         write_json(built, digest)
