@@ -241,12 +241,12 @@ async def _alone(name: str, request: Request) -> AsyncIterator[None]:
     """Run a notebook as the only runner; a second one says so and waits."""
     path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = AsyncFileLock(path, poll_interval=0.5, run_in_executor=False)
+    lock = AsyncFileLock(path, run_in_executor=False)
     try:
         await lock.acquire(blocking=False)
     except Timeout:
         print(f"{name}: another process runs it; waiting for it", flush=True)
-        await lock.acquire()
+        await lock.acquire(poll_interval=0.5)
     try:
         yield
     finally:

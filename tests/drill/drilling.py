@@ -162,10 +162,7 @@ def compare() -> None:
     study("compare", str(shared() / "mine.csv"), "--test", str(shared() / "held.csv"), *how)
 
 
-def part() -> None:
-    """The place of one part of a table (`study.part`), as soon as there is one."""
-
-
+# Parts of tables (`study.part`) go in here as soon as there are some.
 JOBS = {
     "prepare": prepare,
     "a fit": fit,
