@@ -20,13 +20,14 @@ PINS := pyproject.toml constraints.txt .ci/setup
 DIAL := --scale "$$SCALE" $${CORPUS:+--corpus "$$CORPUS"}
 RUN := $(DIAL) $${SEEDS:+--seeds "$$SEEDS"} --jobs "$$JOBS"
 
-.PHONY: help study book test lab check clean
+.PHONY: help study book test drill lab check clean
 
 help:
 	@echo "make study [SCALE=smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n] [CHAPTERS='30 31']"
 	@echo "                          run every notebook that is missing or stale, or only some, then build the book"
 	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
 	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
+	@echo "make drill                kills, full disks, two processes at one thing, unusual homes: a quarter of an hour"
 	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
 	@echo "make lab                  open the notebooks in JupyterLab"
 	@echo "make clean                remove what was built: .venv, runs, smoke tables, chapters, pages"
@@ -43,6 +44,9 @@ test: .venv/.test
 	@$(PY) -m ruff format --check .
 	@$(STUDY) run --scale smoke --jobs 2 || echo "the tests below say what is wrong"
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
+
+drill: .venv/.test
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m drill tests/drill
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks

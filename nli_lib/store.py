@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -36,8 +37,9 @@ from filelock import FileLock, Timeout
 from nli_lib.errors import UserError
 from nli_lib.spec import DEFAULTS
 
+DRAFT = ".nli-draft"  # held as long as a draft is written; where nobody holds it, its process was killed
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
 
@@ -66,11 +68,16 @@ def _writing(path: Path) -> Iterator[None]:
     """Turn a full disk or a read-only folder into a `StoreError` that names `path`."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in NO_ROOM:
+    except UserError:
+        raise
+    except Exception as error:
+        # torch hides the system's error behind one of its own, and libraries in Rust tell it in words
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        numbers = [int(told[1])] if told else [getattr(each, "errno", None) for each in (error, error.__context__)]
+        if not (known := [number for number in numbers if number in NO_ROOM]):
             raise
         advice = "free space, or let its folder be a link to one with room; what was done before is kept"
-        raise StoreError(f"{path} cannot be written ({error.strerror}): {advice}") from error
+        raise StoreError(f"{path} cannot be written ({os.strerror(known[0])}): {advice}") from error
 
 
 @contextlib.contextmanager
@@ -79,7 +86,9 @@ def atomic(path: Path) -> Iterator[Path]:
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.") as folder:
+        _clear(path.parent)
+        new = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.")
+        with new as folder, FileLock(Path(folder, DRAFT)):
             draft = Path(folder, path.name)
             yield draft
             if draft.is_dir():
@@ -90,9 +99,43 @@ def atomic(path: Path) -> Iterator[Path]:
             draft.replace(path)
 
 
+def _clear(folder: Path) -> None:
+    """Remove the drafts in a folder that were left behind by processes that were killed."""
+    for lock in folder.glob(f".*/{DRAFT}"):
+        with contextlib.suppress(OSError), FileLock(lock, blocking=False):  # OSError: it is being written
+            shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def alone(folder: Path, what: str, name: str = "") -> Iterator[None]:
+    """Work on a folder, or on its part `name`, as the only process; a second one says so and waits.
+
+    what  "this run": what a message calls it
+    """
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f".{name}lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            print(f"{folder.name}: another process works on {what}; waiting for it", flush=True)
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def write_json(path: Path, value: object) -> None:
     with atomic(path) as draft:
         draft.write_text(json.dumps(value, indent=2, sort_keys=True, default=str) + "\n", encoding="utf-8")
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array into a file, whole or not at all."""
+    # "w+b": into one that is open for nothing but writing numpy writes by itself, and a full disk cuts it in silence
+    with atomic(path) as draft, draft.open("w+b") as file:
+        np.save(file, array)
 
 
 def revision() -> str:
@@ -174,8 +217,7 @@ class RunFolder:
             parts = {"arrays": arrays, "model": self.path.glob("model/*.safetensors")}
             parts["models"] = self.path.glob("models/*/*.safetensors")
             write_json(self.path / "checksums.json", {part: self._checksums(parts[part]) for part in parts})
-        with atomic(self.path / "done.npy") as draft:
-            np.save(draft, bits)
+        write_array(self.path / "done.npy", bits)
 
     def _checksums(self, files: Iterable[Path]) -> dict[str, str]:
         checksums = {}
@@ -230,8 +272,8 @@ def _declare(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
     """Start a run: `spec.json` comes last, so what lies in a folder without one counts for nothing."""
     folder.checkpoint.unlink(missing_ok=True)
     for name, (shape, dtype) in arrays.items():
-        with atomic(folder.path / f"{name}.npy") as draft:
-            np.save(draft, np.zeros(shape, dtype))  # all bytes written: a sparse file would find the disk full later
+        # all bytes written: a sparse file would find the disk full later
+        write_array(folder.path / f"{name}.npy", np.zeros(shape, dtype))
     write_json(folder.path / "spec.json", dict(spec))
 
 
@@ -260,14 +302,7 @@ def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterat
     folder = RunFolder(path)
     spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
     arrays = {**arrays, "done": ((steps,), "bool")}
-    with _writing(folder.path):
-        folder.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.path / ".lock")
-        try:
-            with lock.acquire(blocking=False):
-                pass
-        except Timeout:
-            print(f"{folder.path.name}: another process works on this run; waiting for it", flush=True)
-        with lock:
-            (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays)
-            yield folder
+    with alone(folder.path, "this run"), _writing(folder.path):
+        _clear(folder.path)
+        (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays)
+        yield folder

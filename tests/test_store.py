@@ -3,12 +3,14 @@
 import json
 import multiprocessing
 import os
+import resource
 import subprocess
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from nli_lib import store
 from nli_lib.learn.encoders import resolve_model
@@ -130,6 +132,43 @@ def test_a_full_disk_names_the_file(tmp_path):
     with expected, store.atomic(tmp_path / "table.csv"):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("iostream"), Exception("I/O error: it is full (os error 28)")])
+def test_a_librarys_own_words_for_a_full_disk_are_understood(tmp_path, error):
+    """As torch and safetensors end: the system's error lies behind one of theirs, or is told in words."""
+    expected = pytest.raises(store.StoreError, match=r"x cannot be written \(No space left on device\)")
+    with expected, store.atomic(tmp_path / "x"):
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError:
+            raise error  # noqa: B904
+    with pytest.raises(RuntimeError, match="os error 5"), store.atomic(tmp_path / "x"):
+        raise RuntimeError("I/O error (os error 5)")
+
+
+def _write_too_much(path):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    with pytest.raises(store.StoreError, match="cannot be written .File too large"):
+        store.write_array(path, np.zeros(12_500))  # 100,000 bytes and what numpy writes before them
+
+
+def test_an_array_is_not_cut_short_without_a_word(tmp_path):
+    process = multiprocessing.get_context("fork").Process(target=_write_too_much, args=(tmp_path / "a.npy",))
+    process.start()
+    process.join()
+    assert process.exitcode == 0 and list(tmp_path.iterdir()) == []
+
+
+def test_drafts_of_processes_that_were_killed_are_removed_and_no_others(tmp_path):
+    theirs = [tmp_path / f".{name}" for name in ("x.json.dead", "x.json.alive", "somebodys")]
+    for folder in theirs:
+        folder.mkdir()
+        (folder / "kept").write_text("half")
+    (theirs[0] / store.DRAFT).touch()
+    with FileLock(theirs[1] / store.DRAFT):
+        store.write_json(tmp_path / "x.json", 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".somebodys", ".x.json.alive", "x.json"]
 
 
 def test_an_epoch_done_again_replaces_its_row_and_what_followed(tmp_path):

@@ -20,7 +20,7 @@ import pandas as pd
 from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.errors import UserError
 from nli_lib.learn.pair_text import one_line, parse
-from nli_lib.store import StoreError, atomic, reading
+from nli_lib.store import StoreError, alone, atomic, reading
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
@@ -47,9 +47,11 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: sli
     generator, tables = None, []
     for path, numbers in list(files_of(run.spec, draws, at_once).items())[parts]:
         if not path.exists():
-            generator = generator or _generator(run, corpus)
-            with atomic(path) as file:
-                generator(numbers).to_parquet(file, index=False)
+            with alone(run.folder, "this part", f"{path.stem}."):
+                if not path.exists():  # another process may have drawn it
+                    generator = generator or _generator(run, corpus)
+                    with atomic(path) as file:
+                        generator(numbers).to_parquet(file, index=False)
         with reading(path, "delete this file to draw it again"):
             tables.append(pd.read_parquet(path))
     drawn = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"draw": [], "text": []})

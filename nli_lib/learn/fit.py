@@ -165,8 +165,8 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         else:
             if spec.models == "all":
                 _save(loop, loop.snapshot(), Run(spec, folder.path).models[epoch])
-            with atomic(folder.checkpoint) as draft:
-                torch.save({"epoch": epoch + 1, **loop.state_dict()}, draft)
+            with atomic(folder.checkpoint) as draft, draft.open("wb") as file:
+                torch.save({"epoch": epoch + 1, **loop.state_dict()}, file)
         # The bit comes last: an epoch is done only when everything needed to go on from it is on disk.
         folder.mark(spec.epochs if last else epoch + 1)
         if last:

@@ -19,7 +19,7 @@ from nli_lib.learn.model import (
     takes_bf16,
 )
 from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError, atomic, reading
+from nli_lib.store import StoreError, alone, reading, write_array
 
 
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
@@ -72,12 +72,13 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch
     if not path.exists():
         if not model.store.done.all():
             raise StoreError(f"{model.folder}: the run is not finished; call fit again to end it")
-        model.store.verify("models" if earlier else "model")
-        with model.store.reading(str(weights.relative_to(model.folder))):
-            network = kind.from_pretrained(weights, dtype=torch.float32)
-        spec = model.spec.model_copy(update={"model": str(weights)})
-        with atomic(path) as draft, draft.open("wb") as file:
-            np.save(file, _pass(network, spec, corpus, batch_size))
+        with alone(model.folder, "this run"):
+            if not path.exists():  # another process may have made it
+                model.store.verify("models" if earlier else "model")
+                with model.store.reading(str(weights.relative_to(model.folder))):
+                    network = kind.from_pretrained(weights, dtype=torch.float32)
+                spec = model.spec.model_copy(update={"model": str(weights)})
+                write_array(path, _pass(network, spec, corpus, batch_size))
     with reading(path, "delete this file to compute it again"):
         return np.load(path)
 

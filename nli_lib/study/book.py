@@ -23,7 +23,7 @@ from plotly.offline import get_plotlyjs
 
 from nli_lib import paths
 from nli_lib.errors import UserError
-from nli_lib.store import atomic, write_json
+from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import digests, pages, words
 from nli_lib.study import manifest as records
 from nli_lib.study.draw import draw
@@ -230,6 +230,11 @@ def build(request: Request, book: Site | None = None) -> Path:
     if find_spec("jupyter_book") is None:
         raise BookError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")
     book = book or site(request)
+    with alone(book.output / "_build", "this book"):
+        return _build(request, book)
+
+
+def _build(request: Request, book: Site) -> Path:
     if request.study != request.scale:
         gather_pages(book)
     names, folder = book.names, book.chapters
@@ -248,6 +253,10 @@ def build(request: Request, book: Site | None = None) -> Path:
         print("book: nothing changed since it was built")
     else:
         print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
+        if not built.is_file():  # Sphinx was killed, or failed: it would take a page cut short for finished
+            for name in ("html", ".doctrees"):
+                shutil.rmtree(book.output / "_build" / name, ignore_errors=True)
+        built.unlink(missing_ok=True)
         _render(book)
         write_json(built, digest)
     if problems:

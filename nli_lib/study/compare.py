@@ -23,6 +23,7 @@ from nli_lib.report import comparison_page
 from nli_lib.report.audit_figures import stand_in
 from nli_lib.report.audit_reference import with_classes
 from nli_lib.select.arms import added_pairs
+from nli_lib.store import alone
 from nli_lib.study import own_corpus
 from nli_lib.study.carried import version
 from nli_lib.study.compare_work import CompareError, Plan, Work
@@ -53,7 +54,8 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         raise CompareError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(numbers.PLANNED)
-    right, sets, whole, absent, kept = work.everything()
+    with alone(paths.RUNS / "compare" / request.study, "this comparison"):  # it deletes the weights that it has used
+        right, sets, whole, absent, kept = work.everything()
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
     content = _content(work, right, sets, whole, absent) | {

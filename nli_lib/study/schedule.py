@@ -16,12 +16,13 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import yaml
+from filelock import AsyncFileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from nli_lib import paths
@@ -225,15 +226,40 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
+def _still_stands(name: str, request: Request) -> Outcome:
+    seconds = records.read(name, request.study).get("seconds", 0.0)
+    return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=seconds)
+
+
 async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
-    record = records.read(name, request.study)
-    if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):
-        return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
-    reasons = ["asked for again (--force)"] if request.force else stale(name, request)
-    if not reasons:
-        return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=record.get("seconds", 0.0))
-    print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
-    return await _run_one(name, request, threads)
+    if not request.force and not stale(name, request):
+        return _still_stands(name, request)
+    async with _alone(name, request):
+        record = records.read(name, request.study)
+        if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
+            return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
+        reasons = ["asked for again (--force)"] if request.force else stale(name, request)
+        if not reasons:
+            return _still_stands(name, request)
+        print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
+        return await _run_one(name, request, threads)
+
+
+@contextlib.asynccontextmanager
+async def _alone(name: str, request: Request) -> AsyncIterator[None]:
+    """Run a notebook as the only runner; a second one says so and waits."""
+    path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = AsyncFileLock(path, run_in_executor=False)
+    try:
+        await lock.acquire(blocking=False)
+    except Timeout:
+        print(f"{name}: another process runs it; waiting for it", flush=True)
+        await lock.acquire(poll_interval=0.5)
+    try:
+        yield
+    finally:
+        await lock.release()
 
 
 async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:

@@ -1,5 +1,7 @@
 """Samples as pairs. Alone: pytest tests/generate/test_samples.py"""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,21 @@ def test_drawn_in_parts_that_are_kept(run, corpus, monkeypatch):
     assert made == [list(range(16, 32))]  # only what was missing
     other = pd.concat([draw(run, corpus, 40, at_once=16, parts=slice(at, None, 2)) for at in (0, 1)])
     assert sorted(other["draw"]) == list(range(40))
+
+
+def test_a_part_that_another_process_has_drawn_is_taken(run, corpus, monkeypatch):
+    whole = draw(run, corpus, 8, at_once=8)
+    (kept,) = (run.folder / "samples").iterdir()
+    made = kept.rename(run.folder / "made.parquet")
+
+    @contextlib.contextmanager
+    def waits(*_):
+        made.rename(kept)
+        yield
+
+    monkeypatch.setattr(samples, "alone", waits)
+    monkeypatch.setattr(sampling, "sample", None)
+    pd.testing.assert_frame_equal(draw(run, corpus, 8, at_once=8), whole)
 
 
 def test_a_damaged_part_and_an_unfinished_run_are_named(run, corpus):

@@ -1,5 +1,7 @@
 """Predictions and embeddings. Alone: pytest tests/learn/test_predict.py"""
 
+import contextlib
+
 import numpy as np
 import pytest
 from tiny_words import make_corpus
@@ -20,6 +22,21 @@ def run(runs, make_spec, corpus):
 
 def test_the_final_epoch_is_predicted_again(run, corpus):
     np.testing.assert_allclose(predict(run, corpus), run.logits[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_what_another_process_has_predicted_is_taken(run, corpus, monkeypatch):
+    logits = predict(run, corpus)
+    (kept,) = (run.folder / "predictions").iterdir()
+    made = kept.rename(run.folder / "made.npy")
+
+    @contextlib.contextmanager
+    def waits(*_):
+        made.rename(kept)
+        yield
+
+    monkeypatch.setattr(module, "alone", waits)
+    monkeypatch.setattr(module, "_pass", None)
+    assert np.array_equal(predict(run, corpus), logits)
 
 
 def test_batches_do_not_change_a_prediction_and_it_is_kept(run, monkeypatch):

@@ -334,6 +334,24 @@ def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
     assert book.site(Request()).source == small_book / "book"
 
 
+def test_pages_of_a_build_that_was_killed_are_built_anew(small_book, monkeypatch):
+    site, seen = book.site(Request()), []
+
+    def render(site):
+        seen.append(site.first.is_file())
+        site.first.parent.mkdir(parents=True, exist_ok=True)
+        site.first.write_text("a page")
+
+    monkeypatch.setattr(book, "chapters", lambda *_: ({}, []))
+    monkeypatch.setattr(book, "_render", render)
+    book.build(Request())
+    (small_book / "book" / "index.md").write_text("# Changed")
+    book.build(Request())
+    (site.output / "_build" / "built.json").unlink()  # which is written last
+    book.build(Request())
+    assert seen == [False, True, False]
+
+
 def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
     (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
     site = book.site(Request())

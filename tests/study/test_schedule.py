@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib import paths
+from nli_lib.store import now
 from nli_lib.study import digests, execute, schedule
 from nli_lib.study import manifest as records
 from nli_lib.study.parameters import ParameterError
@@ -98,8 +100,6 @@ def test_sigterm_to_the_runner_is_recorded(home):
     output = home / "data" / "runs" / "notebooks" / "smoke" / "1_slow.log"
     wait_until(lambda: output.is_file() and "here" in output.read_text())
     assert records.end_state(records.read("1_slow", "smoke"))[0] == "running"
-    (busy,) = schedule.run([], Request())
-    assert (busy.state, busy.ran) == ("busy", False)
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
     assert "the same command continues" in process.stdout.read()
@@ -116,6 +116,27 @@ def test_a_killed_runner_leaves_no_finished_record(home):
     process.kill()
     process.wait()
     wait_until(lambda: records.end_state(records.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
+
+
+def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
+    write_notebook(home / "notebooks", "1_open", SAVE)
+    records.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
+    (busy,) = schedule.run([], Request())
+    assert (busy.state, busy.ran) == ("busy", False)
+
+
+def test_a_second_runner_waits_and_finds_the_notebook_done(home, monkeypatch):
+    write_notebook(home / "notebooks", "1_fine", SAVE)
+    first = FileLock(paths.RUNS / "notebooks" / "smoke" / ".1_fine.lock", thread_local=False)
+    Path(first.lock_file).parent.mkdir(parents=True)
+    first.acquire()
+    reasons, said = iter([["never run"], []]), []
+    monkeypatch.setattr(schedule, "stale", lambda *_: next(reasons))
+    # the first one ends when the second says that it waits
+    monkeypatch.setattr(schedule, "print", lambda text, **_: said.append(text) or first.release(), raising=False)
+    (outcome,) = schedule.run([], Request())
+    assert (outcome.state, outcome.ran) == ("finished", False)
+    assert said == ["1_fine: another process runs it; waiting for it", "1_fine: finished, still stands"]
 
 
 def test_memory_and_kill_are_told_apart():
