@@ -19,7 +19,14 @@ _WORD = r"(?:p|pred|prob|probs|proba|probability|score)"
 _BARE = re.compile(
     rf"(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*", re.IGNORECASE
 )  # "p_neutral", "P(n)"
-ROW_NUMBERS = ("row", "index", "idx", "", "unnamed: 0", "__index_level_0__")  # of which the last three are pandas' own
+ROW_NUMBERS = (
+    "row",
+    "index",
+    "idx",
+    "column 1",
+    "unnamed: 0",
+    "__index_level_0__",
+)  # the last three are a frame's index
 SLACK = 0.01  # by which the probabilities of a row may miss a sum of 1: files are rounded
 SAME = 1e-6  # by which rows that say the same may differ
 SAVE = "numpy.savez(FILE, uid=corpus.uid.astype(str), classes=[...], pred_probs=...)"

@@ -142,7 +142,11 @@ def scored(row):
             "by their order: .* 6, as",
         ),
         # a frame's own index, which says how it was shuffled
-        ("p.csv", lambda path, uid: pd.DataFrame(NAMED).iloc[[3, 1, 5, 0, 2, 4]].to_csv(path), "numbers in '', from 0"),
+        (
+            "p.csv",
+            lambda path, uid: pd.DataFrame(NAMED).iloc[[3, 1, 5, 0, 2, 4]].to_csv(path),
+            "numbers in 'column 1', from 0",
+        ),
         (
             "p.csv",
             lambda path, uid: pd.DataFrame({"id": range(1, 7), **NAMED})[::-1].to_csv(path, index=False),
@@ -292,7 +296,7 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
         ({"classes": ("neutral", "neutral", "entailment")}, "classes are neutral, neutral, entailment"),
         ({"pred_probs": PROBS[:5]}, r"pred_probs has shape \(5, 3\) .* uid has 6 values"),
         ({"pred_probs": np.log(PROBS)}, "'n0' are -.* softmax of logits"),
-        ({"uid": np.array([Path("n0")] * 6)}, "is no file of plain arrays .it holds a pathlib"),
+        ({"uid": np.array([Path("n0")] * 6)}, "is no file of plain arrays .Object arrays"),
         ({"labels": [0, 1, 2, 0, 1, 1]}, "the label of 'n5' is 'neutral' there and 'contradiction' in the corpus"),
         ({"labels": [0, 1, 2, 0, 1, 7]}, "labels must hold a number from 0 to 2"),
     ]:
