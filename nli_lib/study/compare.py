@@ -9,7 +9,6 @@ study's own comparison at equal budgets. Before anything is trained it is said w
 difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
 """
 
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from nli_lib.study.dial import read_scale
 from nli_lib.study.schedule import Request
 
 PAGE, NUMBERS, TABLE, PAIRS = "compare.html", "compare.json", "compare.csv", "compare_pairs.csv"
-NO_TORCH = "torch is not installed: pip install 'nli-quality-study[study,offline]'"
 
 
 def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> list[Path]:
@@ -83,14 +81,19 @@ def stored(request: Request) -> dict | None:
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
     """Raise `CompareError` or `ModelError`, before anything begins, where this machine cannot train the encoder of a
     scale, or the "model" of the changes to its recipe."""
-    if importlib.util.find_spec("torch") is None:
-        raise CompareError(NO_TORCH)
-    from nli_lib.learn.model import load_tokenizer
-
     try:
+        from nli_lib.learn.model import load_tokenizer
+
         load_tokenizer(str(changes.get("model", read_scale(scale).model)))
-    except ModuleNotFoundError as error:  # the package in which it ships
-        raise CompareError(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise CompareError(absent(error)) from None
+
+
+def absent(error: ModuleNotFoundError) -> str:
+    """What to install, in words, where torch or another package of the study was not found, or that of an encoder."""
+    if error.name is None:  # an error of ours, which says so
+        return str(error)
+    return f"{error.name} is not installed: pip install 'nli-quality-study[study,offline]'"
 
 
 def _fitting(other: Corpus, corpus: Corpus) -> Corpus:

@@ -57,7 +57,7 @@ def run(
         try:
             parts[name] = measure()
         except (UserError, ValueError, ModuleNotFoundError) as error:
-            missing[name] = compare.NO_TORCH if getattr(error, "name", None) == "torch" else str(error)
+            missing[name] = compare.absent(error) if isinstance(error, ModuleNotFoundError) else str(error)
             print(f"{name}: not measured. {missing[name]}", flush=True)
 
     scores, how, page = np.empty(0), "", ""

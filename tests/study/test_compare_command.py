@@ -1,6 +1,7 @@
 """`nli-study compare` on files, with a tiny encoder. Run alone: pytest tests/study/test_compare_command.py"""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -210,10 +211,11 @@ def test_a_base_whose_trainings_differ_too_much_ends_it_too(call, monkeypatch):
     assert isinstance(done.exception, CompareError) and "would not be found" in str(done.exception)
 
 
-def test_without_torch_it_says_what_to_install(call, monkeypatch):
-    find = comparisons.importlib.util.find_spec
-    monkeypatch.setattr(comparisons.importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
-    assert str(call().exception) == comparisons.NO_TORCH
+@pytest.mark.parametrize("name", ["torch", "transformers"])
+def test_without_a_package_of_the_study_it_says_what_to_install(call, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "nli_lib.learn.model", raising=False)
+    assert str(call().exception) == f"{name} is not installed: pip install 'nli-quality-study[study,offline]'"
     assert issubclass(CompareError, Exception) and issubclass(CorpusError, Exception)
 
 

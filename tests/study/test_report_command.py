@@ -156,15 +156,16 @@ def test_a_comparison_of_the_file_as_it_is_now_is_a_part(home, tmp_path):
     assert "comparison" in found()[0]["missing"]
 
 
-def test_what_cannot_be_measured_is_named_and_the_rest_is_there(home, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["torch", "transformers"])
+def test_what_cannot_be_measured_is_named_and_the_rest_is_there(home, tmp_path, monkeypatch, name):
     mine = write(tmp_path / "mine.csv")
 
-    def no_torch(*_args, **_more):
-        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+    def fail(*_args, **_more):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(reports, "measure_levels", no_torch)
+    monkeypatch.setattr(reports, "measure_levels", fail)
     assert call("report", mine).exit_code == 0
-    assert found()[0]["missing"]["levels"] == reports.compare.NO_TORCH and "pip install" in found()[1]
+    assert found()[0]["missing"]["levels"].startswith(f"{name} is not installed") and "pip install" in found()[1]
     done = call("report", write(tmp_path / "few.csv", n=30))
     assert "an audit: 20 rows of each class are needed" in str(done.exception)
     assert own_corpus.digest(str(mine), reports.Request(scale="small", corpus=str(mine)))
