@@ -210,18 +210,17 @@ class Server:
     def _adapt(self, request: "Request", body: dict[str, object], data: bytes) -> bool:
         """Learn from a refusal which parameter the model does not take; False where it names none that can go.
 
-        Of several that are named, one goes whose value changes nothing. The limit of the tokens never goes: it gets its
-        new name.
+        Of several that are named the first one goes; of two that exclude each other, the one whose value changes
+        nothing. The limit of the tokens never goes: it gets its new name.
         """
         error = parsed(data).get("error")
         named, said = error.get("param") if isinstance(error, dict) else None, _message(data, longest=5_000)
         places = {name: re.search(rf"\b{name}\b", said) for name in (LIMIT, *OPTIONAL) if name in body and name != "n"}
-        found = (
-            [named]
-            if isinstance(named, str) and named in body
-            else sorted(filter(places.get, places), key=lambda name: places[name].start())
-        )
-        found = sorted((name for name in found if name in (LIMIT, *OPTIONAL)), key=lambda name: body[name] not in PLAIN)
+        found = sorted(filter(places.get, places), key=lambda name: places[name].start())
+        if isinstance(named, str) and named in body:
+            found = [name for name in (LIMIT, *OPTIONAL) if name == named]
+        elif re.search(r"\bboth\b", said):
+            found.sort(key=lambda name: body[name] not in PLAIN)
         changes = self.changes.setdefault(request.model, {})
         renamed = LIMIT in found and (NEW_LIMIT in said or UNSUPPORTED.search(said))
         if not found or (found[0] == LIMIT and not renamed):
