@@ -14,7 +14,7 @@ import re
 import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -32,7 +32,7 @@ UNREACHED = "no connection"
 FEW = 5  # failures in a row that end a call in which nothing was answered, or whose answers cannot be used
 REFUSALS = 2  # equal ones, for what a request asks
 PATIENCE = 600.0  # seconds that a server may ask us to wait; who asks for more is asked again another day
-ABSENT, REFUSED, MALFORMED = {404, 405, 501}, {401, 403}, {400, 422}  # no such place, no entry, a parameter
+ABSENT, MALFORMED = {404, 405, 501}, {400, 422}  # no such place, a parameter
 BUSY = {408, 409, 425, 429}  # that pass, as do those from 500
 NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 PLAIN = (None, 0.0, 1.0)  # values of parameters that change nothing, so that they can be left out
@@ -110,9 +110,10 @@ class Server:
             logging.getLogger(name).setLevel(logging.WARNING)
         try:
             # a new connection for each attempt: one that the server has closed meanwhile looks like an answer cut off
-            self.client = httpx2.AsyncClient(
-                headers=headers, timeout=timeout, limits=httpx2.Limits(max_keepalive_connections=0)
-            )
+            each = httpx2.Limits(max_keepalive_connections=0)
+            # who cannot be reached in half the time has received nothing, and bills nothing
+            times = httpx2.Timeout(timeout, connect=timeout / 2)
+            self.client = httpx2.AsyncClient(headers=headers, timeout=times, limits=each)
             httpx2.URL(self.place)
         except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
             raise LanguageModelError(
@@ -128,10 +129,9 @@ class Server:
         """
         while True:
             started, clock = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
-            body = self._body(request)
-            status, headers, data, fault = await self._send(body)
-            changed = self.changes.get(request.model, {})
+            body, changed = self._body(request), self.changes.get(request.model, {})
             words = [f"{name} sent as {other}" if other else f"{name} left out" for name, other in changed.items()]
+            status, headers, data, fault = await self._send(body)
             about = {"started": started, "seconds": round(time.monotonic() - clock, 3), "changed": ", ".join(words)}
             if not fault and 200 <= status < 300:
                 self.known = True
@@ -151,7 +151,7 @@ class Server:
                 continue
             prompt, completion = counted(parsed(data))
             cost = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0}
-            failed = Answer(reason=f"{status} {_phrase(status)}: {said}", **cost, **about)
+            failed = Answer(reason=f"{status} {responses.get(status, '')}: {said}", **cost, **about)
             if status in BUSY or status >= 500:
                 return Outcome(failed, self._wait(headers, said))
             return Outcome(failed, few=REFUSALS)
@@ -210,18 +210,17 @@ class Server:
     def _adapt(self, request: "Request", body: dict[str, object], data: bytes) -> bool:
         """Learn from a refusal which parameter the model does not take; False where it names none that can go.
 
-        Of several that are named, one goes whose value changes nothing. The limit of the tokens never goes: it gets its
-        new name.
+        Of several that are named the first one goes; of two that exclude each other, the one whose value changes
+        nothing. The limit of the tokens never goes: it gets its new name.
         """
         error = parsed(data).get("error")
         named, said = error.get("param") if isinstance(error, dict) else None, _message(data, longest=5_000)
         places = {name: re.search(rf"\b{name}\b", said) for name in (LIMIT, *OPTIONAL) if name in body and name != "n"}
-        found = (
-            [named]
-            if isinstance(named, str) and named in body
-            else sorted(filter(places.get, places), key=lambda name: places[name].start())
-        )
-        found = sorted((name for name in found if name in (LIMIT, *OPTIONAL)), key=lambda name: body[name] not in PLAIN)
+        found = sorted(filter(places.get, places), key=lambda name: places[name].start())
+        if isinstance(named, str) and named in body:
+            found = [name for name in (LIMIT, *OPTIONAL) if name == named]
+        elif re.search(r"\bboth\b", said):
+            found.sort(key=lambda name: body[name] not in PLAIN)
         changes = self.changes.setdefault(request.model, {})
         renamed = LIMIT in found and (NEW_LIMIT in said or UNSUPPORTED.search(said))
         if not found or (found[0] == LIMIT and not renamed):
@@ -256,7 +255,3 @@ def _message(data: bytes, longest: int = 300) -> str:
         )
     text = error if isinstance(error, str) else data[:100_000].decode("utf-8", "replace")
     return on_one_line(text, longest) or "no more than that"
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""

@@ -41,7 +41,7 @@ def _secrets(address: str, key: str) -> list[str]:
 def masked(text: str) -> str:
     """A text without the secrets of this process's settings, nor the first third of one that somebody has cut off."""
     for secret in _secrets(os.environ.get(ADDRESS, ""), os.environ.get(KEY, "")):
-        least = max(SHORTEST, len(secret) // 3)
+        least = min(len(secret), max(12, len(secret) // 3))
         first, *rest = text.split(secret[:least])
         more = [len(os.path.commonprefix([secret[least:], each])) for each in rest]  # noqa: RUF071
         text = first + "".join("***" + each[end:] for each, end in zip(rest, more, strict=True))

@@ -110,7 +110,7 @@ def ask(
     budget   what the journal may come to, with all that was paid for and cannot be used
     at_once  requests that the server has at a time, of different prompts: see `in_turn`. Until the first answer, one
     timeout  seconds for one answer, to its last byte; tries: how often a request is sent before it has failed. Between
-             two tries the client waits longer and longer, or as long as the server says (Retry-After, up to `PATIENCE`)
+             two tries the client waits longer and longer, or as the server says (Retry-After, ten minutes at most)
 
     Where the server has no completions, everything is asked as a chat, and the answers say so, as they say which
     parameters it does not take. Raises `LanguageModelError` where nobody answers, a key is needed, the budget is spent,

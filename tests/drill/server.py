@@ -177,6 +177,8 @@ MODES = {
     "400 seed": lambda self: self.without("seed", "seed: extra inputs are not permitted"),
     "400 temperature": lambda self: self.without("temperature", "Only the default is supported.", param="temperature"),
     "400 stop": Handler.stopped,
+    "400 with a list": lambda self: self.without("seed", "Unsupported: seed. There are stop, temperature, max_tokens."),
+    "400 both": lambda self: self.without("top_p", "temperature and top_p cannot both be given"),
     "400 unspecific": lambda self: self.refuse(400, "bad request"),
     "401": lambda self: self.refuse(401, f"Incorrect key: {self.login}"),
     "402": lambda self: self.refuse(402, "payment required"),

@@ -153,11 +153,14 @@ def test_every_mode(tmp_path, monkeypatch, capsys, caplog, rows, mode, login):
 
 def test_what_is_sent_otherwise_is_said_on_the_line(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    sampling = Sampling(temperature=0.8, max_tokens=50, stop=("\n\n",))
     changed = {"400 max_tokens": "max_tokens sent as max_completion_tokens", "400 seed": "seed left out"}
-    for mode, words in (changed | {"400 stop": "stop left out"}).items():
+    changed |= {"400 stop": "stop left out", "400 with a list": "seed left out", "400 both": "top_p left out"}
+    wanted = [each.model_copy(update={"sampling": sampling}) for each in WANTED[:3]]
+    for mode, words in changed.items():
         with serving(mode) as server, Journal(tmp_path / mode) as journal:
             monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
-            answers = ask(WANTED[:3], journal)
+            answers = ask(wanted, journal)
             assert {each.changed for each in answers} == {words}
             assert {each.text for each in answers} == {"kept" if mode == "400 stop" else "fine"}
             assert sum(server.asked.values()) == 4  # the refusal was learnt from
