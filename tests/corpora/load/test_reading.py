@@ -192,6 +192,8 @@ def test_a_file_without_a_header_has_numbers_for_names(tmp_path, capsys):
     assert corpus.table["4"].tolist() == ["A", "C", ""]
     corpus = load(str(write(tmp_path / "mine.csv", "gold,text,text,,\n" + text)), columns=places)
     assert "row 1 is taken for a header ('text', 'text', 'gold', ''" in capsys.readouterr().out
+    corpus = load(str(write(tmp_path / "mine.csv", text.replace("neutral,A", "contradiction,A"))), columns=places)
+    assert corpus.labels.tolist() == [2, 1, 0]  # a label that stands only in the first row is no header
     with pytest.raises(CorpusError, match="A file without a header has numbers for names: premise=1,"):
         load(str(write(tmp_path / "mine.csv", "neutral,A,B\nentailment,E,F\n")))
 
