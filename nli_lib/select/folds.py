@@ -19,8 +19,8 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     group makes a large fold. Without, two examples of one premise may fall on both sides, and their label may be
     remembered rather than predicted.
 
-    Raises `ValueError`: scikit-learn's own where there are fewer examples (or groups) than folds; and where the
-    examples outside some fold lack a label that stands in it, for a model cannot predict what it never saw.
+    Raises `ValueError` where there are fewer examples (or groups) than folds, and where the examples outside some fold
+    lack a label that stands in it, for a model cannot predict what it never saw.
     Source: the consensus cleaning paper section 2 (E5). *Departures*: the paper states neither seed nor shuffling nor
     grouping; both ways are offered.
     """
@@ -29,6 +29,9 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
         raise ValueError(f"all {len(gold)} examples have the label {gold[0]}: there is nothing to learn")
     if groups is not None:  # as numbers in their own order: scikit-learn compares texts one by one, for minutes
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+    what, have = ("examples", len(gold)) if groups is None else ("groups", int(groups.max(initial=-1)) + 1)
+    if not 2 <= count <= have:
+        raise ValueError(f"{count} folds cannot be made of {have} {what}: choose between 2 folds and as many as {what}")
     splitter = (KFold if groups is None else GroupKFold)(count, shuffle=True, random_state=seed)
     fold = np.empty(len(gold), dtype=np.int64)
     for at, (training, held_out) in enumerate(splitter.split(gold, groups=groups)):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import typer
 
 from nli_lib import paths
@@ -23,6 +24,7 @@ from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import is_own_file, own_path
 from nli_lib.study.schedule import Request
 
+TIMES = 24  # memory that an audit takes, in sizes of its file, at most: benchmarks/own_corpus_sizes.py
 ROWS = 20  # of each class, the fewest that a command looks at
 
 
@@ -40,7 +42,14 @@ def look_at(request: Request, what: str, rows_a_class: int = ROWS) -> Corpus | N
 
 
 def read(name: str, request: Request, split: str = "train") -> Corpus:
-    """A corpus by name or a user's own file."""
+    """A corpus by name or a user's own file. Raises `CorpusError` for one that this machine's memory does not hold."""
+    path = own_path(name, request.data_dir)
+    size, free = path.stat().st_size if path else 0, psutil.virtual_memory().available
+    if size * TIMES > free:
+        raise CorpusError(
+            f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, and "
+            f"{free / 1e9:,.1f} GB are free: audit a part of it, drawn by premise."
+        )
     try:
         form = request.form if name == request.corpus or is_own_file(name) else {}
         return load(name, split, data_dir=request.data_dir, **form)

@@ -89,6 +89,8 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
         how = score(scored, folder, **given, columns=request.columns)
         yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
     else:
+        if own:
+            fold_of_each(own, asked.count)  # what cannot be divided is said before anything is trained
         how = f"Each label was scored by one of {asked.count} trained models that did not see it."
         chapters = {CROSS_SCORING: {"FOLDS": asked.count, "WAYS_PAIRS": 0}, JUDGED: {}}
         own_corpus.run_chapters(chapters, request)
@@ -216,13 +218,18 @@ def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
     """(N,) folds that keep the pairs of a premise together; a `CorpusError` says what to do where there are too few."""
     # numbers in the order of the texts: the same folds, and scikit-learn compares texts one by one, for minutes
     groups = np.unique(corpus.premise, return_inverse=True)[1]
+    if (premises := int(groups.max()) + 1) < count:
+        most = f"--folds {premises} at most" if premises > 1 else "a corpus of one premise has none"
+        raise CorpusError(
+            f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises, which cannot be divided "
+            f"into {count} folds that keep the pairs of a premise together. Ask for fewer folds: {most}."
+        )
     try:
         return draw_folds(corpus.labels, groups=groups, count=count)
     except ValueError as error:
         raise CorpusError(
-            f"{corpus.name}: its {len(corpus):,} pairs of {len(set(corpus.premise)):,} premises cannot be divided into "
-            f"{count} folds that keep the pairs of a premise together ({str(error).rstrip('.')}). Ask for fewer folds "
-            "with --folds."
+            f"{corpus.name}: its {len(corpus):,} pairs of {premises:,} premises cannot be divided into {count} folds "
+            f"that keep the pairs of a premise together ({error})."
         ) from None
 
 

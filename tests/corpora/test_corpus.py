@@ -168,3 +168,13 @@ def test_points_carry_the_examples_alone_or_all_texts():
     few = whole.points(most=len(examples))
     assert few["premise"].notna().all(), "a part keeps the examples"
     assert whole.points(texts=True, letters=3)["premise"].str.len().max() <= 3
+
+
+def test_a_class_without_a_row_is_said_in_plain_words():
+    rows = [(str(at), f"P {at}", "H", at % 2, "mine", "train") for at in range(300)]
+    found = Corpus(
+        pd.DataFrame(rows, columns=["uid", "premise", "hypothesis", "label", "corpus", "split"]), "mine", "train"
+    ).warnings()
+    assert (
+        found[0] == "No row is contradiction: nothing that compares contradiction with another class can be measured."
+    )

@@ -30,12 +30,12 @@ def test_no_group_is_split():
 @pytest.mark.parametrize(
     ("labels", "more", "said"),
     [
-        (LABELS[:9], {}, "n_splits=10 greater than the number of samples: n_samples=9"),
-        (LABELS[:20], {"groups": ["one"] * 20}, "n_splits=10 greater than the number of groups: 1"),
+        (LABELS[:9], {}, "10 folds cannot be made of 9 examples"),
+        (LABELS[:20], {"groups": ["one"] * 20}, "10 folds cannot be made of 1 groups"),
         (np.array([0] * 19 + [1]), {}, "label 1 occurs in fold"),
         (np.zeros(20, int), {}, "all 20 examples have the label 0"),
-        (LABELS, {"count": 1}, "n_splits=2 or more"),
-        (LABELS, {"groups": [0, 1]}, "inconsistent numbers of samples"),
+        (LABELS, {"count": 1}, "1 folds cannot be made of"),
+        (LABELS, {"groups": range(11)}, "inconsistent numbers of samples"),
     ],
 )
 def test_what_cannot_be_folded_is_one_error(labels, more, said):

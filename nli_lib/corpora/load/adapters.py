@@ -16,6 +16,7 @@ from nli_lib.corpora.labels import (
     TWO_WAY,
     canonical,
     declared,
+    is_numbered,
     spelling,
 )
 from nli_lib.corpora.load.catalogue import Source
@@ -165,7 +166,7 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     meant = declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
     if columns and all(map(str.isdecimal, columns.values())):
-        rows = _without_header(rows)
+        rows = _without_header(rows, meant)
     table = rows.table
     if meant:
         table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
@@ -179,10 +180,12 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     return replace(rows, table=table, classes=classes, note=note)
 
 
-def _without_header(rows: Rows) -> Rows:
+def _without_header(rows: Rows, meant: Mapping[str, str]) -> Rows:
     """The rows of a file whose columns were named by their places, without the first where that is a header after all:
-    what stands in place of its label stands in no other row."""
-    if len(rows.table) < 2 or rows.row[0] or rows.table["label"][0] in set(rows.table["label"][1:]):
+    what stands in place of its label is no label, and stands in no other row."""
+    label = str(rows.table["label"].iloc[0])
+    named = canonical(label) or is_numbered(label) or spelling(label) in meant
+    if named or rows.row[0] or label in set(map(str, rows.table["label"][1:])):
         return rows
     print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
     return replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])

@@ -203,7 +203,8 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     while names and not names[-1]:
         names.pop()
     names = [name or f"column {at}" for at, name in enumerate(names, start=1)]
-    _refuse_twice(names, where)
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
     if columns is not None and any(len(row) > full for row in body):
         labelled = _labelled([row for row in body if len(row) == full], len(names))
         body = [row if len(row) <= full else _cut(row, len(names), labelled) for row in body]
@@ -232,11 +233,6 @@ def _titles(text: str, delimiters: str) -> int:
         if len(cells) == at + 1 and cells[at] >= 3:
             return at if max(cells[:at], default=0) <= 1 else 0
     return 0
-
-
-def _refuse_twice(names: Sequence[str], where: str) -> None:
-    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
 
 
 def _labelled(rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -328,7 +324,6 @@ def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
 
 def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) -> Rows:
     """The rows of an Arrow table; the numbers of a column of ``classes`` become the names of the classes."""
-    _refuse_twice(arrow.column_names, where)
     columns, left_out = {}, []
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):
         try:

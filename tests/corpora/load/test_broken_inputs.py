@@ -48,6 +48,10 @@ ERRORS = {
         (HEADER + "Café,Thé,neutral\n").encode("latin-1"),
         ["1 of 1 rows", "row 1 (line 2)", "looks like Windows-1252 ('Café')", "Save", "--encoding cp1252"],
     ),
+    "halves.jsonl": (
+        '{"premise": "\\ud83d", "hypothesis": "B", "label": "neutral"}\n' * 3,
+        ["3 of 3 rows", "row 1 (line 1)", "not UTF-8"],
+    ),
     "latin1_header.csv": ("prémisse,hypothesis,label\nA,B,neutral\n".encode("latin-1"), ["is missing", "'pr?misse'"]),
     "two_texts_of_one_uid.csv": (
         "uid," + HEADER + "x,A,B,neutral\ny,C,D,neutral\nx,E,F,neutral\n",

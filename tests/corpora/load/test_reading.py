@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from nli_lib.corpora import CorpusError, load
 from nli_lib.corpora.load.reading import BAD_FIELDS, BAD_JSON, kind, read
+from nli_lib.report.exports import write_jsonl
 
 ROWS = [("A man eats.", "None", "neutral"), ("A man eats.", "n/a", "entailment"), ("NA", "null", "contradiction")]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
@@ -190,6 +192,8 @@ def test_a_file_without_a_header_has_numbers_for_names(tmp_path, capsys):
     assert corpus.table["4"].tolist() == ["A", "C", ""]
     corpus = load(str(write(tmp_path / "mine.csv", "gold,text,text,,\n" + text)), columns=places)
     assert "row 1 is taken for a header ('text', 'text', 'gold', ''" in capsys.readouterr().out
+    corpus = load(str(write(tmp_path / "mine.csv", text.replace("neutral,A", "contradiction,A"))), columns=places)
+    assert corpus.labels.tolist() == [2, 1, 0]  # a label that stands only in the first row is no header
     with pytest.raises(CorpusError, match="A file without a header has numbers for names: premise=1,"):
         load(str(write(tmp_path / "mine.csv", "neutral,A,B\nentailment,E,F\n")))
 
@@ -268,6 +272,42 @@ def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path
     pq.write_table(table, tmp_path / "bare.parquet")
     with pytest.raises(CorpusError, match="numbers without names"):
         load(str(tmp_path / "bare.parquet"))
+
+
+FAR = pa.array([10**7, 1], pa.int32()).cast(pa.date32())  # the year 29349
+KINDS = {
+    "date": FAR,
+    "milliseconds": pa.array([10**15, 1]).cast(pa.date64()),
+    "time": pa.array([10**13, 1]).cast(pa.timestamp("s")),
+    "nanoseconds": pa.array([1, 2]).cast(pa.timestamp("ns")),
+    "zone": pa.array([1, 2]).cast(pa.timestamp("us", tz="Europe/Paris")),
+    "duration": pa.array([2**62, 1]).cast(pa.duration("s")),
+    "decimal": pa.array([Decimal("1.5"), None], pa.decimal256(70, 3)),
+    "dictionary": pa.array(["a", "b"]).dictionary_encode(),
+    "bytes": pa.array([b"\xff", b"a"]),
+    "map": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+    "view": pa.array(["a", None], pa.string_view()),
+}
+LEFT_OUT = {
+    "zone": pa.array([1, 2]).cast(pa.timestamp("us", tz="Nowhere/At_all")),
+    "list": pa.array([[10**13], []], pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("s"))),
+    "struct": pa.StructArray.from_arrays([FAR], names=["day"]),
+}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_columns_that_nobody_asks_for_do_not_end_the_reading(tmp_path, capsys, kept):
+    others = KINDS if kept else LEFT_OUT
+    texts = {"premise": ["A man eats."] * 2, "hypothesis": ["B", "He eats."], "label": ["neutral", "entailment"]}
+    pq.write_table(pa.table(texts | others), tmp_path / "mine.parquet")
+    corpus = load(str(tmp_path / "mine.parquet"))
+    assert corpus.labels.tolist() == [1, 0]
+    assert set(others) & set(corpus.table) == set(others if kept else ())
+    said = capsys.readouterr().out
+    assert (
+        said == "" if kept else all(name in said for name in ("left out", "zone (timestamp[us", "list (", "struct ("))
+    )
+    assert len(write_jsonl(tmp_path / "mine.jsonl", corpus.table).read_text().splitlines()) == 2
 
 
 def test_the_format_comes_from_the_name(tmp_path):
