@@ -107,11 +107,14 @@ def unanswered(record: Mapping) -> str:
 
 def _runs(pid: object, started: object) -> bool:
     """Whether the process of a run is still there. One that began after the run has its number by chance, as after the
-    restart of a container."""
+    restart of a container; one that was killed can keep its number as long as nobody asks how it ended."""
     if not isinstance(pid, int) or not psutil.pid_exists(pid):
         return False
     with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just gone or not ours to ask; no such time
-        return psutil.Process(pid).create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return False
+        return process.create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
     return True
 
 

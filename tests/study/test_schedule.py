@@ -125,6 +125,15 @@ def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
     assert (busy.state, busy.ran) == ("busy", False)
 
 
+def test_a_killed_process_that_keeps_its_number_runs_nothing(home):
+    """A parent that does not ask how its processes ended, such as the first one of many containers, keeps them."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    record = {"state": "running", "pid": process.pid, "started": now()}
+    assert records.end_state(record)[0] == "interrupted"
+    process.wait()
+
+
 def test_a_second_runner_waits_and_finds_the_notebook_done(home, monkeypatch):
     write_notebook(home / "notebooks", "1_fine", SAVE)
     first = FileLock(paths.RUNS / "notebooks" / "smoke" / ".1_fine.lock", thread_local=False)
