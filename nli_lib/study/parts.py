@@ -193,10 +193,11 @@ def progress(notebook: str, study: str) -> str:
         if machines:
             at = device() if device() in machines else max(machines, key=lambda name: len(machines[name]))
             seconds, where = seconds + sum(machines[at]) / len(machines[at]), where | {at}
+    if not where:
+        return f"{said}; what the others cost is not known yet"
     unknown = sum(kind not in took for kind in missing)
-    cost = f"the others cost some {seconds / 3600:.1f} h, as on {', '.join(sorted(where))}" if where else ""
-    more = f"what {unknown} cost is not known" if unknown else ""
-    return "; ".join(filter(None, [said, cost, more]))
+    besides = f", besides {unknown} of a kind that was not timed yet" if unknown else ""
+    return f"{said}; the others cost some {seconds / 3600:.1f} h, as on {', '.join(sorted(where))}{besides}"
 
 
 def _kind(name: str) -> str:

@@ -210,6 +210,10 @@ def test_parts_alone_are_made_without_table_or_record(home, capsys):
     said = capsys.readouterr().out
     assert "training 1 is made" in said and "training 2 is made" in said and "training 0 is made" not in said
     assert "22_try: 2 of 3 parts are there; the others cost some 0.0 h, as on " in said
+    path = file_of("longer, training 9", Part(CHAPTER, {"seed": 9}, None), "smoke")
+    wanted = json.loads((path.parent / parts.WANTED).read_text())
+    (path.parent / parts.WANTED).write_text(json.dumps({**wanted, "debiased, training 9": path.name}))
+    assert progress(CHAPTER, "smoke").endswith(", besides 1 of a kind that was not timed yet")
     assert schedule.make_parts([], Request())
     assert capsys.readouterr().out.count("is made") == 1
     assert [file.name for file in (home / "data" / "results" / "smoke").iterdir()] == ["22_try.parts"]
