@@ -200,6 +200,7 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
         loop.load_state_dict(state)
     if state["epoch"] - folder.done.sum() not in (0, 1):  # 1: killed between the checkpoint and the bit
         folder.refuse(f"{folder.checkpoint.name} does not belong to the epochs that are done")
+    folder.mark(state["epoch"])  # killed there a second time, the bits would be two behind
     print(f"{folder.path.name}: continues after epoch {state['epoch'] - 1}")
     return state["epoch"]
 

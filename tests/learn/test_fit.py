@@ -290,6 +290,23 @@ def test_a_damaged_checkpoint_is_named_without_torchs_advice(make_spec, corpus, 
         assert "weights_only" not in str(told.value) and told.value.__suppress_context__
 
 
+def test_killed_twice_between_a_checkpoint_and_its_bit_it_continues(make_spec, corpus, monkeypatch):
+    spec, seen, mark = make_spec(), set(), RunFolder.mark
+
+    def stops(folder, epochs):
+        if epochs < spec.epochs and epochs not in seen:
+            seen.add(epochs)
+            raise KeyboardInterrupt
+        mark(folder, epochs)
+
+    monkeypatch.setattr(RunFolder, "mark", stops)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            fit(spec, corpus)
+    again = fit(spec.model_copy(update={"corpus": "tiny-again"}), corpus)
+    assert np.array_equal(fit(spec, corpus).logits, again.logits)
+
+
 def test_a_checkpoint_of_another_time_is_refused(make_spec, corpus):
     spec = make_spec()
     fit(spec, corpus)
