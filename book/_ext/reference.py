@@ -37,8 +37,8 @@ ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)\]\]")
 ANNOTATED = re.compile(r"~\w+\.Annotated\[(.+?), (?:<[^<>]*>|FieldInfo\(.*?\]\))\]")  # of options and parameters
 ABSENT = [
-    "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "httpx2", "ipywidgets", "jscatter", "nltk",
-    "ot", "playwright", "sacrebleu", "safetensors", "sentence_transformers", "snakemake", "spellchecker",
+    "accelerate", "anywidget", "argilla", "cleanlab", "datasets", "gguf", "ipywidgets", "jscatter", "nltk",
+    "openai", "ot", "playwright", "sacrebleu", "safetensors", "sentence_transformers", "snakemake", "spellchecker",
     "tokenizers", "torch", "transformers", "xllamacpp",
 ]  # fmt: skip
 

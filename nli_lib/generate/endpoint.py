@@ -1,17 +1,19 @@
 """A server that speaks OpenAI's API: where it is, one attempt at a request, and the parameters that it does not take.
 
-An attempt has a deadline as a whole and its answer a largest size, which the package openai has not; a redirect is not
-followed, for it would take the texts elsewhere; and no attempt is repeated before it is in the journal.
+Requests are sent by the package openai. What it has not is here: an attempt has a deadline as a whole and its answer a
+largest size; a redirect is not followed, for it would take the texts elsewhere; and no attempt is repeated before it is
+in the journal.
 """
 
 import asyncio
 import base64
-import json
+import contextlib
 import logging
 import math
 import os
 import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
@@ -23,10 +25,11 @@ from nli_lib.generate.journal import ADDRESS, KEY, Answer, masked, on_one_line
 from nli_lib.generate.reply import UNUSABLE, answer_of, counted, paid, parsed
 
 if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
     from nli_lib.generate.llm import Request
 
 APIS = ("completions", "chat")
-URLS = {"completions": "/completions", "chat": "/chat/completions"}
 BYTES = 2**24  # of one answer, unpacked
 UNREACHED = "no connection"
 FEW = 5  # failures in a row that end a call in which nothing was answered, or whose answers cannot be used
@@ -99,23 +102,16 @@ class Server:
     """
 
     def __init__(self, timeout: float):
-        try:
-            import httpx2
-        except ImportError:
-            raise LanguageModelError("the package httpx2 is missing: pip install 'nli-quality-study[study]'") from None
         self.place, headers = settings()
         self.timeout, self.api, self.known = timeout, APIS[0], False
         self.changes: dict[str, dict[str, str | None]] = {}  # model -> parameter -> its other name, None: left out
-        for name in ("httpx2", "httpcore2"):  # they would log headers, in which a server may repeat the key
-            logging.getLogger(name).setLevel(logging.WARNING)
         try:
-            # a new connection for each attempt: one that the server has closed meanwhile looks like an answer cut off
-            each = httpx2.Limits(max_keepalive_connections=0)
-            # who cannot be reached in half the time has received nothing, and bills nothing
-            times = httpx2.Timeout(timeout, connect=timeout / 2)
-            self.client = httpx2.AsyncClient(headers=headers, timeout=times, limits=each)
-            httpx2.URL(self.place)
-        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
+            self.client = _client(self.place, headers, timeout)
+        except ModuleNotFoundError as error:
+            raise LanguageModelError(
+                f"the package {error.name} is missing: pip install 'nli-quality-study[study]'"
+            ) from None
+        except (ValueError, OSError, ImportError) as error:
             raise LanguageModelError(
                 f"{ADDRESS}, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE cannot be used ({type(error).__name__}): look for "
                 "a misspelt address or a file that is not there."
@@ -164,29 +160,22 @@ class Server:
                 body[other] = value
         return body
 
-    async def _send(self, body: dict[str, object]) -> tuple[int | None, dict[str, str], bytes, str]:
+    async def _send(self, body: dict[str, object]) -> tuple[int | None, Mapping[str, str], bytes, str]:
         """(status, headers, body, "") of what comes back, or a word on why nothing whole does."""
-        import httpx2
+        import openai
 
-        status, headers, data = None, {}, bytearray()
-        sent = {"content": json.dumps(body), "headers": {"Content-Type": "application/json"}}
+        place = self.client.chat.completions if self.api == "chat" else self.client.completions
+        own = {name: body[name] for name in ("model", "messages", "prompt") if name in body}
+        others = {name: value for name, value in body.items() if name not in own}
         try:
-            async with (
-                asyncio.timeout(self.timeout),
-                self.client.stream("POST", self.place + URLS[self.api], **sent) as reply,
-            ):
-                status, headers = reply.status_code, reply.headers
-                async for chunk in reply.aiter_bytes():
-                    data += chunk
-                    if len(data) > BYTES:
-                        return status, headers, b"", f"{UNUSABLE}: more than {BYTES:,} bytes"
-            return status, headers, bytes(data), ""
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, UnicodeError):
-            return status, headers, b"", UNREACHED
-        except (TimeoutError, httpx2.TimeoutException):
-            return status, headers, b"", f"no whole answer within {self.timeout:g} s"
-        except httpx2.HTTPError as error:
-            return status, headers, b"", f"the answer did not come whole ({type(error).__name__})"
+            reply = (await place.with_raw_response.create(**own, extra_body=others)).http_response
+        except openai.APIStatusError as error:
+            reply = error.response
+        except (_BrokenError, openai.APIConnectionError) as error:  # the package wraps the errors that it knows
+            broken = error if isinstance(error, _BrokenError) else error.__cause__
+            status, fault = broken.args if isinstance(broken, _BrokenError) else (None, UNREACHED)
+            return status, {}, b"", fault
+        return reply.status_code, reply.headers, reply.content, ""
 
     def _end(self, status: int, said: str, request: "Request") -> None:
         """Raise `LanguageModelError` where every other request would be refused as well."""
@@ -230,7 +219,7 @@ class Server:
         print(f"{request.model} does not take {found[0]}: it is sent {what}.")
         return True
 
-    def _wait(self, headers: dict[str, str], said: str) -> float:
+    def _wait(self, headers: Mapping[str, str], said: str) -> float:
         """Seconds that the server asks for, as a number or a date; 0 where it asks for none that makes sense."""
         asked = headers.get("retry-after", "")
         try:
@@ -243,6 +232,51 @@ class Server:
         if seconds > PATIENCE:
             raise LanguageModelError(f"{self.place} asks us to wait {seconds:,.0f} s ({said}): call again then.")
         return seconds if seconds > 0 and not math.isnan(seconds) else 0.0
+
+
+class _BrokenError(Exception):
+    """No whole reply came; its arguments are the status, if one came, and why."""
+
+
+def _client(place: str, headers: Mapping[str, str], timeout: float) -> "AsyncOpenAI":
+    """A client whose replies have come whole within `timeout` seconds and `BYTES`; else it raises `_BrokenError`."""
+    import httpx2
+    import openai
+
+    for name in ("openai", "httpx2", "httpcore2"):  # they would log headers, in which a server may repeat the key
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+    class Whole(httpx2.AsyncClient):
+        async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
+            status, data = None, bytearray()
+            try:
+                async with asyncio.timeout(timeout):
+                    reply = await super().send(request, **{**options, "stream": True})
+                    status = reply.status_code
+                    async with contextlib.aclosing(reply):
+                        async for chunk in reply.aiter_bytes():
+                            data += chunk
+                            if len(data) > BYTES:
+                                raise _BrokenError(status, f"{UNUSABLE}: more than {BYTES:,} bytes")
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, UnicodeError):
+                raise _BrokenError(status, UNREACHED) from None
+            except (TimeoutError, httpx2.TimeoutException):
+                raise _BrokenError(status, f"no whole answer within {timeout:g} s") from None
+            except httpx2.HTTPError as error:
+                raise _BrokenError(status, f"the answer did not come whole ({type(error).__name__})") from None
+            plain = {name: value for name, value in reply.headers.items() if name != "content-encoding"}
+            return httpx2.Response(status, headers=plain, content=bytes(data), request=request)
+
+    try:
+        httpx2.URL(place)
+        # a new connection for each attempt: one that the server has closed meanwhile looks like an answer cut off
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        # who cannot be reached in half the time has received nothing, and bills nothing
+        client = Whole(timeout=httpx2.Timeout(timeout, connect=timeout / 2), limits=limits)
+    except httpx2.InvalidURL as error:
+        raise ValueError from error
+    options = {"base_url": place, "api_key": "none", "default_headers": headers, "max_retries": 0}
+    return openai.AsyncOpenAI(**options, timeout=client.timeout, http_client=client)
 
 
 def _message(data: bytes, longest: int = 300) -> str:

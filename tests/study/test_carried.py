@@ -136,7 +136,7 @@ def test_the_wheel_audits_in_an_empty_folder_without_torch(tmp_path):
         for at in range(90)
     ]
     (here / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
-    absent = ["torch", "transformers", "datasets", "sentence_transformers", "httpx2"]
+    absent = ["torch", "transformers", "datasets", "sentence_transformers", "openai"]
     code = f"""
 import sys
 class Absent:
