@@ -93,7 +93,7 @@ def test_two_windows_may_be_open(tmp_path):
 
 def test_the_longest_text_that_a_corpus_may_hold_is_taken(tmp_path):
     review = Review(pairs(corpus()), tmp_path, "anna")
-    label(review, hypothesis="a" * 20_000)
+    label(review, hypothesis="a" * 200_000)
     assert review.progress == (1, 3)
 
 
@@ -102,9 +102,9 @@ def test_the_longest_text_that_a_corpus_may_hold_is_taken(tmp_path):
     [
         (lambda r: r.label("nothing", "neutral", premise="a", hypothesis="b"), "'nothing' is not in this queue of 3"),
         (lambda r: label(r, "maybe"), "field label: Input should be 'entailment'"),
-        (lambda r: label(r, premise=" "), "the premise must have 1 to 20,000 characters"),
+        (lambda r: label(r, premise=" "), "the premise must have 1 to 200,000 characters"),
         (lambda r: label(r, hypothesis="a\0b"), "the hypothesis must have .* no NUL"),
-        (lambda r: label(r, hypothesis="a" * 20_001), "Restore it, or discard the pair"),
+        (lambda r: label(r, hypothesis="a" * 200_001), "Restore it, or discard the pair"),
     ],
 )
 def test_what_is_no_answer_is_not_written(tmp_path, what, said):
