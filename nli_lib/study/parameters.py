@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 
-from nli_lib.corpora.labels import declared
 from nli_lib.errors import UserError
 from nli_lib.study.dial import SCALES
 
@@ -68,7 +67,10 @@ class Parameters(BaseModel):
     @classmethod
     def are_names(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
         """Refuse what is no label's name."""
-        declared(labels or {})
+        if labels:
+            from nli_lib.corpora.labels import declared
+
+            declared(labels)
         return labels
 
 
