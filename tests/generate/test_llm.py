@@ -223,7 +223,10 @@ def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
 def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match="package openai is missing: pip install"):
+    with (
+        Journal(tmp_path / "journal.jsonl") as journal,
+        pytest.raises(LanguageModelError, match="package openai is missing: pip install"),
+    ):
         ask(requests_of("fine"), journal)
 
 
