@@ -138,14 +138,14 @@ def test_the_list_of_the_filter_is_written_where_it_is_asked_for(here):
 
 
 def test_rows_that_cannot_be_used_are_said_everywhere(here):
-    write(here / "mine.csv", [*pairs(), *[("A man", "He", "0")] * 30, ("", "empty", "neutral")])
+    write(here / "mine.csv", [*pairs(), *[("A man", "He", "-")] * 30, ("", "empty", "neutral")])
     done = call("audit", "mine.csv")
     assert "31 of 121 rows were left out" in done.output and "Clean first: mend the 31 rows" in done.output
     content = found()
-    assert content["figures"]["skipped: unknown label"]["value"] == 30
+    assert content["figures"]["skipped: no gold label"]["value"] == 30
     assert content["figures"]["skipped: empty text"]["value"] == 1
     page = next(paths.EXPORTS.glob("*/audit.html")).read_text(encoding="utf-8")
-    assert "unknown label 30" in page and "empty text 1" in page
+    assert "no gold label 30" in page and "empty text 1" in page
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_written(here, rows
 
 def test_wrong_names_are_one_message(here):
     write(here / "mine.csv", pairs(), header=("context", "claim", "verdict"))
-    assert "column 'premise'" in str(call("audit", "mine.csv").exception)
+    assert "column 'label'" in str(call("audit", "mine.csv").exception)
     assert isinstance(call("audit", "mine.csv", "--columns", "premise").exception, ParameterError)
     write(here / "fine.csv", pairs())
     twice = {"premise=hypothesis,hypothesis=hypothesis": "stands for two", "premise=a,premise=b": "is named twice"}

@@ -195,7 +195,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     else:
         every = [line.split("\t") for line in _lines(text) if line]
     one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
-    header, *body = every
+    header, *body = every or [[]]
     names = [name.strip() for name in header]
     full, first = len(names), bool(said) + above + 2
     if columns and all(map(str.isdecimal, columns.values())) and not {*columns.values()} & {*names}:
@@ -227,7 +227,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
 
 def _titles(text: str, delimiters: str) -> int:
     """How many lines stand above the header: lines of one cell before the first that has three."""
-    lines = text.split("\n", _TITLES + 1)[: _TITLES + 1]
+    lines = [line.replace("\r", " ") for line in text.split("\n", _TITLES + 1)[: _TITLES + 1]]
     for at, delimiter in product(range(len(lines)), delimiters):
         cells = [sum(map(bool, map(str.strip, row))) for row in csv.reader(lines[: at + 1], delimiter=delimiter)]
         if len(cells) == at + 1 and cells[at] >= 3:

@@ -34,6 +34,7 @@ ERRORS = {
     "blank.jsonl": ("\n \n", ["the file is empty"]),
     "mark.csv": ("\ufeff", ["the file is empty"]),
     "mark.tsv": ("\ufeff\r\n\r\n", ["the file is empty"]),
+    "separator_only.csv": ("sep=;\n", ["a header and no rows"]),
     "header_only.csv": (HEADER, ["a header and no rows"]),
     "header_only.tsv": (HEADER.replace(",", "\t"), ["a header and no rows"]),
     "utf16_without_mark.csv": ((HEADER + GOOD).encode("utf-16-le"), ["NUL", "--encoding utf-16-le"]),

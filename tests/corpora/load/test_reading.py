@@ -55,6 +55,10 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
     assert len(load(str(write(tmp_path / "a.jsonl", as_jsonl().replace("\n", "\r\n"))))) == 3
 
 
+def test_lines_may_end_as_on_an_old_macintosh(tmp_path):
+    assert load(str(write(tmp_path / "a.csv", delimited(",").replace("\n", "\r")))).labels.tolist() == [1, 0, 2]
+
+
 def test_a_comma_in_the_name_of_a_column_parts_no_fields(tmp_path):
     path = write(tmp_path / "mine.csv", "premise;hypothesis;label;note, free\nA man eats.;He eats.;entailment;x\n")
     assert load(str(path)).hypothesis.tolist() == ["He eats."]
