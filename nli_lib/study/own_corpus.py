@@ -24,7 +24,7 @@ from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import is_own_file, own_path
 from nli_lib.study.schedule import Request
 
-TIMES = 24  # memory that an audit takes, in sizes of its file, at most: benchmarks/own_corpus_sizes.py
+TIMES = 24  # memory that reading and an audit take, in sizes of the file, at most: benchmarks/own_corpus_sizes.py
 ROWS = 20  # of each class, the fewest that a command looks at
 
 
@@ -35,7 +35,7 @@ def look_at(request: Request, what: str, rows_a_class: int = ROWS) -> Corpus | N
     """
     if not is_own_file(request.corpus):
         return None
-    corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
+    corpus = read(request.corpus, request)
     say(corpus)
     check_enough(corpus, rows_a_class, what)
     return corpus
@@ -48,13 +48,13 @@ def read(name: str, request: Request, split: str = "train") -> Corpus:
     if size * TIMES > free:
         raise CorpusError(
             f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, and "
-            f"{free / 1e9:,.1f} GB are free: audit a part of it, drawn by premise."
+            f"{free / 1e9:,.1f} GB are free: take a part of it, drawn by premise."
         )
     try:
         form = request.form if name == request.corpus or is_own_file(name) else {}
         return load(name, split, data_dir=request.data_dir, **form)
     except MemoryError:
-        raise CorpusError(f"{name}: too large to be read here at once: audit a part of it, drawn by premise.") from None
+        raise CorpusError(f"{name}: too large to be read here at once: take a part of it, drawn by premise.") from None
 
 
 def read_test(name: str, request: Request) -> Corpus:

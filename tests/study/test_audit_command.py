@@ -347,7 +347,7 @@ def test_a_file_that_memory_does_not_hold_is_one_message(tmp_path, monkeypatch):
     path = tmp_path / "mine.csv"
     path.write_text("premise,hypothesis,label\na,b,neutral\n")
     monkeypatch.setattr(own_corpus, "load", too_large)
-    with pytest.raises(CorpusError, match="mine.csv: too large to be read here at once: audit a part of it"):
+    with pytest.raises(CorpusError, match="mine.csv: too large to be read here at once: take a part of it"):
         own_corpus.read(str(path), Request(scale="small", corpus=str(path)))
 
 
@@ -355,7 +355,7 @@ def test_a_file_that_the_memory_does_not_hold_is_refused_before_it_is_read(home,
     path = tmp_path / "mine.csv"
     path.write_text("premise,hypothesis,label\n" + "A man eats.,He eats.,neutral\n" * 100)
     monkeypatch.setattr(own_corpus.psutil, "virtual_memory", lambda: SimpleNamespace(available=50_000))
-    with pytest.raises(CorpusError, match=r"mine\.csv: a file of 0\.0 GB takes about 0 GB .*audit a part of it"):
+    with pytest.raises(CorpusError, match=r"mine\.csv: a file of 0\.0 GB takes about 0 GB .*take a part of it"):
         own_corpus.read(str(path), Request(scale="small", corpus=str(path)))
     monkeypatch.setattr(own_corpus.psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
     assert len(own_corpus.read(str(path), Request(scale="small", corpus=str(path)))) == 100
