@@ -46,7 +46,7 @@ test: .venv/.test
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
 
 drill: .venv/.test
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m drill tests/drill
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks
