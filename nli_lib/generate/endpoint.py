@@ -27,7 +27,7 @@ from nli_lib.generate.reply import UNUSABLE, answer_of, counted, paid, parsed
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from nli_lib.generate.llm import Request
+    from nli_lib.generate import llm
 
 APIS = ("completions", "chat")
 BYTES = 2**24  # of one answer, unpacked
@@ -117,7 +117,7 @@ class Server:
                 "a misspelt address or a file that is not there."
             ) from None
 
-    async def attempt(self, request: "Request") -> Outcome:
+    async def attempt(self, request: "llm.Request") -> Outcome:
         """Send a request once, without the parameters that its model does not take.
 
         A 400 that names one is learnt from, and the request sent on; that costs nothing. Raises `LanguageModelError`
@@ -152,7 +152,7 @@ class Server:
                 return Outcome(failed, self._wait(headers, said))
             return Outcome(failed, few=REFUSALS)
 
-    def _body(self, request: "Request") -> dict[str, object]:
+    def _body(self, request: "llm.Request") -> dict[str, object]:
         body = request.body(self.api)
         for name, other in self.changes.get(request.model, {}).items():
             value = body.pop(name, None)
@@ -177,7 +177,7 @@ class Server:
             return status, {}, b"", fault
         return reply.status_code, reply.headers, reply.content, ""
 
-    def _end(self, status: int, said: str, request: "Request") -> None:
+    def _end(self, status: int, said: str, request: "llm.Request") -> None:
         """Raise `LanguageModelError` where every other request would be refused as well."""
         if status == 401:
             raise LanguageModelError(f"{self.place} wants a key that it knows: set {KEY}.")
@@ -196,7 +196,7 @@ class Server:
                 f"{self.place} sends us to another address: set {ADDRESS} to that one if you trust it."
             )
 
-    def _adapt(self, request: "Request", body: dict[str, object], data: bytes) -> bool:
+    def _adapt(self, request: "llm.Request", body: dict[str, object], data: bytes) -> bool:
         """Learn from a refusal which parameter the model does not take; False where it names none that can go.
 
         Of several that are named the first one goes; of two that exclude each other, the one whose value changes

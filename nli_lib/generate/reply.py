@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from nli_lib.generate.journal import Answer, on_one_line
 
 if TYPE_CHECKING:
-    from nli_lib.generate.llm import Request
+    from nli_lib.generate import llm
 
 LONGEST = 100_000  # characters of an answer; more is a fault of the server
 MOST = 1_000_000  # tokens of one request; a server that says more is not believed
@@ -21,7 +21,7 @@ def tokens_of(text: str) -> int:
     return math.ceil(len(text.encode("utf-8", "replace")) / BYTES_OF_TOKEN)
 
 
-def answer_of(data: bytes, request: "Request", api: Literal["completions", "chat"], **about: object) -> Answer:
+def answer_of(data: bytes, request: "llm.Request", api: Literal["completions", "chat"], **about: object) -> Answer:
     """The answer in the body of a reply whose status is good. Where a stop was left out, the text ends there."""
     body = parsed(data)
     text, finish, fault = _text(body, data, request, api)
@@ -34,7 +34,7 @@ def answer_of(data: bytes, request: "Request", api: Literal["completions", "chat
     return Answer(key=request.key, text=text, reason=reason, api=api, **named, **paid(request, body, text), **about)
 
 
-def paid(request: "Request", body: dict, text: str | None = None) -> dict[str, object]:
+def paid(request: "llm.Request", body: dict, text: str | None = None) -> dict[str, object]:
     """The tokens of a request that was answered, for `Answer`: as the server counts them, guessed where it does not.
 
     A negative number, a fraction and more than `MOST` are no counts. The guess for an answer without a text is the
@@ -70,7 +70,7 @@ def _word(given: object, longest: int) -> str:
     return on_one_line(given, longest) if isinstance(given, str) else ""
 
 
-def _text(body: dict, data: bytes, request: "Request", api: str) -> tuple[str | None, object, str]:
+def _text(body: dict, data: bytes, request: "llm.Request", api: str) -> tuple[str | None, object, str]:
     """(text, why it ends, ""), or (None, why it ends, what is wrong with the answer)."""
     choices = body.get("choices")
     if not isinstance(choices, list):

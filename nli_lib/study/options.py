@@ -76,6 +76,7 @@ def reads_a_file(command: Callable) -> Callable:
 
     called.__signature__ = own.replace(parameters=[*rest, *options])
     called.__annotations__ = {each.name: each.annotation for each in (*rest, *options)}
+    del called.__wrapped__  # whose source Sphinx would hold against this signature
     return called
 
 
