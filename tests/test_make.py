@@ -1,5 +1,6 @@
 """What make and .ci/setup hand on, refuse and remove, in a project of scripts. Run alone: pytest tests/test_make.py"""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,8 +18,12 @@ def project(tmp_path):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
 
+    # the tests may be run by make, which hands on what it was called with
+    make = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "SCALE", "CORPUS", "SEEDS", "NLI_DATA", "CHAPTERS", "JOBS")
+    environment = {name: value for name, value in os.environ.items() if name not in make}
+
     def call(*words):
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=environment)
         return done.stdout, done.stderr
 
     return tmp_path, call
