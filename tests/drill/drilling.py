@@ -139,6 +139,23 @@ def generator() -> None:
         samples.to_csv(draft, index=False)
 
 
+def parts() -> None:
+    """Three parts of a chapter, each of which rests on a training."""
+    import pandas as pd
+    from tiny_words import make_corpus
+
+    from nli_lib.learn.fit import fit
+    from nli_lib.study.parts import Part, decided, gather
+
+    corpus = make_corpus(60)
+
+    def part(spec: object) -> Part:
+        make = lambda: pd.DataFrame(fit(spec, corpus).logits[-1], columns=["0", "1", "2"])  # noqa: E731
+        return Part("1_trains", decided(spec, corpus), make)
+
+    gather({f"training {seed}": part(_spec(seed=seed, epochs=2)) for seed in range(3)}, "smoke")
+
+
 def journal() -> None:
     """Ask for forty answers, of which one takes a millisecond; each that is asked is written down."""
     from nli_lib.generate.journal import Answer, Journal
@@ -164,12 +181,12 @@ def compare() -> None:
     study("compare", str(shared() / "mine.csv"), "--test", str(shared() / "held.csv"), *how)
 
 
-# Parts of tables (`study.part`) go in here as soon as there are some.
 JOBS = {
     "prepare": prepare,
     "a fit": fit,
     "a cross-scoring": cross,
     "a generator": generator,
+    "parts": parts,
     "a journal": journal,
     "a comparison": compare,
     "a chapter": lambda: study("run", "1_trains"),
@@ -284,6 +301,8 @@ LISTS = ("compare.json", "audit.json", "spec.json", "checksums.json", "journal.j
 def results_of(home: Path) -> dict[str, str]:
     """Every array, model, table, list and page below a home, by digest, without the times at which they were made; and
     whatever was left behind by a draft."""
+    import pandas as pd
+
     found = {}
     for path in sorted(each for part in ("data", "book") for each in (home / part).rglob("*") if each.is_file()):
         name = str(path.relative_to(home))
@@ -294,6 +313,8 @@ def results_of(home: Path) -> dict[str, str]:
         elif path.name == "log.jsonl":
             rows = [json.loads(line) for line in path.read_text().splitlines()]
             found[name] = str([{key: row[key] for key in row.keys() - TIMES} for row in rows])
+        elif path.parent.suffix == ".parts":  # which say when they were made
+            found[name] = pd.read_parquet(path).to_csv()
         elif path.suffix in TABLES or path.name in LISTS:
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
@@ -319,6 +340,9 @@ def finished_of(home: Path) -> set[tuple]:
         done |= {(str(path), row) for row in rows[: np.load(path.with_name("done.npy")).sum()]}
     for pattern in ("*/predictions/*.npy", "*/samples/*.parquet"):
         done |= {(str(path), path.stat().st_mtime_ns) for path in runs.glob(pattern)}
+    done |= {
+        (str(path), path.stat().st_mtime_ns) for path in (home / "data" / "results").glob("*/*.parts/[!.]*.parquet")
+    }
     for path in runs.glob("journal.jsonl"):
         data = path.read_bytes()
         done |= {(str(path), line) for line in data[: data.rfind(b"\n") + 1].splitlines()}

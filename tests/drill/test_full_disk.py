@@ -55,7 +55,15 @@ def small_disk(home, size):
 @pytest.mark.drill
 @pytest.mark.parametrize(
     ("job", "times"),
-    [("a fit", 10), ("a generator", 5), ("a comparison", 2), ("an audit", 3), ("a journal", 4), ("a chapter", 2)],
+    [
+        ("a fit", 10),
+        ("a generator", 5),
+        ("parts", 4),
+        ("a comparison", 2),
+        ("an audit", 3),
+        ("a journal", 4),
+        ("a chapter", 2),
+    ],
 )
 def test_on_a_full_disk_one_error_and_then_the_same_bytes(whole, folder, job, times):
     row, expected = table.row(f"full disk: {job}"), whole(job)

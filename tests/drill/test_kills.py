@@ -42,6 +42,8 @@ def chain(row, whole, home, job, moments, *, at_seams):
         ("a cross-scoring", 3, False),
         ("a generator", 5, True),
         ("a generator", 3, False),
+        ("parts", 3, True),
+        ("parts", 2, False),
         ("a journal", 5, False),
         ("an audit", 2, True),
         ("a comparison", 1, True),

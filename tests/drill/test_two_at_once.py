@@ -14,6 +14,7 @@ import table
         ("a fit", 2),
         ("a cross-scoring", 1),
         ("a generator", 1),
+        ("parts", 2),
         ("a journal", 2),
         ("a comparison", 1),
         ("an audit", 1),
