@@ -4,11 +4,12 @@ import gzip
 import json
 import os
 
+import numpy as np
 import pytest
 
 from nli_lib.corpora import CorpusError, load
 from nli_lib.corpora.load.reading import UNCLOSED
-from nli_lib.corpora.load.rows import LONGEST
+from nli_lib.corpora.load.rows import LONGEST, OFFICIAL, Rows, build
 
 HEADER = "premise,hypothesis,label\n"
 GOOD = "A man eats.,A man sleeps.,contradiction\n"
@@ -182,3 +183,10 @@ def test_bytes_that_are_not_utf8_outside_the_texts_do_not_cost_the_row(tmp_path)
 def test_a_text_of_the_greatest_length_is_kept(tmp_path):
     corpus = load(str(broken(tmp_path, "long.csv", HEADER + GOOD + "a" * LONGEST + ",B,neutral\n")))
     assert len(corpus) == 2 and corpus.skipped == {}
+
+
+def test_a_published_corpus_keeps_the_limit_that_its_recorded_numbers_rest_on():
+    texts = {"premise": ["A man eats.", "a" * (OFFICIAL + 1)], "hypothesis": ["He eats."] * 2, "label": ["neutral"] * 2}
+    rows, place = Rows.of(texts, np.arange(2), "file"), {"name": "mnli", "split": "train", "source": "file"}
+    assert build(rows, **place).skipped == {"longer than 20,000 characters": 1}
+    assert len(build(rows, **place, own=True)) == 2
