@@ -27,7 +27,7 @@ help:
 	@echo "                          run every notebook that is missing or stale, or only some, then build the book"
 	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
 	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
-	@echo "make drill                kills, full disks, two processes at one thing, unusual homes: a quarter of an hour"
+	@echo "make drill                kills, full disks, two processes at one thing, unusual homes, a bad server: five minutes"
 	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
 	@echo "make lab                  open the notebooks in JupyterLab"
 	@echo "make clean                remove what was built: .venv, runs, smoke tables, chapters, pages"
