@@ -87,8 +87,7 @@ def atomic(path: Path) -> Iterator[Path]:
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear(path.parent)
-        new = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name[:100]}.")
-        with new as folder, FileLock(Path(folder, DRAFT)):
+        with _draft_folder(path) as folder:
             draft = Path(folder, path.name)
             yield draft
             if draft.is_dir():
@@ -97,6 +96,22 @@ def atomic(path: Path) -> Iterator[Path]:
                 with draft.open("rb+") as file:
                     os.fsync(file.fileno())
             draft.replace(path)
+
+
+@contextlib.contextmanager
+def _draft_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path`, locked as long as the block runs, and then removed."""
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
+        lock = FileLock(folder / DRAFT)
+        with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
+            lock.acquire()
+            break
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
+        lock.release()
 
 
 def _clear(folder: Path) -> None:

@@ -299,3 +299,26 @@ def test_a_folder_is_whole_or_absent(tmp_path):
         raise KeyboardInterrupt
     assert (target / "weights").read_text() == "second"
     assert [each.name for each in target.parent.iterdir()] == ["model"]  # no draft is left
+
+
+def _clear_for_ever(folder):
+    while True:
+        store._clear(folder)
+
+
+def test_a_process_that_clears_takes_no_draft_that_is_being_written(tmp_path):
+    """Between a draft's folder and its lock another process may take it for one that was left behind."""
+    context = multiprocessing.get_context("fork")
+    others = [context.Process(target=_clear_for_ever, args=(tmp_path,), daemon=True) for _ in range(2)]
+    for each in others:
+        each.start()
+    try:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            store.write_json(tmp_path / "value.json", time.monotonic())
+    finally:
+        for each in others:
+            each.kill()
+            each.join()
+    store._clear(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["value.json"]
