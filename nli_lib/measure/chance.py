@@ -78,18 +78,17 @@ def table_12(
 
 
 def prediction_lead(copies: Iterable[ZStatistics], names: Sequence[str]) -> NDArray[np.float64]:
-    """How far a prediction from the hypothesis stands above every other feature, (R,): 1 where it equals the next.
+    """How far a prediction from the hypothesis stands above every other feature, (R, C): 1 where it equals the next.
 
-    Of each copy, z of the prediction (`artifacts.prediction`) for the label that it predicts over the highest z of
-    another feature for that label, of features seen `OFTEN` times at least; the smallest of the labels, nan where
-    one is never predicted.
+    Of each copy and label, z of the prediction (`artifacts.prediction`) of that label over the highest z of another
+    feature for it, of features seen `OFTEN` times at least; nan for a label that is never predicted.
     """
     names = np.asarray(names, dtype=object)
     predicted = pd.Series(names).str.startswith(PREDICTION).to_numpy(dtype=bool)
     leads = []
     for z, n, _ in copies:
         own = np.array([z[names == f"{PREDICTION}{label}", label].max(initial=-np.inf) for label in range(z.shape[1])])
-        leads.append((own / z[~predicted & (n >= OFTEN)].max(axis=0)).min())
+        leads.append(own / z[~predicted & (n >= OFTEN)].max(axis=0))
     return np.array(leads)
 
 

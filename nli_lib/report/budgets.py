@@ -183,6 +183,17 @@ def smallest_detectable(
     return float(half + stats.norm.ppf(power) * np.hypot(error, premises))
 
 
+def detectable_words(trainings: int) -> str:
+    """One sentence, to be said before a run: what so many trainings can detect, in units of how much they differ."""
+    if trainings < 2:
+        return "With one training, no difference between trainings can be judged."
+    size = smallest_detectable(1.0, trainings)
+    return (
+        f"With {trainings} trainings, a difference is found with a probability of {POWER:g} when it is {size:.1f} "
+        "times as large as its standard deviation from training to training; a smaller one may well be missed."
+    )
+
+
 def detectable_table(
     right: Arms,
     premises: Mapping[str, ArrayLike],

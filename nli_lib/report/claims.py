@@ -8,6 +8,10 @@ the statistic with its interval; the verdict follows from the two alone:
     inconclusive  the interval reaches over the border
     not judged    the rules of `lacks` are not met, and the reason says which
 
+A claim that says the same of several things (each of four test sets) is recorded in parts, one interval each: it is
+held where all parts are, not held where one is not, and not judged where one lacks something. A minimum over the parts,
+taken training by training, would lie below every one of them by noise alone.
+
 Every claim is judged twice, by its 95% interval and by a 99% interval (`widened`), because dozens of claims are
 judged side by side.
 """
@@ -32,6 +36,7 @@ VERDICTS = ("held", "not held", "inconclusive", "not judged")
 DRAWN = {"pairs", "premises", "words", "trainings"}  # what another study would draw anew
 TRAININGS = 3  # that a statistic of trained models rests on at least
 RECORD = ("id", "value", "low", "high", "n", "seeds", "over", "corpora")
+DECISIVE = ("not judged", "not held", "inconclusive", "held")  # of the verdicts of its parts, the first is the claim's
 PLACES = {"inside": "held", "outside": "not held", "across the border of": "inconclusive"}  # of an interval
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
@@ -157,6 +162,19 @@ def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str
     return PLACES[place], f"the interval lies {place} the values {claim.confirm}"
 
 
+def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tuple[str, str, Mapping[str, object]]:
+    """The verdict on a claim, its reason, and the part that decides it: of equal ones the one nearest to the border."""
+    border = claim.confirm.values
+    found = [(*verdict(claim, part, scale), part) for part in parts]
+    inside = [min(part["low"] - border.left, border.right - part["high"]) for part in parts]
+    order = sorted(range(len(found)), key=lambda at: (DECISIVE.index(found[at][0]), inside[at]))
+    word, reason, part = found[order[0]]
+    if len(found) > 1:
+        held = sum(each == "held" for each, *_ in found)
+        reason = f"{part['part']}: {reason}; {held} of {len(found)} parts hold"
+    return word, reason, part
+
+
 def widened(record: Mapping[str, object], level: float = 0.99) -> dict[str, float]:
     """The ends of a recorded 95% interval at another `level`, as {"low": ..., "high": ...}.
 
@@ -174,25 +192,27 @@ def widened(record: Mapping[str, object], level: float = 0.99) -> dict[str, floa
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:
     """Every claim with the paper's value, ours and the verdict, one row a claim in the order of ``claims``: `LEDGER`.
 
-    ``records`` has the columns of RECORD, one row a recorded claim; ``corpora`` names what the statistic was computed
-    from, joined by ";". ``verdict_99`` is the verdict by the widened interval.
+    ``records`` has the columns of RECORD, one row a recorded claim or, with a column ``part``, a part of one;
+    ``corpora`` names what the statistic was computed from, joined by ";". The numbers are those of the part that
+    decides; ``verdict_99`` is the verdict by the widened interval.
     """
     declared = [claim.id for claim in claims]
     for unknown in records.loc[~records["id"].isin(declared), "id"]:
         near = get_close_matches(unknown, declared) or declared
         raise ClaimError(f"no claim {unknown!r} in book/claims.yaml; declared: {', '.join(near)}")
-    for repeated in records.loc[records["id"].duplicated(), "id"]:
+    records = records.assign(part=records["part"].fillna("") if "part" in records else "")
+    for repeated in records.loc[records.duplicated(["id", "part"]), "id"]:
         raise ClaimError(f"claim {repeated!r} was recorded twice")
     numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an end that was not recorded becomes NaN
-    recorded = records.assign(**numbers).set_index("id").to_dict("index")
+    recorded = {id: rows.to_dict("records") for id, rows in records.assign(**numbers).groupby("id")}
     nothing = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0, "over": "", "corpora": ""}
     rows = []
     for claim in claims:
-        record = recorded.get(claim.id, nothing)
-        judged = dict(zip(("verdict", "reason"), verdict(claim, record, scale), strict=True))
+        parts = recorded.get(claim.id, [nothing])
+        word, reason, record = judge(claim, parts, scale)
         wide = widened(record)
-        judged |= {"low_99": wide["low"], "high_99": wide["high"]}
-        judged["verdict_99"] = verdict(claim, {**record, **wide}, scale)[0]
+        judged = {"verdict": word, "reason": reason, "low_99": wide["low"], "high_99": wide["high"]}
+        judged["verdict_99"] = judge(claim, [each | widened(each) for each in parts], scale)[0]
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
     return pd.DataFrame(rows, columns=LEDGER)

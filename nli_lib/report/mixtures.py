@@ -40,7 +40,7 @@ def columns(titles: Iterable[str]) -> dict[str, list[str]]:
 
 
 def accuracy(
-    right: Right | Sequence[Right],
+    right: Right,
     premises: Mapping[str, ArrayLike],
     columns: Columns,
     *,
@@ -50,29 +50,27 @@ def accuracy(
 ) -> Estimate:
     """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
 
-    right     of one training set, or of several: then the least of theirs, training by training
     premises  test set -> (N,), whose pairs are drawn together
     other     the same of another training set; the s-th training of one is compared with the s-th of the other
-    summary   of the columns of a training, along the last axis: their mean, or `numpy.min` for the worst
+    summary   of the columns of a training, along the last axis: their mean, plain or weighted
 
     The interval is over trainings and premises (`report.trainings.over_trainings`); n counts the premises of all test
     sets in the columns.
     """
-    several = [right] if isinstance(right, Mapping) else right
     titles = [title for members in columns.values() for title in members]
     base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
-    every = np.stack([np.concatenate([each[title] - base[title] for title in titles], axis=1) for each in several])
-    block = np.repeat(np.arange(len(titles)), [several[0][title].shape[1] for title in titles])
+    every = np.concatenate([right[title] - base[title] for title in titles], axis=1)
+    block = np.repeat(np.arange(len(titles)), [right[title].shape[1] for title in titles])
     groups = np.concatenate([f"{title}: " + pd.Series(premises[title]).astype(str) for title in titles])
     # (test sets, columns): what each test set counts in each column
     weights = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
 
     def statistic(rows: NDArray) -> NDArray:
-        chosen = every[..., rows]  # (sets, S, rows)
+        chosen = every[:, rows]
         sums = np.stack([chosen[..., block[rows] == at].sum(axis=-1) for at in range(len(titles))], axis=-1)
         with np.errstate(invalid="ignore"):  # a resample without a pair of some test set: NaN
             means = sums / np.bincount(block[rows], minlength=len(titles))
-        return summary(means @ weights, axis=-1).min(axis=0)
+        return summary(means @ weights, axis=-1)
 
     return over_trainings(statistic, len(block), groups=groups, resamples=resamples)
 

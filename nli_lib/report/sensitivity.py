@@ -3,7 +3,7 @@
 values[title, condition] = pair_values(before, after, pairs)        # measure -> (S, K)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -39,13 +39,13 @@ def _each(original: NDArray, revised: NDArray) -> list[tuple[NDArray, NDArray]]:
     return list(zip(original, revised, strict=True))
 
 
-def gap(one: NDArray, others: Sequence[NDArray], origin: NDArray, *, resamples: int = 500) -> Estimate:
-    """The mean of ``one`` (S, K) minus the largest of the means of ``others``, training by training, over trainings and
-    originals; n counts the originals. origin (K,): which original each pair has."""
-    first, rest = means_of(one), [means_of(each) for each in others]
+def gap(one: NDArray, other: NDArray, origin: NDArray, *, resamples: int = 500) -> Estimate:
+    """The mean of ``one`` (S, K) minus that of ``other``, training by training, over trainings and originals; n counts
+    the originals. origin (K,): which original each pair has."""
+    first, second = means_of(one), means_of(other)
 
     def statistic(rows: NDArray) -> NDArray:
-        return first(rows) - np.max([each(rows) for each in rest], axis=0)
+        return first(rows) - second(rows)
 
     return over_trainings(statistic, one.shape[1], groups=origin, resamples=resamples)
 
@@ -62,10 +62,9 @@ def sensitivity_table(
         if condition == baseline:
             continue
         for name, each in measures.items():
-            others = [values[title, baseline][name]] if baseline else [np.zeros_like(each)]
+            other = values[title, baseline][name] if baseline else np.zeros_like(each)
             rows.append(
-                {"set": title, "measure": name, "condition": condition}
-                | gap(each, others, sets[title].origin)._asdict()
+                {"set": title, "measure": name, "condition": condition} | gap(each, other, sets[title].origin)._asdict()
             )
     return pd.DataFrame(rows, columns=["set", "measure", "condition", *Estimate._fields])
 

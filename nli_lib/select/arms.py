@@ -83,6 +83,7 @@ ARMS = (
     Arm("Z-Aug", "mixed", GENERATED, "generated"),
     Arm("Par-Z", "mixed", GENERATED, "generated"),
     Arm("Seq-Z", "mixed", GENERATED, "generated"),
+    Arm("G* added", "added", GENERATED),  # to those three what "random more" is to the arms that choose candidates
     Arm("product of experts", "objective"),
     Arm("consensus pruning", "chosen", needs="cross scores"),
     Arm("WANLI added", "added", "WANLI", people=True),

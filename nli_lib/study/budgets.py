@@ -1,13 +1,25 @@
-"""The trainings of chapter 61, each of which can be a job of its own: the notebook, two jobs at a time and a cluster
-compute the same runs, and none of them twice, because a run is found in the store by its settings.
+"""The trainings of chapter 61, each of which can be a job of its own: the notebook, two jobs at a time, a cluster and
+another machine make the same parts, and none of them twice.
 
     plan = Plan.of(study)                       # in the notebook, whose record then names what was read
-    sets, absent = plan.sets(0)                 # the training sets of a seed, and why some arms have none
-    run, right = plan.tested_run(sets["z-filter", ARM], 0, tests)       # trains it where it is missing
+    wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
+    table = table_of(study.parts(wanted))       # one row each
+    right = right_of(table, tests)              # as `report.budgets` reads it
     jobs("small")                               # name -> names of the jobs that it waits for; needs the dial alone
     python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
 
-`study.trainings` makes one table of them all.
+A part is decided by the very rows that are trained on. Where they are chosen by the scores of a trained model, it is
+decided by what that model is trained on and how, and by what the same choice makes of made-up scores (`probe`): the
+scores need not be there, and code that chooses other rows makes other parts.
+
+Columns of the table
+    seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
+    rows, updates, different, added, labels    as in `select.arms.TrainingSet`
+    one column a class                         rows of that label
+    corpora                                    names of the corpora in the set, joined by ";"
+    training seconds, scoring seconds          of the training, and of the models that score the candidates for it
+    device                                     what it was trained on
+    right: <title>                             which pairs of a test set it gets right, one bit a pair
 """
 
 import functools
@@ -54,10 +66,13 @@ from nli_lib.spec import RunSpec
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import form_of, is_own_file
+from nli_lib.study.parts import Part, decided, gather, key_of
 from nli_lib.study.recipes import run_spec
+from nli_lib.study.trainings import packed, unpacked
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
+    from nli_lib.learn.objectives import Objective
     from nli_lib.study.notebook import Study
 
 NOTEBOOK = "61_equal_budgets"
@@ -67,6 +82,9 @@ OWN = {  # source of our own pairs -> chapter and export that holds them, and it
     GENERATED: ("24_three_datasets", "pool", ""),
 }
 IN, STRESS = "in distribution", "Stress test"
+RIGHT = "right: "
+SCORED = ("dynamics", "levels", "cross scores")  # needs of an arm for which models are trained
+PROBED = 240  # made-up pairs of `probe`
 SHARE_HELD_OUT = 5  # one part in so many of a user's file is tested on
 
 
@@ -269,15 +287,102 @@ class Plan:
 
     def train(self, made: TrainingSet, seed: int) -> "Run":
         """The model of one training set."""
-        from nli_lib.learn.experts import ProductOfExperts
         from nli_lib.learn.fit import fit
 
+        return fit(self._spec(made, seed), made.corpus, objective=self._objective(made))
+
+    def _spec(self, made: TrainingSet, seed: int) -> RunSpec:
+        objective = self._objective(made)
+        learnt = {} if objective is None else {"objective": objective.name}
+        return self.spec_of(made.corpus, seed, capture="train", **learnt)
+
+    def _objective(self, made: TrainingSet) -> "Objective | None":
+        """What a training on the set learns; None: to classify."""
         if made.objective == CLASSIFY:
-            return fit(self.spec_of(made.corpus, seed, capture="train"), made.corpus)
+            return None
+        from nli_lib.learn.experts import ProductOfExperts
+
         reads = "own" if made.objective == PRODUCT else "another"
-        objective = ProductOfExperts(self.dial.beta, self.dial.gamma, reads=reads)
-        spec = self.spec_of(made.corpus, seed, capture="train", objective=objective.name)
-        return fit(spec, made.corpus, objective=objective)
+        return ProductOfExperts(self.dial.beta, self.dial.gamma, reads=reads)
+
+    def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
+        """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
+        found, first = {}, {}
+        for seed in self.seeds_of("base"):
+            possible = self._possible(seed, arms)
+            cheap = [arm for arm in possible if BY_NAME[arm].needs not in SCORED]
+            sets, absent = self.sets(seed, cheap)
+            for arm, which in ((arm, which) for arm in possible for which in (ARM, TWIN)):
+                if arm in absent and which == TWIN:
+                    continue
+                name = f"{arm}{', twin' if which == TWIN else ''}, training {seed}"
+                made = sets.get((arm, which))
+                part = Part(NOTEBOOK, self._decides(seed, arm, which, made, tests), lambda: pd.DataFrame())
+                make = functools.partial(self._row, seed, arm, which, tests)
+                if key_of(part) in first:  # the twin of what adds other candidates is the base
+                    make = functools.partial(self._as, first[key_of(part)], made, {"arm": arm, "which": which})
+                found[name] = part._replace(make=make)
+                first.setdefault(key_of(part), {name: found[name]})
+        return found
+
+    def _as(self, other: dict[str, Part], made: TrainingSet, names: Mapping[str, str]) -> pd.DataFrame:
+        """The row of another part, whose training is the same, under other names."""
+        (table,) = gather(other, self.study).values()
+        return table.assign(**names, added=made.added, labels=made.labels, different=made.distinct)
+
+    def absent(self, arms: Sequence[str] | None = None) -> pd.DataFrame:
+        """Arms whose source is not at hand: columns arm, seed, reason."""
+        rows = [
+            (arm, seed, self._sources[2].get(BY_NAME[arm].source, f"no pairs of {BY_NAME[arm].source} are at hand"))
+            for seed in self.seeds_of("base")
+            for arm in self.arms_of(seed, arms)
+            if arm not in self._possible(seed, arms)
+        ]
+        return pd.DataFrame(rows, columns=["arm", "seed", "reason"])
+
+    def _possible(self, seed: int, arms: Sequence[str] | None) -> list[str]:
+        sources = {"", *self.additions(seed)}
+        return [arm for arm in self.arms_of(seed, arms) if BY_NAME[arm].source in sources]
+
+    def _decides(
+        self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping[str, Corpus]
+    ) -> dict[str, object]:
+        tested = {title: each.digest for title, each in tests.items()}
+        if made is not None:
+            return decided(self._spec(made, seed), made.corpus, tested=tested)
+        more = {"arm": arm, "which": which, "tested": tested, "chosen": probe().get(f"{arm}, {which}", "")}
+        more |= {name: getattr(self.dial, name) for name in ("budget", "share", "folds")} | {"gap": self.threshold}
+        if source := BY_NAME[arm].source:
+            more["added"] = self.additions(seed)[source].digest
+        return decided(self.spec_of(self.candidates(seed), seed), self.candidates(seed), **more)
+
+    def _row(self, seed: int, arm: str, which: str, tests: Mapping[str, Corpus]) -> pd.DataFrame:
+        sets, absent = self.sets(seed, [arm])
+        if arm in absent:
+            return pd.DataFrame([{"arm": arm, "which": which, "seed": seed, "reason": absent[arm]}])
+        made = sets[arm, which]
+        run, right = self.tested_run(made, seed, tests)
+        about, scoring = run.store.read_json("about.json"), self.scoring_seconds(seed, arm)
+        row = {
+            "arm": arm,
+            "which": which,
+            "seed": seed,
+            "reason": "",
+            "rows": len(made.corpus),
+            "updates": self.updates(made),
+            "different": made.distinct,
+            "added": made.added,
+            "labels": made.labels,
+            **made.corpus.counts,
+            "corpora": ";".join(sorted(set(made.corpus.table["corpus"]))),
+            "training seconds": float(about["seconds"]),
+            "scoring seconds": scoring,
+            "device": about["device"],
+            **{RIGHT + title: packed(each) for title, each in right.items()},
+        }
+        table = pd.DataFrame([row])
+        table.attrs = {"seconds": about["seconds"] + scoring, "device": about["device"]}
+        return table
 
     def tested_run(
         self, made: TrainingSet, seed: int, tests: Mapping[str, Corpus]
@@ -389,6 +494,62 @@ def _texts(corpora: Sequence[Corpus]) -> Corpus:
     return Corpus(table.assign(uid=table.index.astype(str), label=0, corpus="", split=""), "texts", "")
 
 
+@functools.cache
+def probe() -> dict[str, str]:
+    """Digests by "<arm>, <which>" of the rows that the arms which need scores take of made-up pairs and scores."""
+    at = np.arange(PROBED)
+    label, kind = at % 3, at // 3 % 3  # kinds: learnt from the hypothesis alone, learnt in the end, never learnt
+    texts = {side: [f"{side} {each}" for each in at] for side in ("premise", "hypothesis")}
+    rows = {"uid": at.astype(str), **texts, "label": label, "corpus": "made up", "split": "train"}
+    pairs = Corpus(pd.DataFrame(rows), "made up", "train")
+    gold, other = np.eye(3)[label], np.eye(3)[(label + 1) % 3]
+    small = 0.1 * np.random.default_rng(0).permutation(PROBED)[:, None] / PROBED
+    early, late = ((3 + small) * each for each in (gold, other))
+    curves = [np.choose(kind[:, None], [early, late if epoch < 2 else early, late]) for epoch in range(5)]
+    alone = np.where((kind == 0)[:, None], early, late)
+    made, absent = choices(pairs, pair=np.stack(curves), hypothesis=np.stack([alone] * 4), cross=curves[-1])
+    arms = [arm.name for arm in ARMS if arm.needs in SCORED]
+    sets, _ = training_sets(Pool(pairs, choices=made, absent=absent), budget=PROBED // 3, arms=arms)
+    return {f"{arm}, {which}": each.corpus.digest[:12] for (arm, which), each in sets.items()}
+
+
+# ---------------------------------------------------------------- what is read off the parts
+
+
+def table_of(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all parts; the columns stand in the docstring of the module."""
+    table = pd.concat(tables.values(), ignore_index=True)
+    return table.assign(seed=table["seed"].astype(int))
+
+
+def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
+    """(arm, which) -> title of a test set -> (S, N) bool, as `report.budgets` reads it. An arm that could not be made
+    with every seed has the trainings with which it was."""
+    return {
+        key: {title: np.stack([unpacked(bits, len(test)) for bits in part[RIGHT + title]])
+              for title, test in tests.items()}
+        for key, part in table[table["reason"] == ""].groupby(["arm", "which"], sort=False)
+    }  # fmt: skip
+
+
+def costs(table: pd.DataFrame, written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """What an arm costs, mean over its trainings.
+
+    written  source -> tokens and seconds that a language model took for each pair of it (`Plan.written_for`)
+    Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
+    tokens (of a language model), human labels.
+    """
+    arms = table[(table["reason"] == "") & (table["which"] == ARM)]
+    each = np.array([written.get(BY_NAME[arm].source, (0.0, 0.0)) for arm in arms["arm"]]).reshape(-1, 2)
+    tokens, seconds = (each * arms[["added"]].to_numpy()).T
+    found = arms[["arm"]].assign(
+        **{"machine seconds": arms["training seconds"] + arms["scoring seconds"] + seconds},
+        tokens=tokens,
+        **{"human labels": arms["labels"]},
+    )
+    return found.groupby("arm", sort=False).mean().reset_index()
+
+
 # ---------------------------------------------------------------- jobs
 
 
@@ -428,11 +589,12 @@ def run_job(plan: Plan, name: str) -> str:
         return plan.scoring(what, int(seed)).spec.id
     arms = {_slug(arm): arm for arm in plan.arms}
     arm = arms[what.removesuffix("-twin")]
-    made, absent = plan.sets(int(seed), [arm])
-    if arm in absent:
-        return f"nothing to train: {absent[arm]}"
-    run, _ = plan.tested_run(made[arm, ARM if what in arms else TWIN], int(seed), plan.tested)
-    return run.spec.id
+    lacking = plan.absent([arm]).set_index("seed")["reason"]
+    if int(seed) in lacking.index:
+        return f"nothing to train: {lacking[int(seed)]}"
+    part = f"{arm}{'' if what in arms else ', twin'}, training {seed}"
+    made = gather({part: plan.parts(plan.tested, [arm])[part]}, plan.study)[part]
+    return f"nothing to train: {made['reason'][0]}" if made["reason"][0] else f"{made['training seconds'][0]:.0f} s"
 
 
 def _slug(arm: str) -> str:

@@ -166,18 +166,6 @@ def at_hand(study: Study, generators: Iterable[Generator]) -> list[np.ndarray]:
     return [table.to_numpy() for table in study.parts(there).values()]
 
 
-def judged(chapter: str, spec: RunSpec, corpus: Corpus, tested: Corpus) -> Part:
-    """The class, column label, that a classifier trained on `corpus` gives each pair of `tested`."""
-
-    def guesses() -> pd.DataFrame:
-        from nli_lib.learn.fit import fit
-        from nli_lib.learn.predict import predict
-
-        return pd.DataFrame({"label": predict(fit(spec, corpus), tested).argmax(axis=1)})
-
-    return Part(chapter, decided(spec, corpus, tested=tested.digest), guesses, lambda: _finished(spec))
-
-
 def _finished(spec: RunSpec) -> bool:
     from nli_lib.learn.stored import finished
 

@@ -83,7 +83,7 @@ class Study:
         self.notebook = notebook
         self.params = params
         self.drawing = os.environ.get(DRAW) == "1"
-        self._claims: dict[str, dict] = {}
+        self._claims: dict[str, list[dict]] = {}
         self._missing: dict[str, str] = {}
         self._parts: dict[str, parts.Part] = {}
         self._only_parts = os.environ.get(parts.ONLY)
@@ -391,20 +391,27 @@ class Study:
 
     show = staticmethod(show)
 
-    def claim(self, id: str, estimate: Estimate, *, corpora: Sequence[str] | None = None) -> None:
+    def claim(
+        self, id: str, estimate: Estimate | Mapping[str, Estimate], *, corpora: Sequence[str] | None = None
+    ) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
 
+        estimate  or one for each part of a claim that says the same of several things, by the part's name
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
         """
-        if estimate.low > estimate.high:
-            raise StudyError(f"claim {id}: the interval's low end {estimate.low:g} lies above {estimate.high:g}")
+        parts = {"": estimate} if isinstance(estimate, Estimate) else estimate
+        for each in parts.values():
+            if each.low > each.high:
+                raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
         names = list(corpora or [self.corpus_name])
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
             names = [OWN_FILE if name in own else name for name in names]
-        self._claims[id] = {"id": id, **estimate._asdict(), "corpora": ";".join(names)}
-        self.save(pd.DataFrame(self._claims.values()), "claims")
+        named = [{} if part == "" else {"part": part} for part in parts]
+        rows = zip(parts.values(), named, strict=True)
+        self._claims[id] = [{"id": id, **each._asdict(), "corpora": ";".join(names), **name} for each, name in rows]
+        self.save(pd.DataFrame([row for rows in self._claims.values() for row in rows]), "claims")
 
     def claimed(self, id: str, *, times: float = 1) -> Estimate | None:
         """What this notebook recorded of a declared claim, for its page, ``times`` so much: 100 makes points of shares.

@@ -74,11 +74,15 @@ def decided(spec: RunSpec, corpus: Corpus, start: Mapping | None = None, **more:
     }
 
 
+def key_of(part: Part) -> str:
+    """A short digest of what decides the part."""
+    canonical = json.dumps(part.decides, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:8]
+
+
 def file_of(name: str, part: Part, study: str) -> Path:
     """Where the part called `name` lies, or will lie."""
-    canonical = json.dumps(part.decides, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(canonical.encode()).hexdigest()[:8]
-    return paths.RESULTS / study / f"{part.chapter}.parts" / f"{_readable(name)}-{digest}.parquet"
+    return paths.RESULTS / study / f"{part.chapter}.parts" / f"{_readable(name)}-{key_of(part)}.parquet"
 
 
 def _readable(name: str) -> str:
@@ -135,6 +139,7 @@ def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
     """The table as parquet, cut in halves until each is at most 1 MB."""
     table.attrs, buffer = dict(about), io.BytesIO()
     settings = {"compression": "zstd", "compression_level": 19, "use_dictionary": False, "data_page_size": 2**25}
+    settings["write_statistics"] = False  # of a table of bits they are longer than the table
     table.to_parquet(buffer, index=False, write_page_checksum=True, **settings)
     if len(buffer.getvalue()) <= MOST_BYTES or len(table) < 2:
         return [buffer.getvalue()]

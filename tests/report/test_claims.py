@@ -14,6 +14,7 @@ from nli_lib.report.claims import (
     VERDICTS,
     ClaimError,
     Region,
+    judge,
     ledger,
     read_claims,
     verdict,
@@ -254,3 +255,38 @@ def test_differences_stated_as_the_papers_value_follow_from_its_numbers(claim_id
 def test_paper_error_is_told_apart():
     with pytest.raises(PaperError):
         paper_value("009-nothing")
+
+
+def part_of(name, low, high, **more):
+    return {**ENOUGH, "id": "wanli-toy", "part": name, "value": (low + high) / 2, "low": low, "high": high, **more}
+
+
+@pytest.mark.parametrize(
+    ("parts", "word", "decides", "said"),
+    [
+        ([("a", 0.6, 0.7), ("b", 0.55, 0.9)], HELD, "b", "2 of 2 parts hold"),
+        ([("a", 0.6, 0.7), ("b", 0.45, 0.9)], INCONCLUSIVE, "b", "1 of 2 parts hold"),
+        ([("a", 0.3, 0.4), ("b", 0.45, 0.9), ("c", 0.6, 0.7)], NOT_HELD, "a", "1 of 3 parts hold"),
+    ],
+)
+def test_a_claim_in_parts_holds_when_all_parts_hold(toy, parts, word, decides, said):
+    records = [part_of(*each) for each in parts]
+    verdict_, reason, part = judge(toy, records, "small")
+    assert (verdict_, part["part"]) == (word, decides) and reason.startswith(f"{decides}: ") and reason.endswith(said)
+    row = ledger([toy], pd.DataFrame(records), "small").iloc[0]
+    assert (row["verdict"], row["low"]) == (word, part["low"])
+
+
+def test_a_part_that_cannot_be_judged_leaves_the_claim_open(toy):
+    records = [part_of("a", 0.6, 0.7), part_of("b", 0.1, 0.2, n=5)]
+    assert judge(toy, records, "small")[0] == NOT_JUDGED
+    with pytest.raises(ClaimError, match="was recorded twice"):
+        ledger([toy], pd.DataFrame([part_of("a", 0.6, 0.7)] * 2), "small")
+
+
+def test_the_least_of_several_would_be_low_by_noise_alone():
+    """Four truly positive differences: each part holds, the least of them in each training need not."""
+    draws = np.random.default_rng(0).normal(0.02, 0.01, (400, 3, 4))
+    least = np.mean([t_interval(each.min(axis=1)).value < 0.012 for each in draws])
+    each_one = np.mean([t_interval(each[:, 0]).value < 0.012 for each in draws])
+    assert least > 0.6 > 0.2 > each_one

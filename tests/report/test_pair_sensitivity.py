@@ -45,9 +45,8 @@ def test_values_are_those_of_the_measures_training_by_training():
     assert not (found[ACCURACY] * found[WRONG]).any()
 
 
-def test_a_gap_to_the_best_of_several_and_what_it_counts():
-    one, low, high = np.full((3, 60), 0.7), np.full((3, 60), 0.1), np.full((3, 60), 0.6)
-    found = gap(one, [low, high], PAIRS.origin, resamples=20)
+def test_a_gap_and_what_it_counts():
+    found = gap(np.full((3, 60), 0.7), np.full((3, 60), 0.6), PAIRS.origin, resamples=20)
     assert found.value == pytest.approx(0.1) and found.n == 30
     assert (found.seeds, found.over) == (3, "premises and trainings")
 
@@ -56,8 +55,8 @@ def test_an_interval_over_originals_is_wider_than_one_over_pairs_that_agree():
     """The pairs of one original agree: the interval must be that of 30 originals, not of 60 pairs."""
     random = np.random.default_rng(1)
     flags = (random.random(30) < 0.5)[PAIRS.origin].astype(float)[None]
-    by_origin = gap(flags, [0 * flags], PAIRS.origin, resamples=2000)
-    by_pair = gap(flags, [0 * flags], np.arange(60), resamples=2000)
+    by_origin = gap(flags, 0 * flags, PAIRS.origin, resamples=2000)
+    by_pair = gap(flags, 0 * flags, np.arange(60), resamples=2000)
     ratio = (by_origin.high - by_origin.low) / (by_pair.high - by_pair.low)
     assert ratio == pytest.approx(np.sqrt(2), rel=0.1)
 

@@ -21,10 +21,11 @@ from nli_lib.corpora.corpus import overlap
 from nli_lib.report.budgets import above_base, against_twins, ranks, scores
 from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
 from nli_lib.select.mix import TWIN
+from nli_lib.select.selection import Selection
 from nli_lib.spec import RunSpec
 from nli_lib.study import budgets
-from nli_lib.study.budgets import JobError, Plan, jobs, own_pairs, run_job
-from nli_lib.study.trainings import costs, of_seed, right_of
+from nli_lib.study.budgets import JobError, Plan, costs, jobs, own_pairs, right_of, run_job, table_of
+from nli_lib.study.parts import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [arm.name for arm in ARMS]
@@ -100,6 +101,12 @@ def nothing(part, notebook):
     raise FileNotFoundError(notebook)
 
 
+def recorded(plan, tests, arms=None):
+    """The rows of the first seed, trained where no part says them."""
+    wanted = {name: part for name, part in plan.parts(tests, arms).items() if name.endswith("training 0")}
+    return table_of(gather(wanted, plan.study))
+
+
 def trained():
     return {path.parent.name: path.stat().st_mtime_ns for path in paths.RUNS.glob("*/about.json")}
 
@@ -113,7 +120,7 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert set(absent) <= {"Z-Aug", "Par-Z", "Seq-Z", "hard"}, absent
     assert len(sets) == 2 * (len(ONE_OF_EACH) - len(absent))
     flat = {title: test for each in tests.values() for title, test in each.items()}
-    table = of_seed(plan, 0, flat)
+    table = recorded(plan, flat)
     right = right_of(table, flat)
     assert {key: {title: each.shape for title, each in rows.items()} for key, rows in right.items()} == {
         key: {title: (1, len(test)) for title, test in flat.items()} for key in sets
@@ -129,14 +136,53 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
         run_job(make(arms=ONE_OF_EACH), name)
     assert trained() == before
     # and they give what the notebook alone gives
-    found = right_of(of_seed(make(arms=ONE_OF_EACH), 0, flat), flat)
+    found = right_of(recorded(make(arms=ONE_OF_EACH), flat), flat)
     assert all(np.array_equal(found[key][title], right[key][title]) for key in right for title in flat)
+    # where there are parts and no runs nothing is trained, not even what scores the candidates
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(paths, "RUNS", paths.RUNS.with_name("empty"))
+        pd.testing.assert_frame_equal(recorded(make(arms=ONE_OF_EACH), flat), table)
+        assert not list(paths.RUNS.glob("*"))
     groups, weights = {group: list(each) for group, each in tests.items()}, sizes.set_index("title")["whole"].to_dict()
     premises = {title: test.premise for title, test in flat.items()}
     rows = len(right) // 2 * 2 * sum(map(bool, groups.values()))
     assert len(against_twins(right, premises, groups, weights, resamples=20)) == rows
     assert len(above_base(right, premises, groups, weights, resamples=20)) < rows
     assert set(ranks(scores(right, groups, weights))["arm"]) == {arm for arm, _ in right}
+
+
+def test_code_that_chooses_other_rows_makes_other_parts(make, monkeypatch):
+    plan = make(arms=["base", "z-filter", "AUM", "easy"])
+    before = plan.parts(plan.tested)
+    assert {name.rsplit(",", 1)[0] for name in before} == {
+        each + twin for each in ("base", "z-filter", "AUM", "easy") for twin in ("", ", twin")
+    }
+    assert set(budgets.probe()) == {f"{arm.name}, {which}" for arm in ARMS if arm.needs in budgets.SCORED
+                                    for which in (ARM, TWIN)}  # fmt: skip
+    real = budgets.choices
+
+    def others(*given, **named):
+        made, absent = real(*given, **named)
+        return {**made, "AUM": Selection.where(np.arange(budgets.PROBED) % 3 != 1, "chosen otherwise")}, absent
+
+    budgets.probe.cache_clear()
+    monkeypatch.setattr(budgets, "choices", others)
+    try:
+        after = budgets.probe()
+    finally:
+        budgets.probe.cache_clear()
+    monkeypatch.setattr(budgets, "probe", lambda: after)
+    changed = {name for name, part in plan.parts(plan.tested).items() if part.decides != before[name].decides}
+    assert {name.rsplit(",", 1)[0] for name in changed} == {"AUM", "AUM, twin"}
+
+
+def test_equal_trainings_are_made_once_under_two_names(make):
+    plan = make(arms=["base", "random more"])
+    flat = {"Planted test": plan.tested["Planted test"]}
+    table = recorded(plan, flat).set_index(["arm", "which"])
+    assert len(trained()) == 3  # the base, its twin and random more; the twin of the last is the base
+    one, other = table.loc[("base", ARM)], table.loc[("random more", TWIN)]
+    assert one["right: Planted test"] == other["right: Planted test"]
 
 
 def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_path, monkeypatch):

@@ -224,6 +224,18 @@ def test_claims_are_gathered_from_all_notebooks(home):
     ]
 
 
+def test_a_claim_in_parts_is_a_row_a_part_and_recorded_anew_replaces_them_all(home):
+    one, two = started(name="10_one"), started(name="20_two")
+    estimate = Estimate(0.5, 0.4, 0.6, n=10, seeds=2)
+    one.claim("wanli-a", {part: estimate for part in ("HANS", "QNLI", "ANLI")})
+    one.claim("wanli-a", {"HANS": estimate, "QNLI": estimate})
+    two.claim("wanli-b", estimate)
+    table = started(name="63_claims").gather("claims").fillna("")
+    assert table[["id", "part"]].values.tolist() == [["wanli-a", "HANS"], ["wanli-a", "QNLI"], ["wanli-b", ""]]
+    with pytest.raises(StudyError, match="claim wanli-a: the interval's low end 0.6 lies above 0.4"):
+        one.claim("wanli-a", {"HANS": estimate, "QNLI": Estimate(0.5, 0.6, 0.4, n=10)})
+
+
 def test_an_interval_whose_ends_are_exchanged_is_refused(home):
     study = started(name="10_one")
     with pytest.raises(StudyError, match="claim wanli-a: the interval's low end 0.6 lies above 0.4"):

@@ -22,7 +22,7 @@ from nli_lib import paths
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
 from nli_lib.study import parts, schedule
-from nli_lib.study.generators import Generator, debiasing, judged, ordinary, written
+from nli_lib.study.generators import Generator, debiasing, ordinary, written
 from nli_lib.study.parts import MissingPartsError, Part, decided, file_of, gather, progress, read
 from nli_lib.study.schedule import Request
 
@@ -280,23 +280,6 @@ def test_finished_runs_are_taken_over_without_training(tmp_path, monkeypatch, ca
     shutil.rmtree(run.folder)
     written(Asking(only=None), generators(tmp_path, corpus))
     assert "kept only, training 3: the generator that it starts from is not on this machine" in capsys.readouterr().out
-
-
-def test_what_is_recorded_needs_no_torch(tmp_path):
-    made = make_corpus(8)
-    spec = RunSpec(corpus="tiny", model="minilm")
-    known = judged(CHAPTER, spec, made, made)
-    gather({"teacher": known._replace(make=lambda: pd.DataFrame({"label": [1] * 8}))}, "smoke")
-    script = (
-        "import sys; sys.path.insert(0, 'tests')\n"
-        "from tiny_words import make_corpus; from nli_lib.spec import RunSpec\n"
-        "from nli_lib.study.parts import gather; from nli_lib.study.generators import judged\n"
-        "made = make_corpus(8); part = judged('22_try', RunSpec(corpus='tiny', model='minilm'), made, made)\n"
-        "print(len(gather({'teacher': part}, 'smoke')['teacher']), 'torch' in sys.modules)"
-    )
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True)
-    assert done.stdout.split() == ["8", "False"], done.stderr
 
 
 @pytest.mark.notebooks
