@@ -81,8 +81,10 @@ def key_of(part: Part) -> str:
 
 
 def file_of(name: str, part: Part, study: str) -> Path:
-    """Where the part called `name` lies, or will lie."""
-    return paths.RESULTS / study / f"{part.chapter}.parts" / f"{_readable(name)}-{key_of(part)}.parquet"
+    """Where the part called `name` lies, or will lie; one that the same decides may have another name."""
+    folder, key = paths.RESULTS / study / f"{part.chapter}.parts", key_of(part)
+    path = folder / f"{_readable(name)}-{key}.parquet"
+    return path if path.exists() else next(folder.glob(f"*-{key}.parquet"), path)
 
 
 def _readable(name: str) -> str:

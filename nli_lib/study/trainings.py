@@ -10,6 +10,7 @@ function of a cell or of this module; its name is part of what decides a part.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.spec import RunSpec
+from nli_lib.store import RunFolder
 from nli_lib.study.parts import Part, decided, key_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from nli_lib.learn.objectives import Objective
     from nli_lib.study.notebook import Study
 
+SCORES = "31_cross_scoring"  # whose folder holds cross scores
 Key = tuple[str, int]  # what is trained, and the number of the training
 
 
@@ -77,6 +80,65 @@ class Trained(NamedTuple):
         """What decides the answer to a question; the rows are in the settings, as `subset`."""
         tested = {title: each.digest for title, each in self.tested.items()}
         return {"recipe": json.loads(self.settings), "asked": asked, "tested": tested}
+
+
+class CrossScored(NamedTuple):
+    """A corpus scored by models that did not train on the pair, made or not; fields as in `learn.cross.cross_score`.
+
+    texts, of  other pairs to score instead, each by the model that did not train on pair number `of` (M,)
+    """
+
+    spec: RunSpec
+    corpus: Corpus
+    fold: NDArray[np.int64]
+    reuse_model_for: int = 1
+    texts: Corpus | None = None
+    of: NDArray[np.int64] | None = None
+
+    @property
+    def decides(self) -> dict:
+        """What decides the scores, as content."""
+        more = {"fold": _digest(self.fold), "reuse_model_for": self.reuse_model_for}
+        if self.texts is not None:
+            more |= {"texts": self.texts.digest, "of": _digest(self.of)}
+        return decided(self.spec, self.corpus, asked="cross scores", **more)
+
+    def specs(self) -> list[RunSpec]:
+        """The specs of the folds' runs."""
+        from nli_lib.learn.cross import fold_specs
+
+        size, count = self.reuse_model_for, int(self.fold.max()) + 1
+        chains = [range(start, min(start + size, count)) for start in range(0, count, size)]
+        return [spec for chain in chains for spec in fold_specs(self.spec, self.fold, chain)]
+
+    def finished(self) -> bool:
+        from nli_lib.learn.stored import finished
+
+        return all(map(finished, self.specs()))
+
+    def scores(self) -> pd.DataFrame:
+        from nli_lib.learn.cross import cross_score
+        from nli_lib.learn.reuse import cross_predict
+
+        found = cross_score(self.spec, self.corpus, self.fold, reuse_model_for=self.reuse_model_for)
+        if self.texts is not None:
+            found = cross_predict(self.spec, self.fold, self.texts, self.of)
+        abouts = [RunFolder(spec.folder).read_json("about.json") for spec in self.specs()]
+        table = pd.DataFrame(found, columns=self.corpus.classes)
+        table.attrs = {"seconds": sum(about["seconds"] for about in abouts), "device": abouts[0]["device"]}
+        return table
+
+
+def cross_scores(study: Study, wanted: Mapping[Key, CrossScored]) -> dict[Key, NDArray[np.float32]]:
+    """The logits (N, C) of each, recorded, or computed now; one part for all folds, which all chapters share."""
+    names = {(title, seed): f"{title}, cross-scored, training {seed}" for title, seed in wanted}
+    parts = {names[key]: Part(SCORES, each.decides, each.scores, each.finished) for key, each in wanted.items()}
+    tables = study.parts(parts)
+    return {key: tables[name].to_numpy() for key, name in names.items()}
+
+
+def _digest(numbers: NDArray[np.int64]) -> str:
+    return hashlib.sha256(np.asarray(numbers, np.int64).tobytes()).hexdigest()[:12]
 
 
 Question = Callable[["Run", Training], pd.DataFrame]
