@@ -10,12 +10,14 @@ another machine make the same parts, and none of them twice.
 
 A part is decided by the very rows that are trained on. Where they are chosen by the scores of a trained model, it is
 decided by what that model is trained on and how, and by what the same choice makes of made-up scores (`probe`): the
-scores need not be there, and code that chooses other rows makes other parts.
+scores need not be there, and code that chooses other rows makes other parts. Where pairs are added that another chapter
+wrote, it is decided by the digest under which that chapter's record has them: they need not be there either.
 
 Columns of the table
     seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
     rows, updates, different, added, labels    as in `select.arms.TrainingSet`
     one column a class                         rows of that label
+    pool                                       pairs of a source of our own that there were to add
     corpora                                    names of the corpora in the set, joined by ";"
     training seconds, scoring seconds          of the training, and of the models that score the candidates for it
     device                                     what it was trained on
@@ -66,7 +68,7 @@ from nli_lib.spec import RunSpec
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import form_of, is_own_file
-from nli_lib.study.parts import Part, decided, gather, key_of
+from nli_lib.study.parts import Part, decided, file_of, gather, key_of
 from nli_lib.study.recipes import run_spec
 from nli_lib.study.trainings import packed, unpacked
 
@@ -310,14 +312,16 @@ class Plan:
         found, first = {}, {}
         for seed in self.seeds_of("base"):
             possible = self._possible(seed, arms)
-            cheap = [arm for arm in possible if BY_NAME[arm].needs not in SCORED]
-            sets, absent = self.sets(seed, cheap)
-            for arm, which in ((arm, which) for arm in possible for which in (ARM, TWIN)):
-                if arm in absent and which == TWIN:
+            by_rows = [arm for arm in possible if BY_NAME[arm].needs not in SCORED and BY_NAME[arm].source not in OWN]
+            sets, absent = self.sets(seed, by_rows)
+            for arm, which in ((arm, which) for arm in self.arms_of(seed, arms) for which in (ARM, TWIN)):
+                if (arm in absent and which == TWIN) or arm not in [*possible, *self._recorded(seed)]:
                     continue
                 name = f"{arm}{', twin' if which == TWIN else ''}, training {seed}"
                 made = sets.get((arm, which))
                 part = Part(NOTEBOOK, self._decides(seed, arm, which, made, tests), lambda: pd.DataFrame())
+                if arm not in possible and not file_of(name, part, self.study).exists():
+                    continue
                 make = functools.partial(self._row, seed, arm, which, tests)
                 if key_of(part) in first:  # the twin of what adds other candidates is the base
                     make = functools.partial(self._as, first[key_of(part)], made, {"arm": arm, "which": which})
@@ -330,19 +334,32 @@ class Plan:
         (table,) = gather(other, self.study).values()
         return table.assign(**names, added=made.added, labels=made.labels, different=made.distinct)
 
-    def absent(self, arms: Sequence[str] | None = None) -> pd.DataFrame:
-        """Arms whose source is not at hand: columns arm, seed, reason."""
+    def absent(self, arms: Sequence[str] | None = None, recorded: Sequence[str] = ()) -> pd.DataFrame:
+        """Arms whose source is not at hand, without those that are `recorded`: columns arm, seed, reason."""
         rows = [
             (arm, seed, self._sources[2].get(BY_NAME[arm].source, f"no pairs of {BY_NAME[arm].source} are at hand"))
             for seed in self.seeds_of("base")
             for arm in self.arms_of(seed, arms)
-            if arm not in self._possible(seed, arms)
+            if arm not in [*self._possible(seed, arms), *recorded]
         ]
         return pd.DataFrame(rows, columns=["arm", "seed", "reason"])
 
     def _possible(self, seed: int, arms: Sequence[str] | None) -> list[str]:
         sources = {"", *self.additions(seed)}
         return [arm for arm in self.arms_of(seed, arms) if BY_NAME[arm].source in sources]
+
+    @functools.cached_property
+    def _exports(self) -> dict[str, str]:
+        """Digests of the pairs that other chapters wrote, by source, as their records have them."""
+        found = {}
+        for source, (chapter, part, _) in OWN.items():
+            digest = records.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet")
+            found |= {} if digest is None else {source: digest}
+        return found
+
+    def _recorded(self, seed: int) -> list[str]:
+        """Arms that add what another chapter wrote, at hand or not."""
+        return [arm for arm in self.arms_of(seed) if BY_NAME[arm].source in self._exports]
 
     def _decides(
         self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping[str, Corpus]
@@ -353,7 +370,7 @@ class Plan:
         more = {"arm": arm, "which": which, "tested": tested, "chosen": probe().get(f"{arm}, {which}", "")}
         more |= {name: getattr(self.dial, name) for name in ("budget", "share", "folds")} | {"gap": self.threshold}
         if source := BY_NAME[arm].source:
-            more["added"] = self.additions(seed)[source].digest
+            more["added"] = self._exports.get(source) or self.additions(seed)[source].digest
         return decided(self.spec_of(self.candidates(seed), seed), self.candidates(seed), **more)
 
     def _row(self, seed: int, arm: str, which: str, tests: Mapping[str, Corpus]) -> pd.DataFrame:
@@ -375,6 +392,7 @@ class Plan:
             "labels": made.labels,
             **made.corpus.counts,
             "corpora": ";".join(sorted(set(made.corpus.table["corpus"]))),
+            "pool": len(self._sources[0][BY_NAME[arm].source]) if BY_NAME[arm].source in OWN else 0,
             "training seconds": float(about["seconds"]),
             "scoring seconds": scoring,
             "device": about["device"],
@@ -407,13 +425,8 @@ class Plan:
 
     @property
     def own_costs(self) -> dict[str, str]:
-        """Source of our own pairs -> the chapter whose table "cost" says what they took, of those that are there."""
-        return {name: chapter for name, (*_, chapter) in OWN.items() if chapter and name in self._sources[0]}
-
-    def written_for(self, name: str, cost: pd.Series) -> tuple[float, float]:
-        """Tokens and seconds for each pair of a source that is left, those that were thrown away counted with them."""
-        left = max(len(self._sources[0][name]), 1)
-        return (cost["prompt_tokens"] + cost["completion_tokens"]) / left, cost["seconds"] / left
+        """Source of our own pairs -> the chapter whose table "cost" says what they took, of those that are recorded."""
+        return {name: chapter for name, (*_, chapter) in OWN.items() if chapter and name in self._exports}
 
     # ------------------------------------------------------------ test sets
 
@@ -532,16 +545,18 @@ def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str
     }  # fmt: skip
 
 
-def costs(table: pd.DataFrame, written: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+def costs(table: pd.DataFrame, written: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
     """What an arm costs, mean over its trainings.
 
-    written  source -> tokens and seconds that a language model took for each pair of it (`Plan.written_for`)
+    written  source -> the row of its chapter's table "cost"; each pair that is left counts with those thrown away
     Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
     tokens (of a language model), human labels.
     """
     arms = table[(table["reason"] == "") & (table["which"] == ARM)]
-    each = np.array([written.get(BY_NAME[arm].source, (0.0, 0.0)) for arm in arms["arm"]]).reshape(-1, 2)
-    tokens, seconds = (each * arms[["added"]].to_numpy()).T
+    nothing = dict.fromkeys(("prompt_tokens", "completion_tokens", "seconds"), 0.0)
+    spent = pd.DataFrame([written.get(BY_NAME[arm].source, nothing) for arm in arms["arm"]], index=arms.index)
+    share = arms["added"] / arms["pool"].clip(lower=1)
+    tokens, seconds = share * (spent["prompt_tokens"] + spent["completion_tokens"]), share * spent["seconds"]
     found = arms[["arm"]].assign(
         **{"machine seconds": arms["training seconds"] + arms["scoring seconds"] + seconds},
         tokens=tokens,

@@ -5,7 +5,8 @@ One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tab
 never taken from papermill, which marks a notebook whose kernel died as completed.
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
-    cells, roots, modules, defaults   the code that decides the numbers, see `digests.code_of`
+    cells, definitions, defaults      the code that decides the numbers, see `digests.code_of`
+    uses                              what of the library was used through `study`, a key of `digests.USES` each
     dial, recipes                     keys of the dial and recipes that were read, with their values
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
     corpus_file                       digest of a user's own file
@@ -40,7 +41,9 @@ INCOMPLETE = "incomplete"  # to its last line, but with something missing
 
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
 TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
-TYPES |= dict.fromkeys(("environment", "modules", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict)
+TYPES |= dict.fromkeys(
+    ("environment", "definitions", "uses", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict
+)
 TYPES |= {"exports": dict, "journals": dict}
 
 # what the runner tells a kernel by its environment

@@ -13,7 +13,7 @@
     study.finish()                                                  # cell tagged `finish`
 
 Importing this module needs no torch.
-What decides a number stands in modules that the record names (`Recording.rests_on`), not here.
+What decides a number stands in definitions that the record names (`Recording.rests_on`), not here.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ class Study:
         all rows. What was read is written into the record by its digest.
         """
         self._measures("corpora are read")
-        self._record.rests_on("nli_lib.corpora.load.sources")
+        self._record.rests_on("corpora")
         name, split = name or self.corpus_name, split or self.train_split
         if limit is _SCALE_LIMIT:
             training = name == self.corpus_name and split == self.train_split
@@ -158,7 +158,7 @@ class Study:
         The others go with the reason into the table "missing", which is always written; see `absent`.
         """
         self._measures("corpora are read")
-        self._record.rests_on("nli_lib.corpora.suites")
+        self._record.rests_on("suites")
         loaded, missing = suites.load_each(sets, self.data_dir, limit)
         self._missing |= missing
         self.save(pd.DataFrame(self._missing.items(), columns=["corpus", "reason"]), "missing")
@@ -272,7 +272,7 @@ class Study:
 
     def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
         self._measures("a run is named")
-        self._record.rests_on("nli_lib.study.recipes")
+        self._record.rests_on("recipes")
         self._note("recipes", paper, recipes()[paper])
         # a user's file is named by its path, which the corpus's own name has lost
         place = {"corpus": self.corpus_name if self.own_file else corpus, "split": split, "limit": limit}

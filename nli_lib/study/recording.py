@@ -13,7 +13,7 @@ from nli_lib.store import device, environment, now
 from nli_lib.study import digests
 from nli_lib.study import manifest as records
 
-KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes")
+KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes", "uses")
 
 
 class StudyError(UserError, RuntimeError):
@@ -70,11 +70,11 @@ class Recording:
             title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
         self.note("corpora", title, entry)
 
-    def rests_on(self, module: str) -> None:
-        """Note that what is recorded depends on a module of the library, and on what that imports."""
-        if module not in self.record["roots"]:
-            self.record["roots"].append(module)
-            self.record["modules"] |= digests.dependences([module])
+    def rests_on(self, use: str) -> None:
+        """Note that what is recorded depends on a part of the library: a key of `digests.USES`."""
+        if use not in self.record["uses"]:
+            self.record["uses"][use] = digests.USES[use]
+            self.record["definitions"] |= digests.dependences([digests.USES[use]])
 
     def finish(self, seeds: Sequence[int]) -> None:
         """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""

@@ -17,10 +17,9 @@ from nli_lib.spec import DEFAULTS
 from nli_lib.store import now, revision
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
-from nli_lib.study.digests import code_of, digest_module
+from nli_lib.study.digests import code_of
 from nli_lib.study.recipes import recipes
 
-FORMAT = "nli_lib.study.tables"  # how tables are kept on disk, which decides no number in them
 NAMED = 3  # reasons that a line names; more are counted
 
 
@@ -85,15 +84,15 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
         then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
         asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
         reasons += _changes("{}", {name: then.get(name) for name in asked}, asked)
-    if record.get("cells") != code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb")["cells"]:
+    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record.get("uses", {}))
+    if record.get("cells") != code["cells"]:
         reasons.append("the code of its measuring cells changed")
     if scale:
         reasons += _changes("the dial's {}", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
     reasons += _changes("the recipe of {}", record.get("recipes", {}), recipes())
     if record.get("recipes"):
         reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
-    modules = {name: digest for name, digest in record.get("modules", {}).items() if name != FORMAT}
-    reasons += _changed("module {}", modules, digest_module)
+    reasons += _changes("{}", record.get("definitions", {}), code["definitions"], " changed")
     reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
     reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
     reasons += _changed_exports(record)
@@ -189,11 +188,12 @@ def _confirmed(record: Mapping, here: Mapping) -> dict:
     tables = _tables(paths.RESULTS / record["study"], record["notebook"]).values()
     outputs = {path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path) for path in tables}
     then, earlier = record["parameters"], record.get("confirmed", [])
-    changed = sorted(n for n, digest in here["modules"].items() if record.get("modules", {}).get(n) != digest)
-    entry = {"revision": revision(), "date": now()[:10], "modules": changed}
-    code = {key: here[key] for key in ("cells", "roots", "modules", "defaults", "recipes")}
+    known = record.get("definitions", here["definitions"])  # older records name none
+    changed = sorted(name for name, digest in here["definitions"].items() if known.get(name) != digest)
+    entry = {"revision": revision(), "date": now()[:10], "definitions": changed}
+    code = {key: here[key] for key in ("cells", "definitions", "uses", "defaults", "recipes")}
     return {
-        **record,
+        **{name: value for name, value in record.items() if name not in ("roots", "modules")},  # of older records
         **code,
         "inputs": _inputs(record, here),
         "outputs": outputs,

@@ -58,11 +58,13 @@ def used(record: Mapping) -> list[str]:
     machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
-    if changed := sorted({module for entry in record.get("confirmed", []) for module in entry["modules"]}):
+    entries = record.get("confirmed", [])
+    # older entries name modules
+    if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
         revision = record.get("environment", {}).get("revision", "unknown")
-        count = "1 module has" if len(changed) == 1 else f"{len(changed)} modules have"
-        note = f"Recorded at revision {revision}; {count} changed since, the smoke tables before and after are equal."
-        names = f"<details><summary>Modules that changed since</summary>{', '.join(changed)}</details>"
+        count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
+        note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
+        names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
         lines += [as_text(note), names]
     return lines
 

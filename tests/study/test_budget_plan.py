@@ -125,7 +125,8 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert {key: {title: each.shape for title, each in rows.items()} for key, rows in right.items()} == {
         key: {title: (1, len(test)) for title, test in flat.items()} for key in sets
     }
-    spent = costs(table, {"our WANLI": (100.0, 1.0)}).set_index("arm")
+    cost = {"prompt_tokens": 3900, "completion_tokens": 100, "seconds": 40.0}
+    spent = costs(table, {"our WANLI": cost}).set_index("arm")
     assert spent.loc["our WANLI added", "tokens"] == 1200 and spent.loc["WANLI added", "tokens"] == 0
     assert spent.loc["consensus pruning", "human labels"] == 144 and spent.loc["base", "human labels"] == 36
     before = trained()

@@ -227,7 +227,7 @@ def test_claims_are_gathered_from_all_notebooks(home):
 def test_a_claim_in_parts_is_a_row_a_part_and_recorded_anew_replaces_them_all(home):
     one, two = started(name="10_one"), started(name="20_two")
     estimate = Estimate(0.5, 0.4, 0.6, n=10, seeds=2)
-    one.claim("wanli-a", {part: estimate for part in ("HANS", "QNLI", "ANLI")})
+    one.claim("wanli-a", dict.fromkeys(("HANS", "QNLI", "ANLI"), estimate))
     one.claim("wanli-a", {"HANS": estimate, "QNLI": estimate})
     two.claim("wanli-b", estimate)
     table = started(name="63_claims").gather("claims").fillna("")
@@ -292,7 +292,7 @@ def test_the_record_says_what_was_done(home):
     unsaid = dict.fromkeys(("CORPUS", "SEEDS", "COLUMNS", "LABELS", "ENCODING"))
     assert record["parameters"] == {"SCALE": "smoke", **unsaid}
     assert "/somewhere/private" not in json.dumps(record)
-    assert {"seconds", "device", "environment", "modules", "seeds", "cells", "roots", "ended"} <= record.keys()
+    assert {"seconds", "device", "environment", "definitions", "seeds", "cells", "uses", "ended"} <= record.keys()
     assert record["environment"]["python"]
     assert list(record["outputs"]) == ["smoke/10_try.scores.csv"]
 

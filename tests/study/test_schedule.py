@@ -89,8 +89,8 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "smoke/1_first.scores.csv, which it wrote, changed" in schedule.stale("1_first", Request())
 
     record = records.read("2_second", "smoke")
-    records.write({**record, "modules": {**record["modules"], "nli_lib.store": "other"}})
-    assert "module nli_lib.store changed" in schedule.stale("2_second", Request())
+    records.write({**record, "definitions": {**record["definitions"], "atomic": "other"}})
+    assert "atomic is missing" in schedule.stale("2_second", Request())
 
 
 @pytest.mark.slow

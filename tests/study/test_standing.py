@@ -62,8 +62,9 @@ def chapters(project):
     for path in [path for path in project.rglob("*") if path.is_file()]:
         if path not in before:
             path.unlink()
-        elif path.read_bytes() != before[path]:
-            path.write_bytes(before[path])
+    for path, data in before.items():
+        if not path.is_file() or path.read_bytes() != data:
+            path.write_bytes(data)
 
 
 def stale():
@@ -80,12 +81,14 @@ def edit(path, old, new):
 
 def test_a_verdict_rule(chapters):
     edit(chapters / "nli_lib" / "report" / "claims.py", "< claim.min_n", "<= claim.min_n")
-    assert stale() == {"63_ledger": ["module nli_lib.report.claims changed"]}
+    assert stale() == {}  # the chapter takes the names of the verdicts from there, and no rule
+    edit(chapters / "nli_lib" / "report" / "claims.py", '"inconclusive"', '"open"')
+    assert stale() == {"63_ledger": ["VERDICTS changed"]}
 
 
 def test_the_stale_chapters_of_a_study_are_listed(chapters):
     assert standing.stale("smoke") == [] == standing.stale("nowhere")
-    edit(chapters / "nli_lib" / "report" / "claims.py", "< claim.min_n", "<= claim.min_n")
+    edit(chapters / "nli_lib" / "report" / "claims.py", '"inconclusive"', '"open"')
     assert standing.stale("smoke") == ["63_ledger"]
     record = records.read("63_ledger", "smoke")
     records.write({**record, "state": records.INTERRUPTED})
@@ -93,26 +96,57 @@ def test_the_stale_chapters_of_a_study_are_listed(chapters):
 
 
 def test_a_measure(chapters):
-    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def scores(", "MORE = 1\n\n\ndef scores(")
-    assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}
-
-
-def test_what_a_measure_imports(chapters):
-    """Also inside functions, and through other modules."""
+    """What the function does and what it calls counts; another one in its module does not."""
     dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
-    dynamics.write_text(dynamics.read_text() + "\n\ndef late():\n    from nli_lib.measure import consensus\n")
+    edit(dynamics, "def scores(", "MORE = 1\n\n\ndef scores(")
+    assert stale() == {}
+    edit(dynamics, "def margin(", "def margin(*_more, ")
+    assert stale() == {"10_scores": ["margin changed"]}
+
+
+def test_what_a_measure_uses(chapters):
+    """Also inside functions, by an alias, and through other modules."""
+    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    late = "    from nli_lib.measure import consensus as late\n\n    late.mismatch\n"
+    edit(dynamics, "def scores(", "def helper():\n" + late + "\n\ndef scores(")
+    text = dynamics.read_text()
+    dynamics.write_text(text + "\n\nscores.helper = helper\n")
     run(chapters / "notebooks" / "10_scores.ipynb")
     run(chapters / "notebooks" / "11_reads.ipynb")
-    edit(chapters / "nli_lib" / "measure" / "consensus.py", "import numpy as np", "import numpy as np\nMORE = 1")
-    assert stale() == {"10_scores": ["module nli_lib.measure.consensus changed"]}
+    edit(chapters / "nli_lib" / "measure" / "consensus.py", "def mismatch(", "def mismatch(*_more, ")
+    assert stale() == {"10_scores": ["mismatch changed"]}
+
+
+def test_what_moves_to_another_module_changes_nothing(chapters):
+    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    shutil.copy(dynamics, dynamics.with_name("moved.py"))
+    dynamics.unlink()
+    for path in (chapters / "nli_lib").rglob("*.py"):
+        path.write_text(path.read_text().replace("nli_lib.measure.dynamics", "nli_lib.measure.moved"))
+    edit(chapters / "notebooks" / "10_scores.ipynb", "nli_lib.measure.dynamics", "nli_lib.measure.moved")
+    assert stale() == {}
+    edit(dynamics.with_name("moved.py"), "def margin(", "def margin(*_more, ")
+    assert stale() == {"10_scores": ["margin changed"]}
+
+
+def test_a_function_in_a_cell_counts_where_a_measuring_cell_calls_it(chapters):
+    cells = ("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)")
+    found = []
+    for cell in (cells[0], cells[0].replace("2", "3")):
+        found.append(digests.code_of(write_notebook(chapters / "notebooks", "1_try", cell, cells[1]))["cells"])
+    assert found[0] != found[1]
 
 
 def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
     (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- one\n")
-    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def scores(", 'WORDS = "words.yaml"\n\n\ndef scores(')
+    edit(
+        chapters / "nli_lib" / "measure" / "dynamics.py",
+        "def scores(",
+        'WORDS = "words.yaml"\n\n\ndef scores(*_more, _words=WORDS, ',
+    )
     run(chapters / "notebooks" / "10_scores.ipynb")
     (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- two\n")
-    assert stale() == {"10_scores": ["module nli_lib.measure.dynamics changed"]}
+    assert stale() == {"10_scores": ["words.yaml changed"]}
 
 
 def test_a_table_that_was_read_and_is_gone(chapters):
@@ -181,9 +215,11 @@ def test_a_value_of_the_dial(chapters, monkeypatch):
     monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=before + 1))
     said = f"the dial's consensus.limit: {before} then, {before + 1} now"
     assert stale() == {"30_trains": [said]}
-    modules = standing.records.read("30_trains", "smoke")["modules"]
-    monkeypatch.setattr(standing, "digest_module", lambda name: "another")
-    assert stale()["30_trains"] == [said, *(f"module {name} changed" for name in sorted(modules))]
+    names = standing.records.read("30_trains", "smoke")["definitions"]
+    cells = standing.code_of(paths.NOTEBOOKS / "30_trains.ipynb")["cells"]
+    other = {"cells": cells, "definitions": dict.fromkeys(names, "another")}
+    monkeypatch.setattr(standing, "code_of", lambda *given: other)
+    assert stale()["30_trains"] == [said, *(f"{name} changed" for name in sorted(names))]
 
 
 def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
@@ -209,7 +245,8 @@ def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
 def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses_it(chapters):
     imports = "from nli_lib.measure.dynamics import scores\nfrom nli_lib.measure.consensus import mismatch"
     path = write_notebook(chapters / "notebooks", "1_try", imports, "#| measure\nfunction = scores")
-    assert digests.code_of(path)["roots"] == ["nli_lib.measure.dynamics"]
+    found = digests.code_of(path)["definitions"]
+    assert "scores" in found and "mismatch" not in found
 
 
 def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_computed(chapters):
@@ -237,13 +274,20 @@ def recorded_small(chapters):
         record = records.read(name, "smoke")
         old = {key: record[key] for key in ("notebook", "state", "device", "seconds", "started", "ended", "declared")}
         outputs = {key.replace("smoke/", "small/"): digest for key, digest in record["outputs"].items()}
-        old |= {"study": "small", "cells": "of old", "modules": {"nli_lib.record": "old"}, "inputs": {}, "gathered": {}}
+        old |= {
+            "study": "small",
+            "cells": "of old",
+            "modules": {"nli_lib.record": "old"},
+            "roots": [],
+            "inputs": {},
+            "gathered": {},
+        }
         old |= {"environment": {"revision": "abc"}, "outputs": outputs}
         records.write({**old, "parameters": {"SCALE": "small", "CORPUS": None, "SEEDS": None, "SHOW_ONLY": False}})
     return before
 
 
-def test_equal_smoke_tables_confirm_a_record(recorded_small):
+def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert standing.why_stale(records.read("10_scores", "small"))
     done = standing.confirm("small", recorded_small)
     assert done == dict.fromkeys(("10_scores", "63_ledger"), "confirmed: the smoke tables before and after are equal")
@@ -251,9 +295,14 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small):
     assert standing.why_stale(record) == []
     assert "SHOW_ONLY" not in record["parameters"] and record["parameters"]["SCALE"] == "small"
     (entry,) = record["confirmed"]
-    assert entry.keys() == {"revision", "date", "modules"}
-    assert "nli_lib.measure.dynamics" in entry["modules"]
-    assert as_text(f"Recorded at revision abc; {len(entry['modules'])} modules have changed") in status.used(record)[-2]
+    assert entry.keys() == {"revision", "date", "definitions"} and entry["definitions"] == []  # of an older record
+    assert "roots" not in record and "modules" not in record and "scores" in record["definitions"]
+    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def margin(", "def margin(*_more, ")
+    run(chapters / "notebooks" / "10_scores.ipynb")
+    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    record = records.read("10_scores", "small")
+    assert record["confirmed"][-1]["definitions"] == ["margin"]
+    assert as_text("Recorded at revision abc; 1 name has changed since") in status.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -277,9 +326,8 @@ def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
-def test_how_a_table_is_quoted_makes_nothing_stale_and_is_no_obstacle(recorded_small):
-    here = records.read("10_scores", "smoke")
-    records.write({**here, "modules": {**here["modules"], standing.FORMAT: "of another format"}})
+def test_how_a_table_is_quoted_makes_nothing_stale_and_is_no_obstacle(recorded_small, chapters):
+    edit(chapters / "nli_lib" / "study" / "tables.py", "def write_table(", "def write_table(*_more, ")
     assert stale() == {}
     old = recorded_small / "10_scores.scores.csv"
     pd.read_csv(old).to_csv(old, index=False)
