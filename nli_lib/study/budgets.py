@@ -68,7 +68,7 @@ from nli_lib.spec import RunSpec
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parameters import form_of, is_own_file
-from nli_lib.study.parts import Part, decided, file_of, gather, key_of
+from nli_lib.study.parts import Part, decided, file_of, gather
 from nli_lib.study.recipes import run_spec
 from nli_lib.study.trainings import packed, unpacked
 
@@ -84,7 +84,7 @@ OWN = {  # source of our own pairs -> chapter and export that holds them, and it
     GENERATED: ("24_three_datasets", "pool", ""),
 }
 IN, STRESS = "in distribution", "Stress test"
-RIGHT = "right: "
+RIGHT, TWINS = "right: ", ", twin"
 SCORED = ("dynamics", "levels", "cross scores")  # needs of an arm for which models are trained
 PROBED = 240  # made-up pairs of `probe`
 SHARE_HELD_OUT = 5  # one part in so many of a user's file is tested on
@@ -309,7 +309,7 @@ class Plan:
 
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
         """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
-        found, first = {}, {}
+        found = {}
         for seed in self.seeds_of("base"):
             possible = self._possible(seed, arms)
             by_rows = [arm for arm in possible if BY_NAME[arm].needs not in SCORED and BY_NAME[arm].source not in OWN]
@@ -317,22 +317,12 @@ class Plan:
             for arm, which in ((arm, which) for arm in self.arms_of(seed, arms) for which in (ARM, TWIN)):
                 if (arm in absent and which == TWIN) or arm not in [*possible, *self._recorded(seed)]:
                     continue
-                name = f"{arm}{', twin' if which == TWIN else ''}, training {seed}"
-                made = sets.get((arm, which))
-                part = Part(NOTEBOOK, self._decides(seed, arm, which, made, tests), lambda: pd.DataFrame())
-                if arm not in possible and not file_of(name, part, self.study).exists():
-                    continue
-                make = functools.partial(self._row, seed, arm, which, tests)
-                if key_of(part) in first:  # the twin of what adds other candidates is the base
-                    make = functools.partial(self._as, first[key_of(part)], made, {"arm": arm, "which": which})
-                found[name] = part._replace(make=make)
-                first.setdefault(key_of(part), {name: found[name]})
+                name = f"{arm}{TWINS * (which == TWIN)}, training {seed}"
+                decides = self._decides(seed, arm, which, sets.get((arm, which)), tests)
+                part = Part(NOTEBOOK, decides, functools.partial(self._row, seed, arm, which, tests))
+                if arm in possible or file_of(name, part, self.study).exists():
+                    found[name] = part
         return found
-
-    def _as(self, other: dict[str, Part], made: TrainingSet, names: Mapping[str, str]) -> pd.DataFrame:
-        """The row of another part, whose training is the same, under other names."""
-        (table,) = gather(other, self.study).values()
-        return table.assign(**names, added=made.added, labels=made.labels, different=made.distinct)
 
     def absent(self, arms: Sequence[str] | None = None, recorded: Sequence[str] = ()) -> pd.DataFrame:
         """Arms whose source is not at hand, without those that are `recorded`: columns arm, seed, reason."""
@@ -530,9 +520,13 @@ def probe() -> dict[str, str]:
 
 
 def table_of(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The rows of all parts; the columns stand in the docstring of the module."""
+    """The rows of all parts; the columns stand in the docstring of the module. Equal trainings are one part (the twin
+    of what adds other candidates is the base), so that the names of the arms are those that are asked for."""
+    named = [name.rsplit(", training ", 1)[0] for name in tables]
     table = pd.concat(tables.values(), ignore_index=True)
-    return table.assign(seed=table["seed"].astype(int))
+    arms = [name.removesuffix(TWINS) for name in named]
+    which = [TWIN if name.endswith(TWINS) else ARM for name in named]
+    return table.assign(arm=arms, which=which, seed=table["seed"].astype(int))
 
 
 def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
@@ -607,7 +601,7 @@ def run_job(plan: Plan, name: str) -> str:
     lacking = plan.absent([arm]).set_index("seed")["reason"]
     if int(seed) in lacking.index:
         return f"nothing to train: {lacking[int(seed)]}"
-    part = f"{arm}{'' if what in arms else ', twin'}, training {seed}"
+    part = f"{arm}{'' if what in arms else TWINS}, training {seed}"
     made = gather({part: plan.parts(plan.tested, [arm])[part]}, plan.study)[part]
     return f"nothing to train: {made['reason'][0]}" if made["reason"][0] else f"{made['training seconds'][0]:.0f} s"
 
