@@ -1,4 +1,4 @@
-"""Trainings as parts. Alone: pytest tests/study/test_trainings.py"""
+"""Trainings as parts. Alone: pytest tests/study/test_answers.py"""
 
 from types import SimpleNamespace
 
