@@ -34,7 +34,7 @@ class Recording:
                 f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
                 f"delete {records.record_path(notebook, study)}"
             )
-        self.clock = time.monotonic()
+        self.clock, self.path = time.monotonic(), paths.NOTEBOOKS / f"{notebook}.ipynb"
         self.record = {
             "notebook": notebook,
             "study": study,
@@ -46,7 +46,7 @@ class Recording:
             "parameters": {name: value for name, value in parameters.items() if name not in records.NEUTRAL},
             "corpus_file": records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"]),
             "environment": environment(),
-            **digests.code_of(paths.NOTEBOOKS / f"{notebook}.ipynb"),
+            **digests.code_of(self.path),
             **{kind: {} for kind in KINDS},
         }
         if stored:
@@ -74,7 +74,8 @@ class Recording:
         """Note that what is recorded depends on a part of the library: a key of `digests.USES`."""
         if use not in self.record["uses"]:
             self.record["uses"][use] = digests.USES[use]
-            self.record["definitions"] |= digests.dependences([digests.USES[use]])
+            # all at once: a name can stand in several modules, and its digest is that of all that are reached
+            self.record["definitions"] = digests.code_of(self.path, self.record["uses"])["definitions"]
 
     def finish(self, seeds: Sequence[int]) -> None:
         """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""
