@@ -15,8 +15,16 @@ import time
 import numpy as np
 from z_filter import peak_gb, real_pairs, repeated
 
-from nli_lib.measure.artifacts import features, side_of, top_features, z_statistics, z_threshold
-from nli_lib.measure.chance import above_line, shuffled_labels, table_12
+from nli_lib.measure.features import (
+    above_line,
+    features,
+    shuffled_labels,
+    side_of,
+    table_12,
+    top_features,
+    z_statistics,
+    z_threshold,
+)
 from nli_lib.report.inference import resample_counts
 
 AIM = 8  # GB

@@ -28,7 +28,7 @@ import ot
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from threadpoolctl import threadpool_limits
 
-from nli_lib.measure.diversity import otdd, self_bleu
+from nli_lib.measure.similarity import otdd, self_bleu
 
 ORDER, WIDTH, CLASSES = 3, 64, 3  # POT's Gaussian distance is NaN for classes of fewer examples than dimensions
 REGULARISATIONS = (1.0, 0.1, 0.01)  # those of chapter 42 that are not exact

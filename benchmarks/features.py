@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from nli_lib.corpora import planted
-from nli_lib.measure.artifacts import features
+from nli_lib.measure.features import features
 
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 

@@ -43,7 +43,7 @@ from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
 from nli_lib.learn.sampling import sample
 from nli_lib.learn.serialise import frame, sequences
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import tokenize
 from nli_lib.spec import RunSpec
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -15,7 +15,7 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from nli_lib.measure.neighbours import neighbours
+from nli_lib.measure.similarity import neighbours
 
 K, ROUNDS = 4, 3
 

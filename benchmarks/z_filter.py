@@ -29,8 +29,7 @@ import pyarrow.compute as pc
 
 from nli_lib.corpora.load.sources import load
 from nli_lib.corpora.suites import load_each
-from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.tokens import Words, tokenize
+from nli_lib.measure.features import Words, features_in_shards, tokenize
 from nli_lib.report.style import drawing
 from nli_lib.select.zfilter import z_filter
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from nli_lib.measure.pair_ngrams import LONGEST, RARE, SHARES
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import tokenize
+from nli_lib.measure.giveaways import LONGEST, RARE, SHARES
 
 
 def plainly(premises, hypotheses):

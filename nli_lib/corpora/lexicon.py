@@ -63,8 +63,8 @@ class Wordnet:
 
 
 def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
-    """The dictionaries at hand, by the names that `measure.spurious.every_measure` takes, and what is missing: name of
-    the measure -> what to install.
+    """The dictionaries at hand, by the names that `measure.difficulty.every_measure` takes, and what is missing: name
+    of the measure -> what to install.
     """
     found, missing = {}, {}
     for name, look_up, measure in (("unknown", spelling, "misspelled"), ("wordnet", Wordnet, "antonyms")):

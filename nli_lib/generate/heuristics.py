@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from nli_lib.measure.tokens import spaced, unspaced
+from nli_lib.measure.features import spaced, unspaced
 from nli_lib.select.selection import KEPT, Selection
 
 SHORTEST, UNSPACED_SHORTEST = 5, 2  # characters of a side, and where a character is a syllable or a word
@@ -24,7 +24,7 @@ def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str,
     examples  for each pair the (premise, hypothesis) of the examples in its prompt
 
     1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted; of texts written without blanks
-       (`measure.tokens.unspaced`) fewer than two
+       (`measure.features.unspaced`) fewer than two
     2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, where there are no blanks)
     3. `PHRASE`: one of `PHRASES` stands in premise and hypothesis written together, upper and lower case distinct
     4. `EXAMPLE`: both sides equal those of an example, blanks at the ends not counted

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from nli_lib.generate.perturbations import CODE_2022, CODE_2023, PAPER, PerturbationError
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import tokenize
 from nli_lib.select.selection import KEPT, Selection
 
 REASONS = (
@@ -130,7 +130,8 @@ def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list
     1, high = alike. The words are counted once for all.
 
     Formula: sum over words of min(count in a, count in b) over sum of max. Two texts without words have 1. "a a b" and
-    "a b" have 2/3. Words are those of `measure.tokens`. Source: textdistance, which the code calls with lists of words.
+    "a b" have 2/3. Words are those of `measure.features`. Source: textdistance, which the code calls with lists of
+    words.
     """
     n = len(texts[0])
     counts = tokenize(np.concatenate([np.asarray(column, dtype=object) for column in texts])).counts()

@@ -1,6 +1,6 @@
 """From words to word pieces: which word pieces of a text are part of words that somebody flagged.
 
-Words are those of `measure.tokens`: what stands between blanks and is more than ASCII punctuation. A word piece is
+Words are those of `measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is
 flagged when it holds a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's."
 the pieces "there" and "'s" are, and a full stop of its own is not.
 """
@@ -25,7 +25,7 @@ def flagged_pieces(
 ) -> NDArray[np.bool_]:
     """Which word pieces of the texts belong to flagged words, in the order of `serialise.pieces`, (T,) bool.
 
-    words  (W,) bool, the words of all texts end to end, as `measure.tokens.tokenize(texts)` has them
+    words  (W,) bool, the words of all texts end to end, as `measure.features.tokenize(texts)` has them
     whole  (N,) bool, texts all of whose pieces are flagged, punctuation too
 
     Source: the paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the

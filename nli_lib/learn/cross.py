@@ -29,7 +29,7 @@ def cross_score(
 ) -> np.ndarray:
     """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
 
-    fold             (N,) fold of each example, 0 and up, as `select.folds.folds` draws them
+    fold             (N,) fold of each example, 0 and up, as `select.selection.folds` draws them
     reuse_model_for  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of
                      one fold is trained on for the next, over so many folds in a row, and so it has seen what it scores
     jobs             folds trained at a time, each in a process of its own with its share of the cores; by default one

@@ -123,7 +123,7 @@ class Debias(Generate):
     """What the z-filter kept of a corpus, and to avoid what made it reject the others; starts from a generator.
 
     rejected   (N,) bool, the pairs that the filter rejected
-    premise, hypothesis, whole  what contributed to the features for which they were, as `measure.biased_words.Flagged`
+    premise, hypothesis, whole  what contributed to the features for which they were, as `measure.giveaways.Flagged`
     alpha      weight of the rejected pairs
 
     Loss of a kept pair: - sum over all tokens of log p_t. Of a rejected pair, with m_t = 0 for a token that contributes

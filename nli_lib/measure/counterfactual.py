@@ -2,8 +2,16 @@
 
 The original is x, with the label l; its revision is x', made for the label l'. Everything is one value a pair of the
 two, (K,), in the order of the revisions: an original with four revisions stands in four places.
+
+What a revision changed in a text: its length in words, and the pronouns in it.
+
+Source: WANLI, appendix D.3 (W22), which reports for premises and hypotheses that were revised how many changed the word
+count by -1 to +2, and how many the set of pronouns. *Departures*: the paper says neither what a word nor what a pronoun
+is. Ours: words are parted by blanks, or as `measure.features.spaced` parts them; pronouns are `PRONOUNS`, in capitals
+or not (so that "US" is one), in contractions too ("she's").
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from nli_lib.measure.check import check_labels, check_logits, check_pairs
-from nli_lib.measure.tokens import Words, tokenize
+from nli_lib.measure.features import Words, spaced, tokenize
 
 TIE = -1  # the judgement of people whose votes have no majority
 KINDS = ("nothing", "insertion", "deletion", "substitution", "rewriting")
@@ -90,7 +98,7 @@ def softly_flipped(judged: ArrayLike, original: ArrayLike) -> NDArray[np.bool_]:
 
 
 class Edits(NamedTuple):
-    """What turned K texts into K others. Words are those of `measure.tokens`: lower case, no punctuation.
+    """What turned K texts into K others. Words are those of `measure.features`: lower case, no punctuation.
 
     distance  (K,) words to insert, delete or replace at the least (Levenshtein)
     removed   (K,) words from the first to the last that differ, in the text before; inserted: in the text after
@@ -172,3 +180,44 @@ def _levenshtein(a: NDArray, b: NDArray, start: NDArray, rows: NDArray, columns:
         last = np.minimum.accumulate(step - at, axis=1) + at
         result = np.where(rows == row + 1, last[each, columns], result)
     return result
+
+
+# ---------------------------------------------------------------- revisions
+
+
+SLIGHT = (-1, 2)  # the change of the word count that the paper calls slight, ends included
+# personal and possessive pronouns, the determiners among them, and reflexive ones; no demonstrative, relative,
+# interrogative or indefinite pronoun
+PRONOUNS = frozenset(
+    {"i", "me", "my", "mine", "myself"}
+    | {"we", "us", "our", "ours", "ourselves"}
+    | {"you", "your", "yours", "yourself", "yourselves"}
+    | {"he", "him", "his", "himself"}
+    | {"she", "her", "hers", "herself"}
+    | {"it", "its", "itself"}
+    | {"they", "them", "their", "theirs", "themselves", "themself"}
+    | {"one's", "oneself"}
+)
+_WORD = re.compile(r"one's|[a-z]+")
+
+
+def word_change(before: Sequence[str], after: Sequence[str]) -> np.ndarray:
+    """(N,) words of the revised text minus words of the text before it; 0 where only words were replaced."""
+    both = zip(spaced(before).to_pylist(), spaced(after).to_pylist(), strict=True)
+    return np.array([len(new.split()) - len(old.split()) for old, new in both], dtype=int)
+
+
+def is_slight(change: np.ndarray) -> np.ndarray:
+    """(N,) whether a change of the word count lies in `SLIGHT`."""
+    return (SLIGHT[0] <= np.asarray(change)) & (np.asarray(change) <= SLIGHT[1])
+
+
+def pronouns(text: str) -> frozenset[str]:
+    """The pronouns in a text, in lower case; one that occurs twice counts once."""
+    return PRONOUNS & set(_WORD.findall(text.lower().replace("’", "'")))
+
+
+def pronouns_changed(before: Sequence[str], after: Sequence[str]) -> np.ndarray:
+    """(N,) whether the set of pronouns in the text is another one after the revision."""
+    changed = [pronouns(old) != pronouns(new) for old, new in zip(before, after, strict=True)]
+    return np.array(changed, dtype=bool)

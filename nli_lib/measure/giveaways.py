@@ -1,21 +1,52 @@
-"""Which words of a text a model goes by: its prediction with each word beside that without it."""
+"""Which words of a text a model goes by: its prediction with each word beside that without it.
 
-from collections.abc import Sequence
+What half of the input gives away: a linear model on the n-grams of the hypothesis (or the premise) alone.
+
+No network is needed: hashed uni- and bigrams and multinomial logistic regression, deterministic for a seed. The label
+leaks where such a model is right more often than chance, which is one over the number of classes where the labels are
+balanced (`balanced_sample`).
+Source: Gururangan et al. 2018; WANLI, section 4.1. *Departures*: WANLI uses fastText and states no settings.
+
+How much a bias head says about the labels, in nats: whether what it adds to a product of experts is neutral.
+
+Which words of a pair make the features that it holds: from n-gram features back to the words of the two texts.
+
+What a linear model sees of a pair without any network: the words of the hypothesis, and how they meet the premise.
+
+    features = pair_ngrams(corpus.premise, corpus.hypothesis)           # sparse (N, F)
+    probabilities = out_of_fold(features, corpus.labels, fold)          # (N, C), each by a model that never saw the row
+
+100,000 pairs take minutes on two cores and need neither torch nor an encoder. Such a model knows less than a trained
+one; `benchmarks/suspects.py` measures what the list of suspects loses by it.
+"""
+
+import string
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
+from scipy import sparse
+from scipy.special import log_softmax, rel_entr, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from nli_lib.measure.check import check_scored
-from nli_lib.measure.tokens import joined, spaced
+from nli_lib.measure.check import check_labels, check_pairs, check_scored, class_count
+from nli_lib.measure.features import SIDES, Words, joined, side_of, spaced, tokenize
 
 
 def without_each_word(texts: Sequence[str]) -> pd.DataFrame:
     """Every text once for each of its words, with that word left out: columns row (of `texts`), word, text.
 
-    Words are what white space parts, or `measure.tokens.spaced`; they are named in lower case without punctuation at
+    Words are what white space parts, or `measure.features.spaced`; they are named in lower case without punctuation at
     their ends. A text of one word leaves an empty one.
     """
     words = [text.split() for text in spaced(list(map(str, texts)), marks=r" \0 ").to_pylist()]
@@ -77,3 +108,293 @@ def hard_part(probabilities: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     """
     check_scored(np.asarray(probabilities), np.asarray(labels), epochs=False)
     return np.asarray(probabilities).argmax(axis=1) != np.asarray(labels)
+
+
+# ---------------------------------------------------------------- partial input
+
+
+BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
+PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
+PASSES = 20  # over the texts, then stop: more of them fit the training texts, not the held-out ones
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def _plain(text: str) -> str:
+    """Words are as in `measure.features`, of texts that `spaced` has seen: lower case, no ASCII punctuation, split on
+    white space."""
+    return text.lower().translate(_NO_PUNCTUATION)
+
+
+# Uni- and bigrams of each text hashed into `BUCKETS` columns, rows of unit length.
+NGRAMS = HashingVectorizer(
+    preprocessor=_plain,
+    tokenizer=str.split,
+    token_pattern=None,
+    ngram_range=(1, 2),
+    n_features=BUCKETS,
+    alternate_sign=False,
+)
+
+
+def _ngrams(texts: Sequence[str]) -> sparse.csr_matrix:
+    return NGRAMS.transform(spaced(texts).to_pylist())
+
+
+def partial_input_predictions(
+    texts: Sequence[str], labels: ArrayLike, tests: Mapping[str, Sequence[str]], *, n_classes: int | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Probability of each label for the texts of each test set, (M, C), from one model fitted on all of `texts`.
+
+    Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` is by default the number of labels that occur.
+    """
+    gold = check_labels(labels, len(texts), n_classes)
+    n_classes = class_count(gold, n_classes=n_classes)
+    each = [_ngrams(test) for test in tests.values()]
+    probabilities = _fit_predict(_ngrams(texts), gold, sparse.vstack(each), n_classes, seed=0)
+    ends = np.cumsum([part.shape[0] for part in each])[:-1]
+    return dict(zip(tests, np.split(probabilities, ends), strict=True))
+
+
+def cross_fitted(
+    texts: Sequence[str],
+    labels: ArrayLike,
+    *,
+    n_classes: int | None = None,
+    folds: int = 5,
+    groups: ArrayLike | None = None,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Probability of each label for each text, from a model fitted without that text's fold (`draw_folds`), (N, C),
+    rows sum to 1."""
+    gold = check_labels(labels, len(texts), n_classes)
+    n_classes = class_count(gold, n_classes=n_classes)
+    fold = draw_folds(gold, folds=folds, groups=groups, seed=seed)
+    matrix, probabilities = _ngrams(texts), np.zeros((len(gold), n_classes))
+    matrix = matrix[:, np.unique(matrix.indices)]  # the solver goes over every column, used or not, in every pass
+    for number in range(folds):
+        train, held_out = fold != number, fold == number
+        probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
+    return probabilities
+
+
+def draw_folds(
+    labels: NDArray[np.int64], *, folds: int = 5, groups: ArrayLike | None = None, seed: int = 0
+) -> NDArray[np.int64]:
+    """The fold of each text, (N,) from 0 to folds - 1, drawn with the seed.
+
+    Folds keep the label shares, or, with `groups`, split no group and draw the groups at random, so that label shares
+    are kept on average. Raises `ValueError` where a label that occurs has fewer texts than there are folds.
+    """
+    occur, counts = np.unique(labels, return_counts=True)
+    if not 2 <= folds <= counts.min():
+        few = f"label {occur[counts.argmin()]} has {counts.min()} texts"
+        raise ValueError(f"folds={folds}, but {few}: choose between 2 and that number")
+    splitter, fold = StratifiedKFold if groups is None else GroupKFold, np.empty(len(labels), np.int64)
+    for number, (_, held_out) in enumerate(
+        splitter(folds, shuffle=True, random_state=seed).split(labels, labels, groups)
+    ):
+        fold[held_out] = number
+    return fold
+
+
+def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: int = 0) -> NDArray[np.int64]:
+    """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order."""
+    gold = np.asarray(labels)
+    pools = [np.flatnonzero(gold == label) for label in np.unique(gold)]
+    size, rng = per_label or min(map(len, pools)), np.random.default_rng(seed)
+    return np.sort(np.concatenate([rng.choice(pool, size, replace=False) for pool in pools]))
+
+
+def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: int) -> NDArray[np.float64]:
+    """Probabilities (M, C) of the test rows; a label that was not seen in fitting has probability 0."""
+    probabilities, seen = np.zeros((test.shape[0], n_classes)), np.unique(labels)
+    if matrix.shape[1] == 0:  # texts without a word
+        return probabilities + np.bincount(labels, minlength=n_classes) / len(labels)
+    if len(seen) == 1:
+        probabilities[:, seen[0]] = 1.0
+        return probabilities
+    model = LogisticRegression(C=PENALTY, solver="saga", max_iter=PASSES, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # stopping after PASSES is intended
+        model.fit(matrix, labels)
+    probabilities[:, model.classes_] = model.predict_proba(test)
+    return probabilities
+
+
+# ---------------------------------------------------------------- bias evidence
+
+
+def bias_evidence(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+    """What a prediction b of N examples says, beyond the label frequencies, and how much it says at all; nats.
+
+    logits (N, C) of the bias head, labels (N,).
+
+    evidence  mean log b(label) minus that of b's own mean prediction: above 0, b knows something of these labels; at or
+              below 0 nothing. At most log C
+    moves     mean Kullback-Leibler divergence of b from its mean prediction, 0 and up: how far b moves from example to
+              example, whether it is right or not
+    leans     that of the mean prediction from the uniform one: a standing preference for some labels
+
+    A control is neutral where all three are 0. In the product b is raised to beta, so that all count beta times.
+    """
+    given = np.asarray(logits, dtype=float)
+    gold = check_scored(given, labels, epochs=False)[1]
+    log_b = log_softmax(given, axis=1)
+    mean = softmax(given, axis=1).mean(axis=0)
+    return {
+        "evidence": float((log_b[np.arange(len(gold)), gold] - np.log(mean[gold])).mean()),
+        "moves": float(rel_entr(np.exp(log_b), mean).sum(axis=1).mean()),
+        "leans": float(rel_entr(mean, 1 / len(mean)).sum()),
+    }
+
+
+# ---------------------------------------------------------------- biased words
+
+
+class Flagged(NamedTuple):
+    """Words that contribute to features: `premise` and `hypothesis` hold a boolean for each word of all those texts end
+    to end, as `measure.features.tokenize` has them; `whole` (N,), pairs with a feature that is no n-gram, and so
+    concerns every token of the hypothesis."""
+
+    premise: NDArray[np.bool_]
+    hypothesis: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+
+
+def flagged_words(
+    premises: Sequence[str], hypotheses: Sequence[str], fires: sparse.sparray, names: ArrayLike
+) -> Flagged:
+    """The words of N pairs that contribute to the features that `fires` (N, V) says, with their names (V,).
+
+    An n-gram flags each of its occurrences on its side, and every other feature (length, overlap, a prediction) the
+    whole hypothesis: see `Flagged`. Features that a pair does not hold flag nothing in it.
+    Source: the paper on debiased generation, section 4.1, where flagged tokens have the mask m = 0.
+    """
+    count = check_pairs(premises, hypotheses)
+    names, (row, column) = np.asarray(names, dtype=object), sparse.csr_array(fires).nonzero()
+    if fires.shape != (count, len(names)):
+        raise ValueError(f"fires has shape {fires.shape} for {count} pairs and {len(names)} features")
+    side = side_of(names)
+    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    grams = _grams(names, words)
+    found = {}
+    for name, text in zip(SIDES, words.split(count), strict=True):
+        here = side[column] == name
+        found[name] = _occurrences(text, row[here], grams[column[here]])
+    whole = np.zeros(count, bool)
+    whole[row[side[column] == ""]] = True
+    return Flagged(found["premise"], found["hypothesis"], whole)
+
+
+def _grams(names: NDArray, words: Words) -> NDArray[np.int64]:
+    """(V, 2) the vocabulary's numbers of an n-gram's words; the second is -1 for a single word, both for no n-gram."""
+    bare = pd.Series(names, dtype=object).str.replace(r"@(premise|hypothesis)$", "", regex=True)
+    parts = bare.str.split(" ", n=1, expand=True).reindex(columns=[0, 1])
+    ids = [pc.index_in(pa.array(parts[at], pa.large_string(), from_pandas=True), words.vocabulary) for at in (0, 1)]
+    return np.column_stack([np.asarray(pc.fill_null(each, -1)) for each in ids]).astype(np.int64)
+
+
+def _occurrences(text: Words, row: NDArray, grams: NDArray) -> NDArray[np.bool_]:
+    """Where in the texts (T,) the n-grams `grams` (F, 2) occur that text `row` (F,) is asked for."""
+    width = len(text.vocabulary) + 1
+
+    def key(at: NDArray, first: NDArray, second: NDArray) -> NDArray[np.int64]:
+        return (at * width + first) * width + second + 1
+
+    asked = key(row, *grams.T)
+    flagged = np.isin(key(text.rows, text.ids, np.int64(-1)), asked)
+    pair = np.isin(key(text.rows[:-1], text.ids[:-1], text.ids[1:]), asked) & (text.rows[1:] == text.rows[:-1])
+    flagged[:-1] |= pair
+    flagged[1:] |= pair
+    return flagged
+
+
+# ---------------------------------------------------------------- pair ngrams
+
+
+SHARES = (0.01, 0.2, 0.35, 0.5, 0.65, 0.8, 0.99)  # of the hypothesis' words that the premise has: limits of the bins
+LONGEST = 20  # words from which on hypotheses count as equally long
+PAIR_PENALTY = (
+    0.1  # scikit-learn's C; .03 to .3 give SNLI dev an accuracy of .644 to .664 and the same average precision
+)
+PAIR_PASSES = 60  # of the solver, then stop: more of them fit what is trained on, and not what is scored
+RARE = 2  # pairs that a word must occur in on one side: what occurs once cannot be learnt and scored
+
+
+def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.csr_array:
+    """Which of F features each pair has, sparse (N, F) of 0 and 1.
+
+    The features of a pair are the words and pairs of adjacent words of its hypothesis; the words that the hypothesis
+    has and the premise lacks; those that the premise has and the hypothesis lacks; which part of the hypothesis' words
+    the premise has, in the bins of `SHARES`; and the number of words of the hypothesis, up to `LONGEST`. Words are
+    those of `tokenize`. What occurs in fewer than `RARE` pairs is left out.
+    Source: ours. Chosen on SNLI dev, see LOG.md: every word of the premise with every word of the hypothesis on top
+    took ten times as long and found no more.
+    """
+    pairs = check_pairs(premises, hypotheses)
+    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    premise, hypothesis = words.split(pairs)
+    has, said = _indicator(premise.counts()), _indicator(hypothesis.counts())
+    shared = said.multiply(has)
+    lengths = np.diff(said.indptr)
+    share = np.asarray(shared.sum(axis=1)).ravel() / np.maximum(lengths, 1)
+    parts = [said, _bigrams(hypothesis), said - shared, has - shared]
+    parts += [_one_of(np.digitize(share, SHARES), len(SHARES) + 1)]
+    parts += [_one_of(np.minimum(hypothesis.lengths, LONGEST), LONGEST + 1)]
+    table = sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
+    table.eliminate_zeros()
+    return table[:, np.bincount(table.indices, minlength=table.shape[1]) >= RARE]
+
+
+def out_of_fold(
+    features: sparse.csr_array | NDArray[np.float32],
+    labels: ArrayLike,
+    fold: ArrayLike,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> NDArray[np.float64]:
+    """Probability of each label by a model that was not trained on the row, (N, C); rows add up to 1.
+
+    Shapes: features (N, F), of 0 and 1 or vectors of unit length; labels (N,) from 0 to C - 1; fold (N,) as
+    `select.selection.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight
+    1 / `PAIR_PENALTY`; `say` is told of each fold, with the time that is left. C is the highest label that occurs, plus
+    1: classes after it have no column. Deterministic.
+    """
+    fold = np.asarray(fold)
+    gold = check_labels(labels, features.shape[0])
+    probabilities, begun = np.zeros((len(gold), int(gold.max()) + 1)), time.monotonic()
+    numbers = np.unique(fold)
+    for done, number in enumerate(numbers, 1):
+        here = fold == number
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it stops after PAIR_PASSES
+            model = LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES).fit(features[~here], gold[~here])
+        probabilities[np.ix_(here, model.classes_)] = model.predict_proba(features[here])
+        if say:
+            right = (probabilities[here].argmax(axis=1) == gold[here]).mean()
+            left = (time.monotonic() - begun) / done * (len(numbers) - done)
+            say(f"fold {done} of {len(numbers)}: accuracy {right:.4f}; about {left:,.0f} s left")
+    return probabilities
+
+
+def _indicator(counts: sparse.csr_array) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(counts.data), np.float32), counts.indices, counts.indptr), counts.shape)
+
+
+def _bigrams(words: Words) -> sparse.csr_array:
+    """Which pairs of adjacent words each text has, (N, B)."""
+    rows = words.rows
+    inside = np.flatnonzero(rows[1:] == rows[:-1])
+    keys = words.ids[inside] * len(words.vocabulary) + words.ids[inside + 1]
+    found, column = np.unique(keys, return_inverse=True)
+    table = sparse.csr_array(
+        (np.ones(len(column), np.float32), (rows[inside], column)), shape=(len(words.offsets) - 1, len(found))
+    )
+    table.sum_duplicates()
+    return _indicator(table)
+
+
+def _one_of(values: NDArray[np.int64], count: int) -> sparse.csr_array:
+    """(N, count): a 1 in the column of each value."""
+    ones = np.ones(len(values), np.float32)
+    return sparse.csr_array((ones, (np.arange(len(values)), values)), shape=(len(values), count))

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from nli_lib.measure import dynamics
-from nli_lib.measure.artifacts import Features, z_statistics
-from nli_lib.measure.chance import OFTEN
 from nli_lib.measure.check import check_labels
 from nli_lib.measure.consensus import INSTALL, logit_gap, self_confidence
 from nli_lib.measure.counterfactual import sensitivity
 from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.measure.features import OFTEN, Features, z_statistics
 
 Floats = NDArray[np.float64]
 

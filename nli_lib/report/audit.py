@@ -17,11 +17,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import Features, side_of, z_statistics
-from nli_lib.measure.chance import OFTEN
-from nli_lib.measure.partial_input import cross_fitted, draw_folds
-from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.tokens import UNSPACED, tokenize, unspaced
+from nli_lib.measure.features import (
+    OFTEN,
+    UNSPACED,
+    Features,
+    features_in_shards,
+    side_of,
+    tokenize,
+    unspaced,
+    z_statistics,
+)
+from nli_lib.measure.giveaways import cross_fitted, draw_folds
 from nli_lib.report.audit_features import TOP, above_share, beyond_chance, highest, top_table, z_over_shares
 from nli_lib.report.audit_figures import (
     AREA,
@@ -38,7 +44,7 @@ from nli_lib.report.audit_figures import (
 from nli_lib.report.clustered import OVER, clustered_area, clustered_mean, clustered_share
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import mean_and_range
-from nli_lib.select.folds import linked
+from nli_lib.select.selection import linked
 from nli_lib.select.zfilter import Filtered, z_filter
 
 FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
@@ -143,7 +149,7 @@ def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
 
 def split(corpus: Corpus) -> dict[str, Figure]:
     """How the hypotheses fall into words: the shares that are written without blanks and are split into characters, and
-    that are long and all the same one or two words (of a script that `measure.tokens` does not know, for example)."""
+    that are long and all the same one or two words (of a script that `measure.features` does not know, for example)."""
     letters = pd.Series(corpus.hypothesis).str.len().to_numpy()
     unparted = (tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
     shares = {"without blanks": unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}

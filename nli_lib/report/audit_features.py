@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import Features, side_of, z_statistics, z_threshold
-from nli_lib.measure.chance import OFTEN, shuffled_labels
+from nli_lib.measure.features import OFTEN, Features, shuffled_labels, side_of, z_statistics, z_threshold
 from nli_lib.report.audit_figures import CELLS, Figure, Z, exact
 from nli_lib.report.clustered import OVER, clustered_share
 from nli_lib.report.estimate import Estimate

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import SIDES, Corpus
-from nli_lib.measure.tokens import ASCII_PUNCTUATION, spaced
+from nli_lib.measure.features import ASCII_PUNCTUATION, spaced
 from nli_lib.report.clustered import clustered_share
 from nli_lib.report.estimate import Estimate
 

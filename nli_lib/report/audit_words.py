@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import MANY
-from nli_lib.measure.tokens import joined
+from nli_lib.measure.features import joined
 from nli_lib.report.audit import Audit
 from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import TITLES
@@ -179,7 +179,7 @@ def unit(without_blanks: float | None) -> str:
 
 
 def plain(feature: str, unit: str = "words") -> str:
-    """A feature's name in `measure.artifacts` in plain English. unit: what is counted (`unit`)."""
+    """A feature's name in `measure.features` in plain English. unit: what is counted (`unit`)."""
     if ratio := RATIO.fullmatch(feature):
         low, high = ratio.groups()
         return (

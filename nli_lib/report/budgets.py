@@ -28,7 +28,7 @@ from nli_lib.report.inference import LEVEL
 from nli_lib.report.mixtures import Right
 from nli_lib.report.students import PLAIN, WEIGHTED, average
 from nli_lib.select.arms import ARM
-from nli_lib.select.mix import TWIN
+from nli_lib.select.selection import TWIN
 
 POWER = 0.8
 BASE = "base"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import COLUMNS, Corpus, overlap
-from nli_lib.select.debiased import CUT, to_train_on
+from nli_lib.select.zfilter import CUT, to_train_on
 
 NO_SETS = pd.DataFrame(columns=["set", "seed", "pairs", "taken out", "left out"])
 

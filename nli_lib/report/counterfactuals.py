@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nli_lib.corpora.counterfactuals import Counterfactuals, directions, one_of_each
 from nli_lib.measure.counterfactual import KINDS, edits, flipped, negations, softly_flipped
-from nli_lib.measure.diversity import otdd, self_bleu, words
+from nli_lib.measure.similarity import otdd, self_bleu, words
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import percentile_interval
 from nli_lib.report.premises import mean_over_premises

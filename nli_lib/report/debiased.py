@@ -8,10 +8,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse, stats
 
-from nli_lib.measure.artifacts import Features, z_statistics
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import Features, tokenize, z_statistics
 from nli_lib.report.inference import t_interval, with_wilson
-from nli_lib.select.debiased import D0, DEBIASED, PLAIN, Part
+from nli_lib.select.zfilter import D0, DEBIASED, PLAIN, Part
 from nli_lib.store import atomic
 
 SHARE, BELOW = 0.1, 10.0  # Figure 2 draws this share of the points under the curve of this z
@@ -60,7 +59,7 @@ def sizes_of(
 ) -> pd.DataFrame:
     """How large each training set of a pool is, of what it is made, and what stands out in it; one row a set.
 
-    sets, twins  title -> `select.debiased.Part` and its random twin (N,); matrix (N, V), labels and source (N,)
+    sets, twins  title -> `select.zfilter.Part` and its random twin (N,); matrix (N, V), labels and source (N,)
     Columns: set, pairs, pool (what its filter chose from), "of D0", "of G", "of G*", "share of <label>", and highest z
     and twin's highest z: `highest`, mean of the labels.
     """

@@ -7,8 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.shared_words import shared_words
-from nli_lib.measure.similarity import similarity
+from nli_lib.measure.similarity import shared_words, similarity
 from nli_lib.report.trainings import means_of, over_trainings
 
 NEIGHBOURS, RANDOM = "four nearest neighbours", "random twin: four random pairs"

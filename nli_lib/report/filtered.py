@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import Features, top_features, z_statistics, z_threshold
+from nli_lib.measure.features import Features, top_features, z_statistics, z_threshold
 from nli_lib.select.zfilter import z_filter
 
 

@@ -10,9 +10,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
-from nli_lib.measure.concurrency import time_under_way
-from nli_lib.measure.neighbours import random_companions
-from nli_lib.measure.shared_words import shared_words
+from nli_lib.measure.similarity import random_companions, shared_words, time_under_way
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import mean_over_premises
 from nli_lib.select.selection import KEPT, Selection

@@ -11,11 +11,8 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.planted import ARTIFACT_WORDS, GIVEAWAYS
-from nli_lib.measure.artifacts import Features, join, prediction, z_statistics
-from nli_lib.measure.biased_words import Flagged
-from nli_lib.measure.partial_input import cross_fitted, partial_input_predictions
-from nli_lib.measure.shards import features_in_shards
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import Features, features_in_shards, join, prediction, tokenize, z_statistics
+from nli_lib.measure.giveaways import Flagged, cross_fitted, partial_input_predictions
 from nli_lib.report.inference import share
 from nli_lib.select.zfilter import z_filter
 
@@ -145,7 +142,7 @@ def planted_ties(pairs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.ndarray]:
     """Features (N + M, V) and labels of a corpus's N pairs and, after them, M sampled ones: those of
-    `measure.artifacts.features` and a hypothesis-only prediction.
+    `measure.features.features` and a hypothesis-only prediction.
 
     The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model
     of all of the corpus's pairs, which has seen none of them.

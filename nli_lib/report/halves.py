@@ -14,7 +14,7 @@ from nli_lib.measure.dynamics import max_variability
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import spearman
 from nli_lib.report.trainings import gaps_between, means_of, over_trainings
-from nli_lib.select.ambiguous import most_ambiguous
+from nli_lib.select.selection import most_ambiguous
 
 KEPT, TWIN, DROPPED = "kept half", "random twin", "dropped half"
 ENTROPY, OTHER, INTENDED = "entropy (bits)", "estimated max variability", "predicts the intended label"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.measure.suspicion import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
+from nli_lib.measure.consensus import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.inference import resample_counts
 from nli_lib.report.label_errors import average_precision

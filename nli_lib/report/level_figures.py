@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, level_agreement, levels
-from nli_lib.measure.tokens import spaced
+from nli_lib.measure.features import spaced
 from nli_lib.report.audit_figures import SHARE, Figure
 from nli_lib.report.audit_words import ends, percent
 from nli_lib.report.estimate import Estimate

@@ -18,8 +18,7 @@ from nli_lib.generate.perturbations import CODE_2022, CODE_2023
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import mean_over_premises
 from nli_lib.report.trainings import means_of, over_trainings
-from nli_lib.select.selection import KEPT, Selection
-from nli_lib.select.teacher import probability_shift
+from nli_lib.select.selection import KEPT, Selection, probability_shift
 
 DIRECTIONS = tuple(directions())
 EVERY = "all directions"

@@ -13,7 +13,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from nli_lib.measure.artifacts import share_at_z, z_threshold
+from nli_lib.measure.features import share_at_z, z_threshold
 from nli_lib.report.names import name_of
 from nli_lib.report.style import GREY, INK, SERIES, SMALL, TWIN, WIDTH, drawing, headline, label_points, palette, styled
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.measure.review_order import EVERY, review_in_turn
+from nli_lib.measure.consensus import EVERY, review_in_turn
 from nli_lib.report.estimate import Estimate
 from nli_lib.report.premises import half_samples
 from nli_lib.report.trainings import with_trainings

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.perturbations import Demonstration
 from nli_lib.generate.spans import NOUN, PREDICATE, PREPOSITION, RULES, VERB, choose_spans, find_spans
-from nli_lib.measure.shared_words import shared_words
+from nli_lib.measure.similarity import shared_words
 from nli_lib.report.premises import mean_over_premises
 
 KINDS = (NOUN, VERB, PREPOSITION, PREDICATE)

@@ -16,7 +16,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
-from nli_lib.measure.review_order import EVERY
+from nli_lib.measure.consensus import EVERY
 from nli_lib.store import atomic, now
 
 HERE = Path(__file__).parent

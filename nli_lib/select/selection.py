@@ -3,12 +3,41 @@
 A selection stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
 ``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step dropped. Every
 selection has a control one call away: ``random_twin``, of the same size and label balance.
+
+Parts of a training set by difficulty, as selections: those of Tables 5 and 6 of the difficulty paper.
+
+WANLI's two selections by ambiguity: the pairs whose pattern is continued, and the generated pairs that are kept.
+
+DISCO's teacher filter: which counterfactuals move a model's probability of the label that was asked for.
+
+Folds for scoring every example by a model that did not train on it, and what leaks between them.
+
+Training sets made of two corpora: B added to A ("A + B"), or swapped in for as many pairs of A ("A ◇ B").
+
+swap_in(mnli, wanli, seed=0)                    # as large as mnli, and all of wanli in it
+mixtures(mnli, {"WANLI": wanli}, part=1000)     # both ways of mixing, for a comparison
+
+Training sets with counterfactuals: a base, the base and revisions with their originals, and as many other pairs.
+
+sets = students_of(snli, {"DISCO": disco, "Human-CAD": cad}, pairs=6000, added=6000, seed=0)
 """
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import softmax
+from sklearn.model_selection import GroupKFold, KFold
+
+from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, concat
+from nli_lib.corpora.counterfactuals import Counterfactuals
+from nli_lib.measure.difficulty import LEVELS
 
 KEPT = "kept"
 
@@ -90,3 +119,394 @@ def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection
 def bottom(scores: np.ndarray, *, fraction: float) -> "Selection":
     """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
     return top(-np.asarray(scores, dtype=float), fraction=fraction, name="bottom")
+
+
+# ---------------------------------------------------------------- subsets
+
+
+QUANTILES = (0.33, 0.66)
+PARTS = ("easy", "easy+ambiguous", "ambiguous", "ambiguous+hard", "easy+hard", "hard")  # levels joined
+
+
+def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike) -> dict[str, Selection]:
+    """The nine training sets by name, in the order of the paper's tables; "all" is the last.
+
+    level        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.difficulty.levels`)
+    variability  (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
+    margin       (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
+
+    Source: the difficulty paper section 4.2 and its code (H11). *Departures*: the text calls the first of these "the
+    top 66% percentile"; the code keeps a third, and so do its tables.
+    """
+    level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
+    low, high = np.quantile(margin, QUANTILES)
+    keeps = {
+        "data maps": variability > np.quantile(variability, QUANTILES[1]),
+        "aum": (margin > low) & (margin < high),
+        **{name: np.isin(level, [LEVELS.index(each) for each in name.split("+")]) for name in PARTS},
+    }
+    subsets = {name: Selection.where(keep, dropped=f"not in {name}") for name, keep in keeps.items()}
+    return {**subsets, "all": Selection.all(len(level))}
+
+
+# ---------------------------------------------------------------- ambiguous
+
+
+EXCLUDED, BELOW, LESS = (
+    "excluded genre",
+    "not in the top quarter of its label",
+    "less ambiguous than others of its label",
+)
+
+
+def most_variable(
+    variability: ArrayLike, labels: ArrayLike, *, excluded: ArrayLike | None = None, quantile: float = 0.75
+) -> Selection:
+    """The exemplars: of each label the pairs whose variability lies above its quantile, .75 for the top quarter.
+
+    variability (N,), of the gold label's probability; labels (N,); excluded (N,) bool, pairs that are left out first,
+    such as those of a genre
+
+    Source: WANLI, section 2.1, and its `pipeline.py` (W3): telephone is removed first, the quantile is numpy's (linear
+    interpolation), and a pair must lie strictly above it. *Departures*: none; the paper's count of 98,176 is that of
+    all genres.
+    Raises `ValueError` for NaN among the pairs that are not excluded: no quantile is known then.
+    """
+    variability, labels = np.asarray(variability, dtype=float), np.asarray(labels)
+    out = np.zeros(len(labels), dtype=bool) if excluded is None else np.asarray(excluded, dtype=bool)
+    if variability.shape != labels.shape or np.isnan(variability[~out]).any():
+        raise ValueError(f"variability of shape {variability.shape} for {len(labels)} labels: give each pair one")
+    keep = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels[~out]):
+        members = (labels == label) & ~out
+        keep |= members & (variability > np.quantile(variability[members], quantile))
+    return Selection(keep, np.where(keep, "kept", np.where(out, EXCLUDED, BELOW)).astype(object))
+
+
+def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.5, classes: int = 3) -> Selection:
+    """Of each label equally many, those of highest score: int(fraction N) // classes each.
+
+    scores (N,), WANLI's the estimated max variability (`measure.dynamics.max_variability`); labels (N,) the label that
+    was asked for. Of equal scores the earlier pair is kept. A label with fewer pairs gives all it has.
+
+    Source: WANLI, section 2.3, and its `keep_ambiguous.py` (W10). *Departures*: the code joins scores by position, so
+    that a pair without one moves all others; here each pair has its own, and NaN is an error.
+    """
+    scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
+    if scores.shape != labels.shape or np.isnan(scores).any():
+        raise ValueError(f"scores of shape {scores.shape} for {len(labels)} labels: give each pair one")
+    each, keep = int(fraction * len(labels)) // classes, np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        keep[members[np.argsort(-scores[members], kind="stable")[:each]]] = True
+    return Selection.where(keep, dropped=LESS)
+
+
+# ---------------------------------------------------------------- teacher
+
+
+THRESHOLD = 0.3  # of the code that the paper used; the cut is its half, as the smallest released score, .15003, proves
+SMALL = "the probability of the label moves too little"
+
+
+def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """How much more probable the new label is after the perturbation, -1 to 1; high = the perturbation worked.
+
+    before, after  logits (N, C) of the original and of the new pair; labels (N,) the new label -> (N,)
+    Formula: p(l' | P', H) - p(l' | P, H). Source: DISCO, equation 1 (D7).
+    """
+    before, after, labels = np.asarray(before), np.asarray(after), np.asarray(labels, dtype=np.int64)
+    if before.shape != after.shape or before.ndim != 2 or labels.shape != before.shape[:1]:
+        raise ValueError(f"logits {before.shape} and {after.shape} with labels {labels.shape}: give (N, C) twice, (N,)")
+    moved = softmax(after.astype(np.float64), axis=1) - softmax(before.astype(np.float64), axis=1)
+    return moved[np.arange(len(labels)), labels]
+
+
+def vote(shifts: ArrayLike) -> NDArray[np.float64]:
+    """One shift from those of T teachers, (T, N) -> (N,): their mean, weighted by their own softmax.
+
+    The teacher who sees the largest shift counts most, so it lies between the mean and the maximum; one teacher's is
+    his own. Source: DISCO's code (`ensemble`), which the paper does not describe (D7).
+    """
+    shifts = np.atleast_2d(np.asarray(shifts, dtype=np.float64))
+    return (softmax(shifts, axis=0) * shifts).sum(axis=0)
+
+
+def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Selection:
+    """Keep where the shift (N,) is above half the threshold.
+
+    threshold  `THRESHOLD`, .3, cuts at .15; that of the code of 2023, .5, at .25
+
+    Nothing asks that the teacher predict the new label, nor that the old one become less probable.
+    Source: DISCO, section 3.2, which gives no number, and `run.py` (D7).
+    """
+    shifts = np.asarray(shifts, dtype=np.float64)
+    if np.isnan(shifts).any():
+        raise ValueError(f"the shift at position {int(np.isnan(shifts).argmax())} is NaN: it cannot be compared")
+    return Selection.where(shifts > threshold / 2, dropped=SMALL)
+
+
+# ---------------------------------------------------------------- folds
+
+
+def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None, seed: int = 0) -> NDArray[np.int64]:
+    """Fold of each example, (N,), 0 to count - 1, drawn with the seed; folds differ in size as little as they can.
+
+    labels (N,). With ``groups`` (N,), such as premises, no group is split: a model never scores a hypothesis of a
+    premise that it trained on. Then it is the folds' numbers of groups that differ as little as they can, and a large
+    group makes a large fold. Without, two examples of one premise may fall on both sides, and their label may be
+    remembered rather than predicted.
+
+    Raises `ValueError` where there are fewer examples (or groups) than folds, and where the examples outside some fold
+    lack a label that stands in it, for a model cannot predict what it never saw.
+    Source: the consensus cleaning paper section 2 (E5). *Departures*: the paper states neither seed nor shuffling nor
+    grouping; both ways are offered.
+    """
+    gold = np.asarray(labels)
+    if len(gold) and (gold == gold[0]).all():
+        raise ValueError(f"all {len(gold)} examples have the label {gold[0]}: there is nothing to learn")
+    if groups is not None:  # as numbers in their own order: scikit-learn compares texts one by one, for minutes
+        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+    what, have = ("examples", len(gold)) if groups is None else ("groups", int(groups.max(initial=-1)) + 1)
+    if not 2 <= count <= have:
+        raise ValueError(f"{count} folds cannot be made of {have} {what}: choose between 2 folds and as many as {what}")
+    splitter = (KFold if groups is None else GroupKFold)(count, shuffle=True, random_state=seed)
+    fold = np.empty(len(gold), dtype=np.int64)
+    for at, (training, held_out) in enumerate(splitter.split(gold, groups=groups)):
+        fold[held_out] = at
+        if missing := sorted(set(gold[held_out].tolist()) - set(gold[training].tolist())):
+            raise ValueError(
+                f"label {missing[0]} occurs in fold {at} alone, so the model that scores it never sees one: "
+                "ask for fewer folds, or leave that label out"
+            )
+    return fold
+
+
+class Folding(NamedTuple):
+    """One way of cross-scoring: `fold` (N,), the folds in a row that a model is reused for (`learn.cross.cross_score`),
+    and `siblings` (N, C), the `sibling_labels` of random folds drawn with the same seed."""
+
+    seed: int
+    way: str
+    fold: NDArray[np.int64]
+    reuse_model_for: int
+    siblings: NDArray[np.bool_]
+
+
+def ways_of_folding(labels: ArrayLike, groups: ArrayLike, *, count: int, seeds: Iterable[int]) -> list[Folding]:
+    """Ways of cross-scoring to compare: fresh models on folds of whole groups and on random folds, with every
+    seed, and, with the first, one model carried through the folds in two sessions, as the consensus cleaning paper's
+    numbers show."""
+    ways = []
+    for place, seed in enumerate(seeds):
+        whole = folds(labels, groups=groups, count=count, seed=seed)
+        random = folds(labels, count=count, seed=seed)
+        siblings = sibling_labels(labels, groups, random)
+        ways.append(Folding(seed, "fresh models, whole premises", whole, 1, siblings))
+        ways.append(Folding(seed, "fresh models, random folds", random, 1, siblings))
+        if place == 0:
+            ways.append(Folding(seed, "carried model", whole, (count + 1) // 2, siblings))
+    return ways
+
+
+def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray[np.bool_]:
+    """A random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them where N is less.
+
+    The groups are counted, not the examples: where they are of very different sizes, "about" can be far off.
+    """
+    parts = round(len(labels) / size) if size else 0
+    if parts < 2:
+        return np.ones(len(labels), dtype=bool)
+    return folds(labels, groups=groups, count=parts) == 0
+
+
+def linked(*keys: ArrayLike) -> NDArray[np.int64]:
+    """(N,) a number for each example, equal where two have a key in common or are linked through others.
+
+    keys  each (N,), such as premises and hypotheses; a missing value (None, NaN) links nothing
+    """
+    at = pd.Series(np.arange(len(keys[0])))
+    firsts = [at.groupby(np.asarray(key)).transform("min").fillna(at) for key in keys]  # the first with the same key
+    ends = np.tile(at, len(firsts)), np.concatenate(firsts).astype(np.int64)
+    graph = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(at), len(at)))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def sibling_labels(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:
+    """(N, C): does an example of the same group, in another fold, hold label c?
+
+    labels (N,) from 0 to C - 1, groups (N,) such as premises, fold (N,). What the model that scores an example has seen
+    of its group; all false where no group is split.
+    """
+    gold, group = np.asarray(labels), np.asarray(groups)
+    held = pd.DataFrame(np.eye(gold.max(initial=0) + 1, dtype=int)[gold])
+    in_group = held.groupby(group).transform("sum")
+    in_fold = held.groupby([group, np.asarray(fold)]).transform("sum")
+    return (in_group > in_fold).to_numpy()
+
+
+# ---------------------------------------------------------------- mix
+
+
+TWIN = "random twin"  # other pairs of the corpus itself
+MADE_FROM = ("origin_uid", "pairID")  # columns that name the example a pair was made from; the second is WANLI's
+
+
+def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
+    """``corpus`` with as many random pairs as ``other`` has replaced by those of ``other``: the size stays.
+
+    The pairs that stay come first, in their order. Equal seeds drop the same pairs of a corpus for every `other` of one
+    size. Raises `CorpusError` where ``other`` is the larger, or has other classes.
+    Source: WANLI, section 3.2, random replacement, the diamond of its Table 3 (W15). *Departures*: none; the paper says
+    nothing of a seed.
+    """
+    stays = len(corpus) - len(other)
+    if stays < 0:
+        raise CorpusError(
+            f"{len(other):,} pairs of {other.name} cannot replace pairs of {corpus.name}, which has {len(corpus):,}: "
+            "take a part of them."
+        )
+    return concat([sample(corpus, stays, seed=seed), other], name=f"{corpus.name} ◇ {other.name}")
+
+
+def add(corpus: Corpus, other: Corpus) -> Corpus:
+    """``corpus``, then ``other``. Source: WANLI, section 3.2, augmentation, the plus sign of its Table 3 (W15)."""
+    return concat([corpus, other], name=f"{corpus.name} + {other.name}")
+
+
+def training_sets(
+    base: tuple[str, Corpus],
+    other: tuple[str, Corpus],
+    generated: Mapping[str, Corpus],
+    *,
+    pairs: int | None,
+    share: float,
+    seed: int = 0,
+) -> dict[str, Corpus]:
+    """The training sets of a comparison of A, ``base``, and B, ``other``, both with a title; all are random parts.
+
+    "A", "B"       so many ``pairs`` of each, or all where there are fewer; None: all of A, and as many of B
+    "B, part"      the part of B that is mixed in, alone: round(share pairs), or all of B where there are fewer
+    "A ◇ B"        that part in the place of as many pairs of A; "A + B": that part added to A
+    "A ◇ <name>"   of each of ``generated`` that has as many, as many pairs in the place of as many of A
+
+    and the same two mixtures with `TWIN`, as many pairs of A that are not among the first. It says for "A + B" what
+    more pairs do, and for "A ◇ B" what an exchange of pairs does that brings nothing new. Where A has no more pairs,
+    there is no twin. All of one seed have the same pairs of A, of which the mixtures "◇" drop the same. Raises
+    `CorpusError` where no pair of B would be mixed in.
+    """
+    (title, corpus), (new, source) = base, other
+    first = drawn(corpus, min(pairs or len(corpus), len(corpus)), seed=seed)
+    start, rest = corpus[first], corpus[~first]
+    part = min(round(share * len(start)), len(source))
+    if not part:
+        raise CorpusError(
+            f"a share of {share:g} of {len(start):,} pairs of {title}, where {new} has {len(source):,}, is no pair: "
+            "with nothing to mix in all sets would be one. Ask for a larger share, or give more pairs."
+        )
+    alone = {
+        title: start,
+        new: sample(source, min(len(start), len(source)), seed=seed),
+        f"{new}, part": sample(source, part, seed=seed),
+    }
+    pools = {name: pool for name, pool in {new: source, TWIN: rest, **generated}.items() if len(pool) >= part}
+    pieces = {name: sample(pool, part, seed=seed) for name, pool in pools.items()}
+    swapped = {f"{title} ◇ {name}": swap_in(start, piece, seed=seed) for name, piece in pieces.items()}
+    return alone | swapped | {f"{title} + {name}": add(start, pieces[name]) for name in (new, TWIN) if name in pieces}
+
+
+def sample(corpus: Corpus, size: int, *, seed: int = 0) -> Corpus:
+    """``size`` random pairs without replacement, in the corpus's order. With equal seeds a smaller sample is part of a
+    larger one. Raises `CorpusError` where the corpus has fewer."""
+    return corpus[drawn(corpus, size, seed=seed)]
+
+
+def drawn(corpus: Corpus, size: int, *, seed: int = 0) -> NDArray[np.bool_]:
+    """Which pairs `sample` takes, (N,) bool."""
+    if not 0 <= size <= len(corpus):
+        raise CorpusError(f"{size:,} pairs of {corpus.name}/{corpus.split} are asked for, and it has {len(corpus):,}.")
+    keep = np.zeros(len(corpus), dtype=bool)
+    keep[np.random.default_rng(seed).permutation(len(corpus))[:size]] = True
+    return keep
+
+
+def keep_out(corpus: Corpus, size: int) -> Selection:
+    """A random part of about ``size`` pairs to test on: no pair outside of it is of the same `families`.
+
+    Source: WANLI, section 2.4 (W14), which draws its test set pair by pair. *Departures*: there the continuations of
+    one seed can stand on both sides; here they cannot, as far as the corpus names the seeds. Families are counted, not
+    pairs (`folds.sample_of_groups`): where they are of very different sizes, "about" can be far off.
+    Raises `CorpusError` where no pair would be kept out, or none left to train on.
+    """
+    keep = sample_of_groups(corpus.labels, families(corpus), size)
+    if size < 1 or keep.all() or not keep.any():
+        raise CorpusError(
+            f"{size:,} of the {len(corpus):,} pairs of {corpus.name}/{corpus.split} cannot be kept out to test on, "
+            "with others left to train on: keep at least one out, and at most half, or add pairs."
+        )
+    return Selection.where(keep, dropped="trained on", kept="kept out")
+
+
+def families(corpus: Corpus) -> NDArray[np.int64]:
+    """(N,) a number for each pair, equal where two pairs were made from the same example (`MADE_FROM`), have the same
+    premise but for case and blanks, or are linked through others. Where no example is named, the premise decides."""
+    keys = [pd.Series(corpus.premise).str.lower().str.split().str.join(" ")]
+    keys += [corpus.table[name].replace("", None) for name in MADE_FROM if name in corpus.table]
+    return linked(*keys)
+
+
+# ---------------------------------------------------------------- augment
+
+
+def students_of(
+    pool: Corpus, sets: Mapping[str, Counterfactuals], *, pairs: int, added: int, title: str = "base", seed: int = 0
+) -> dict[str, Corpus]:
+    """The training sets of a comparison; all are random, and of one seed all have the same base.
+
+    "<title>"           so many ``pairs`` of the pool
+    "<title> + <name>"  and so many pairs ``added`` of each set, originals and revisions (`augmentation`)
+    "<title> + random twin"  and as many others of the pool as the first set added, of the same labels; what more pairs
+                        do. As many as there are where a label has too few
+    "<name> alone"      what the first set adds, alone
+
+    ``added`` is lowered to what every set has, so that all add the same number; exact copies of an earlier pair are
+    taken out afterwards. Raises `CorpusError` where the pool has fewer than ``pairs``.
+    Source: DISCO, section 5.1 (D11): D_train = D^b + D^s + D^c minus duplicates, D^b a random part of the corpus.
+    *Departures*: there every set is added whole, so that they differ in size, and no random pairs are added.
+    """
+    first = drawn(pool, pairs, seed=seed)
+    base, rest = pool[first], pool[~first]
+    size = min(added, *(len(np.unique(each.origin)) + len(each) for each in sets.values()))
+    pieces = {name: augmentation(each, size, seed=seed) for name, each in sets.items()}
+    twin = of_labels(rest, np.bincount(next(iter(pieces.values())).labels, minlength=len(pool.classes)), seed=seed)
+    every = {f"{title} + {name}": [base, piece] for name, piece in {**pieces, TWIN: twin}.items()}
+    alone = {f"{name} alone": [piece] for name, piece in list(pieces.items())[:1]}
+    return {name: without_copies(concat(parts, name=parts[-1].name)) for name, parts in
+            {title: [base], **every, **alone}.items()}  # fmt: skip
+
+
+def augmentation(pairs: Counterfactuals, size: int, *, seed: int = 0) -> Corpus:
+    """``size`` rows of random originals, each followed by its revisions; of the last one perhaps not all."""
+    used = np.unique(pairs.origin)
+    turn = np.random.default_rng(seed).permutation(len(used))
+    family = np.empty(len(pairs.original), np.int64)
+    family[used[turn]] = np.arange(len(used))
+    # an original is the first of its family, its revisions follow in their order
+    owner = np.concatenate([family[used], family[pairs.origin]])
+    order = np.argsort(owner, kind="stable")[:size]
+    if len(order) < size:
+        raise CorpusError(f"{pairs.revised.name}: {len(owner):,} originals and revisions, {size:,} are asked for")
+    return concat([pairs.original[used], pairs.revised], name=pairs.revised.name)[order]
+
+
+def of_labels(corpus: Corpus, counts: NDArray[np.int64], *, seed: int = 0) -> Corpus:
+    """So many random pairs of each label (C,), or all that there are, in the corpus's order."""
+    order, keep = np.random.default_rng(seed).permutation(len(corpus)), np.zeros(len(corpus), dtype=bool)
+    for label, count in enumerate(counts):
+        keep[order[corpus.labels[order] == label][:count]] = True
+    return corpus[keep]
+
+
+def without_copies(corpus: Corpus) -> Corpus:
+    """The corpus without pairs that repeat an earlier one, premise, hypothesis and label."""
+    return corpus[~corpus.table.duplicated([*SIDES, "label"]).to_numpy()]

@@ -61,9 +61,7 @@ from nli_lib.select.arms import (
     training_sets,
     updates,
 )
-from nli_lib.select.augment import augmentation
-from nli_lib.select.folds import folds
-from nli_lib.select.mix import TWIN, sample
+from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.spec import RunSpec
 from nli_lib.study import manifest as records
 from nli_lib.study.dial import read_scale

@@ -33,11 +33,11 @@ from nli_lib.select.arms import (
     added_pairs,
     budget_of,
     candidates_of,
+    choices,
     training_sets,
     why_absent,
 )
-from nli_lib.select.choices import choices
-from nli_lib.select.folds import folds as draw_folds
+from nli_lib.select.selection import folds as draw_folds
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
 from nli_lib.study.dial import read_scale

@@ -23,7 +23,7 @@ from nli_lib.study.parts import Part, decided, file_of
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
-    from nli_lib.measure.biased_words import Flagged
+    from nli_lib.measure.giveaways import Flagged
     from nli_lib.study.notebook import Study
 
 NOTEBOOK = "22_generator"  # whose folder holds the plain generators, which other chapters start from

@@ -15,7 +15,7 @@ from nli_lib import paths
 from nli_lib.corpora import check_enough, load
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.measure.tokens import UNSPACED, unspaced
+from nli_lib.measure.features import UNSPACED, unspaced
 from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
@@ -87,7 +87,7 @@ def say(corpus: Corpus) -> None:
 
 
 def has_unspaced(corpus: Corpus) -> bool:
-    """Whether one in a hundred hypotheses or more is written without blanks between words (`measure.tokens`)."""
+    """Whether one in a hundred hypotheses or more is written without blanks between words (`measure.features`)."""
     return bool(unspaced(corpus.hypothesis).mean() >= UNSPACED)
 
 

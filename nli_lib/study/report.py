@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
-from nli_lib.measure.pair_ngrams import out_of_fold, pair_ngrams
+from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.report import report_page
 from nli_lib.report.audit_figures import sample_premises
 from nli_lib.report.contradicted import contradicted

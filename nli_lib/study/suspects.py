@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.measure.pair_ngrams import PASSES, PENALTY, out_of_fold, pair_ngrams
+from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.report.evaluate import Skill, skill
 from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import GIVEN, worklist, write_page
-from nli_lib.select.folds import folds as draw_folds
+from nli_lib.select.selection import folds as draw_folds
 from nli_lib.store import reading, write_json
 from nli_lib.study import own_corpus
 from nli_lib.study.decisions import DecisionError, joined, kept, read_decisions, read_list, reorder, write_list
@@ -136,7 +136,7 @@ def score(
     """
     seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
     seen = "sentence embeddings" if embeddings else seen
-    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PENALTY}, {PASSES} passes"}
+    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PAIR_PENALTY}, {PAIR_PASSES} passes"}
     if probs is not None:
         fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}
         told: list[str] = []

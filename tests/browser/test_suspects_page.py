@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from lab import serving
 
-from nli_lib.measure.review_order import next_suspects
+from nli_lib.measure.consensus import next_suspects
 from nli_lib.report.worklist import read_page, worklist, write_page
 from nli_lib.study.decisions import read_decisions, reorder
 

@@ -116,7 +116,7 @@ def cross() -> None:
     from tiny_words import make_corpus
 
     from nli_lib.learn.cross import cross_score
-    from nli_lib.select.folds import folds
+    from nli_lib.select.selection import folds
     from nli_lib.store import write_array
 
     corpus = make_corpus(60)

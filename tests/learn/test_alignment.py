@@ -9,7 +9,7 @@ from tiny_generator import make_tokenizer
 from nli_lib.learn import alignment
 from nli_lib.learn.alignment import flagged_pieces
 from nli_lib.learn.serialise import SequenceError, pieces
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import tokenize
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from nli_lib.learn import cross as module
 from nli_lib.learn.cross import cross_score, fold_specs
 from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
-from nli_lib.select.folds import folds
+from nli_lib.select.selection import folds
 from nli_lib.store import RunFolder
 
 pytestmark = pytest.mark.usefixtures("runs")
@@ -110,7 +110,7 @@ sys.path.insert(0, {tests!r})
 from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.learn.cross import cross_score
-from nli_lib.select.folds import folds
+from nli_lib.select.selection import folds
 from nli_lib.spec import RunSpec
 def dies():
     while not [path for path in paths.RUNS.glob("*/done.npy") if path.stat().st_size and np.load(path).any()]:

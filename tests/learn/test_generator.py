@@ -28,8 +28,8 @@ from nli_lib.learn.generator import (
 from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.serialise import frame, sequences
-from nli_lib.measure.biased_words import flagged_words
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import tokenize
+from nli_lib.measure.giveaways import flagged_words
 from nli_lib.spec import RunSpec
 from nli_lib.store import RunFolder
 
@@ -245,7 +245,7 @@ def test_features_of_a_rejected_pair_become_its_flagged_pieces(make):
     """From the filter's hits to the mask: n-grams flag themselves, other features the whole hypothesis."""
     from scipy import sparse
 
-    from nli_lib.measure.artifacts import features
+    from nli_lib.measure.features import features
 
     corpus = make_corpus(3)
     table = corpus.table.assign(premise="the old man", hypothesis=["a dog runs", "the cat, outside!", "a bird"])

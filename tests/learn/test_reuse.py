@@ -7,7 +7,7 @@ from nli_lib.learn.cross import cross_score
 from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
 from nli_lib.learn.reuse import cross_predict
-from nli_lib.select.folds import folds
+from nli_lib.select.selection import folds
 from nli_lib.store import StoreError
 
 pytestmark = pytest.mark.usefixtures("runs")

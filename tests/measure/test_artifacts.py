@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nli_lib.corpora import planted
-from nli_lib.measure.artifacts import (
+from nli_lib.measure.features import (
     features,
     highest_z,
     join,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nli_lib.measure.bias_evidence import bias_evidence
+from nli_lib.measure.giveaways import bias_evidence
 
 LABELS = np.array([0, 1, 2, 0, 1, 2])
 

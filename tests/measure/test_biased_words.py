@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nli_lib.measure.artifacts import features
-from nli_lib.measure.biased_words import flagged_words
-from nli_lib.measure.tokens import tokenize
+from nli_lib.measure.features import features, tokenize
+from nli_lib.measure.giveaways import flagged_words
 
 PREMISES = ["A man sleeps for a day.", "The dog runs; the dog runs."]
 HYPOTHESES = ["Nobody is sleeping for a day", "A dog, for a while."]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.measure.concurrency import time_under_way
+from nli_lib.measure.similarity import time_under_way
 
 MIDNIGHT = np.datetime64("2026-01-01T00:00:00")
 

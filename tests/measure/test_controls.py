@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora import planted
-from nli_lib.measure.artifacts import (
+from nli_lib.measure.dynamics import confidence, forgetting, max_variability, scores
+from nli_lib.measure.features import (
     ZStatistics,
+    above_line,
+    family_rank,
     features,
     join,
     pair_words,
     prediction,
+    prediction_lead,
+    shuffled_labels,
     side_of,
+    table_12,
     top_features,
     z_from_counts,
     z_statistics,
 )
-from nli_lib.measure.chance import above_line, family_rank, prediction_lead, shuffled_labels, table_12
-from nli_lib.measure.dynamics import confidence, forgetting, max_variability, scores
 
 PREMISES = ["a dog runs", "a dog runs", "two cats sit", "nobody sleeps"]
 HYPOTHESES = ["a dog moves", "nobody runs", "cats", "nobody is awake"]

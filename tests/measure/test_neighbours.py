@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure import neighbours as module
-from nli_lib.measure.neighbours import PLACES, neighbours, random_companions
+from nli_lib.measure import similarity as module
+from nli_lib.measure.similarity import PLACES, neighbours, random_companions
 
 
 def slow(vectors, labels, seeds, k, cap=None):

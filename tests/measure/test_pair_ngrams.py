@@ -5,7 +5,7 @@ import pytest
 from plain_pairs import plainly
 from sklearn.linear_model import LogisticRegression
 
-from nli_lib.measure.pair_ngrams import PASSES, PENALTY, out_of_fold, pair_ngrams
+from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 
 
 def columns(table):
@@ -35,7 +35,7 @@ def test_probabilities_are_those_of_a_model_without_the_row():
     found = out_of_fold(features, labels, fold, say=said.append)
     for number in range(4):
         here = fold == number
-        model = LogisticRegression(C=PENALTY, max_iter=PASSES).fit(features[~here], labels[~here])
+        model = LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES).fit(features[~here], labels[~here])
         np.testing.assert_allclose(found[here], model.predict_proba(features[here]), atol=1e-9)
     assert (found.argmax(axis=1) == labels).all() and len(said) == 4 and "fold 4 of 4" in said[-1]
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)

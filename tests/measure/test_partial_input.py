@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from nli_lib.corpora import planted
-from nli_lib.measure.partial_input import (
+from nli_lib.measure.giveaways import (
     NGRAMS,
     PASSES,
     PENALTY,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nli_lib.measure.review_order import next_suspects, review_in_turn
+from nli_lib.measure.consensus import next_suspects, review_in_turn
 
 NOBODY = np.nan
 

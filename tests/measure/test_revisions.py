@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure.revisions import PRONOUNS, is_slight, pronouns, pronouns_changed, word_change
+from nli_lib.measure.counterfactual import PRONOUNS, is_slight, pronouns, pronouns_changed, word_change
 
 # after three of the paper's Table 6, by hand: (before, after, change of the words, whether the pronouns change); and
 # characters, where there are no blanks

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure.artifacts import features
-from nli_lib.measure.shards import features_in_shards
+from nli_lib.measure.features import features, features_in_shards
 
 WORDS = np.array(["a", "man", "dog", "sleeps", "runs", "not", "nobody", "the", "red", "tree,", "There's"])
 

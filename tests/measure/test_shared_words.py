@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nli_lib.measure.shared_words import shared_words
+from nli_lib.measure.similarity import shared_words
 
 TEXTS = ["A dog runs.", "a dog, a dog sleeps", "", "It rains!", "A DOG runs"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib.corpora import lexicon
-from nli_lib.measure import spurious
+from nli_lib.measure import difficulty as spurious
 
 OPPOSITES = {"win": {"lose"}, "big": {"small", "little"}, "up": {"down"}, "down": {"up"}}
 KNOWN = {"a", "dog", "the", "runs", "don't", "no", "win", "big", "up", "down", "small", "3"}
@@ -22,7 +22,7 @@ def unknown(words):
     return {word for word in words if word not in KNOWN}
 
 
-MEASURES = {
+SPURIOUS = {
     "word overlap": spurious.word_overlap,
     "length mismatch": spurious.length_mismatch,
     "negation": spurious.negation,
@@ -34,7 +34,7 @@ MEASURES = {
 
 
 def one(measure, premise, hypothesis):
-    return float(MEASURES[measure]([premise], [hypothesis])[0])
+    return float(SPURIOUS[measure]([premise], [hypothesis])[0])
 
 
 # ---------------------------------------------------------------- by hand
@@ -65,7 +65,7 @@ def test_by_hand(measure, premise, hypothesis, expected):
     assert one(measure, premise, hypothesis) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", SPURIOUS)
 @pytest.mark.parametrize(
     ("premise", "hypothesis"), [("", ""), ("", "a dog"), ("a dog", ""), ("?!...", "--"), ("a", "' ''")]
 )
@@ -76,7 +76,7 @@ def test_texts_without_a_token_are_defined(measure, premise, hypothesis):
 
 
 def test_no_pairs_give_no_numbers():
-    for measure in MEASURES.values():
+    for measure in SPURIOUS.values():
         assert measure([], []).shape == (0,)
 
 
@@ -123,9 +123,9 @@ TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
 @given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8))
 def test_equal_to_the_slow_twin_in_any_order(measure, pairs):
     premises, hypotheses = zip(*pairs, strict=True)
-    got = MEASURES[measure](premises, hypotheses)
+    got = SPURIOUS[measure](premises, hypotheses)
     np.testing.assert_allclose(got, [slow(measure, *pair) for pair in pairs])
-    np.testing.assert_allclose(MEASURES[measure](premises[::-1], hypotheses[::-1]), got[::-1])
+    np.testing.assert_allclose(SPURIOUS[measure](premises[::-1], hypotheses[::-1]), got[::-1])
 
 
 def test_a_dictionary_is_asked_once_for_each_word():

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import rankdata
 
-from nli_lib.measure.suspicion import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
+from nli_lib.measure.consensus import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
 
 LOGITS = np.random.default_rng(0).normal(size=(4, 30, 3))
 LABELS = np.arange(30) % 3

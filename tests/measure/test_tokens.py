@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nli_lib.measure.tokens import joined, spaced, tokenize, unspaced
+from nli_lib.measure.features import joined, spaced, tokenize, unspaced
 
 
 def plainly(text):

@@ -11,9 +11,8 @@ from audited import corpus, planted, written
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
-from nli_lib.measure.artifacts import z_from_counts, z_statistics
-from nli_lib.measure.partial_input import cross_fitted
-from nli_lib.measure.shards import features_in_shards
+from nli_lib.measure.features import features_in_shards, z_from_counts, z_statistics
+from nli_lib.measure.giveaways import cross_fitted
 from nli_lib.report import audit as audits
 from nli_lib.report.audit import audit, comparable, hypothesis_alone, kept_together
 from nli_lib.report.audit_features import top_table, z_over_shares

@@ -26,7 +26,7 @@ from nli_lib.report.budgets import (
 from nli_lib.report.inference import t_interval
 from nli_lib.report.trainings import with_trainings
 from nli_lib.select.arms import ARM
-from nli_lib.select.mix import TWIN
+from nli_lib.select.selection import TWIN
 
 GROUPS = {"near": ["a"], "far": ["b", "c"], "nothing at hand": []}
 COUNTS = {"a": 200, "b": 400, "c": 200}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora.counterfactuals import load_pairs
-from nli_lib.measure.diversity import otdd, self_bleu
+from nli_lib.measure.similarity import otdd, self_bleu
 from nli_lib.report import counterfactual_plots
 from nli_lib.report.counterfactuals import (
     ALL,

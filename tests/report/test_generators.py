@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 
 from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
-from nli_lib.measure.artifacts import Features, top_features, z_statistics
-from nli_lib.measure.biased_words import flagged_words
+from nli_lib.measure.features import Features, top_features, z_statistics
+from nli_lib.measure.giveaways import flagged_words
 from nli_lib.report.generators import (
     accepted,
     agreement,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from nli_lib.measure.artifacts import first_pairs
+from nli_lib.measure.features import first_pairs
 from nli_lib.report import interactive
 from nli_lib.report.interactive import SAMPLE, competency, interactive_map
 from nli_lib.report.style import COLOURS

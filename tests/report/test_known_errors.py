@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 from nli_lib.corpora.planted import make_split
 from nli_lib.corpora.varierr import known_errors
-from nli_lib.measure.suspicion import COUNTS, FIVE, MODELS
+from nli_lib.measure.consensus import COUNTS, FIVE, MODELS
 from nli_lib.report.known_errors import (
     COUNTED,
     Resamples,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.select.ambiguous import BELOW, EXCLUDED, most_ambiguous, most_variable
+from nli_lib.select.selection import BELOW, EXCLUDED, most_ambiguous, most_variable
 
 
 def test_the_top_quarter_of_each_label_strictly_above_its_quantile():

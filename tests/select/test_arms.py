@@ -24,8 +24,7 @@ from nli_lib.select.arms import (
     training_sets,
     updates,
 )
-from nli_lib.select.mix import TWIN
-from nli_lib.select.selection import Selection
+from nli_lib.select.selection import TWIN, Selection
 
 PAIRS = load("planted", "train", limit=420)
 OTHER = load("planted", "challenge", limit=90)

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nli_lib.select.debiased import CUTS, ROWS, confident, cuts, debiased_sets, random_twin, to_train_on
-from nli_lib.select.zfilter import z_filter
+from nli_lib.select.zfilter import CUTS, ROWS, confident, cuts, debiased_sets, random_twin, to_train_on, z_filter
 
 SOURCES = ["D0"] * 60 + ["G"] * 60 + ["G*"] * 60
 OPTIONS = {"n_classes": 3, "k": 2, "batch_size": 5}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.select.folds import folds, linked, sample_of_groups, sibling_labels, ways_of_folding
+from nli_lib.select.selection import folds, linked, sample_of_groups, sibling_labels, ways_of_folding
 
 LABELS = np.arange(103) % 3
 

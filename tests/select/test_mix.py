@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.select.mix import add, drawn, families, keep_out, sample, swap_in, training_sets
+from nli_lib.select.selection import add, drawn, families, keep_out, sample, swap_in, training_sets
 
 
 def corpus(name, size, **columns):

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.artifacts import features, join, prediction
-from nli_lib.select.sensitivity import by_size, vary
-from nli_lib.select.zfilter import z_filter
+from nli_lib.measure.features import features, join, prediction
+from nli_lib.select.zfilter import by_size, vary, z_filter
 
 
 @pytest.fixture(scope="module")

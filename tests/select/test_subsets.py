@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nli_lib.report.papers import paper_table
-from nli_lib.select.subsets import training_subsets
+from nli_lib.select.selection import training_subsets
 
 
 def test_by_hand():

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from nli_lib.corpora import load
-from nli_lib.select.selection import KEPT
-from nli_lib.select.teacher import SMALL, THRESHOLD, probability_shift, teacher_filter, vote
+from nli_lib.select.selection import KEPT, SMALL, THRESHOLD, probability_shift, teacher_filter, vote
 
 
 def test_the_shift_by_hand():

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
-from nli_lib.measure.artifacts import features, top_features, z_statistics, z_threshold
-from nli_lib.measure.ranking import Ranking
+from nli_lib.measure.features import Ranking, features, top_features, z_statistics, z_threshold
 from nli_lib.select import zfilter
 from nli_lib.select.zfilter import default_batch_size, z_filter
 

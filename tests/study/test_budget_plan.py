@@ -20,8 +20,7 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import overlap
 from nli_lib.report.budgets import above_base, against_twins, ranks, scores
 from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
-from nli_lib.select.mix import TWIN
-from nli_lib.select.selection import Selection
+from nli_lib.select.selection import TWIN, Selection
 from nli_lib.spec import RunSpec
 from nli_lib.study import budgets
 from nli_lib.study.budgets import JobError, Plan, costs, jobs, own_pairs, right_of, run_job, table_of

@@ -12,8 +12,7 @@ from nli_lib.corpora import load
 from nli_lib.generate import serve, spans
 from nli_lib.generate.perturbation_filter import IN_HYPOTHESIS
 from nli_lib.generate.review import pairs
-from nli_lib.select.selection import KEPT
-from nli_lib.select.teacher import SMALL
+from nli_lib.select.selection import KEPT, SMALL
 from nli_lib.study import cli, counterfactuals, schedule
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.measure.pair_ngrams import PASSES, PENALTY, pair_ngrams
+from nli_lib.measure.giveaways import PASSES, PENALTY, pair_ngrams
 from nli_lib.report import comparison_page
 from nli_lib.study import compare, own_corpus
 from nli_lib.study import report as reports

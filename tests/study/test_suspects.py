@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import concat
-from nli_lib.measure import pair_ngrams as model
-from nli_lib.measure.pair_ngrams import pair_ngrams
+from nli_lib.measure import giveaways as model
+from nli_lib.measure.giveaways import pair_ngrams
 from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import read_page
 from nli_lib.study import book, cli, schedule, suspects
@@ -319,7 +319,7 @@ def test_a_real_corpus_with_foreign_names(name, tmp_path, monkeypatch):
         again = np.zeros_like(probs)
         for number in range(5):
             here = fold == number
-            fitted = LogisticRegression(C=model.PENALTY, max_iter=model.PASSES).fit(table[~here], gold[~here])
+            fitted = LogisticRegression(C=model.PAIR_PENALTY, max_iter=model.PAIR_PASSES).fit(table[~here], gold[~here])
             again[np.ix_(here, [list(classes).index(each) for each in fitted.classes_])] = fitted.predict_proba(
                 table[here]
             )

@@ -101,7 +101,7 @@ def planted_truths(corpus: Corpus) -> dict[str, Mask]:
 
 
 def planted_ngrams(label: int) -> set[str]:
-    """Names of the features (`measure.artifacts.features`) that the planted words and the phrase of a label make."""
+    """Names of the features (`measure.features.features`) that the planted words and the phrase of a label make."""
     phrases = [phrase.split() for phrase in (*ARTIFACT_WORDS[label], GIVEAWAYS[label])]
     grams = [" ".join(words[at : at + n]) for words in phrases for n in (1, 2) for at in range(len(words) - n + 1)]
     return {f"{gram}@hypothesis" for gram in grams}

@@ -1,0 +1,608 @@
+"""Words of many texts at once, as integers: the tokenizer behind every lexical measure.
+
+A token is what is left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes
+"theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that
+it shows. The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
+
+Chinese, Japanese, Thai and some others put no blanks between words: there a token is a character (`spaced`), so that
+bigrams are pairs of characters and lengths are counted in characters.
+
+Which surface features of a pair give its label away: the features of the z-filter paper and their z-statistics.
+
+`features` gives a sparse matrix with a name for each column, `z_statistics` counts it against the labels,
+`top_features` ranks, `z_threshold` and `share_at_z` say from where on a correlation is detectable.
+
+The features of the z-filter paper for a corpus of millions, shard after shard: memory grows with the ones alone.
+
+The features most tied to each label, kept up to date while counts grow batch by batch.
+
+What the z-statistics of a corpus would be by chance, and how far they move in another sample of its premises.
+
+shuffled = (z_statistics(matrix, shuffled_labels(labels, premises, seed=seed)) for seed in range(200))
+resampled = (z_statistics(matrix, labels, weights=each) for each in resample_counts(len(labels), groups=premises))
+
+Copies come one at a time, so the memory is that of the features and of one table of counts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse, stats
+
+from nli_lib.measure.check import check_labels, check_pairs, class_count
+
+ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuation, as four ranges
+# of East Asia, and those that Unicode breaks into lines by dictionary alone; Korean has blanks, and is not among them
+SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
+SCRIPTS += ("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet")
+# a character with its marks; the long vowel of Japanese belongs to no script
+CHARACTER = "[" + "".join(rf"\p{{{script}}}" for script in SCRIPTS) + r"\x{30FC}]\p{M}*"
+UNSPACED = 0.01  # share of texts without blanks from where on a corpus is said to have them
+IN_WORD = r"[^\s\p{Z}]"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of N texts: text i holds `ids[offsets[i]:offsets[i + 1]]`, indices into the sorted `vocabulary`."""
+
+    ids: NDArray[np.int64]  # (T,)
+    offsets: NDArray[np.int64]  # (N + 1,)
+    vocabulary: pa.Array  # (W,) strings
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of tokens of each text, (N,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The text that each token belongs to, (T,)."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+
+    def counts(self) -> sparse.csr_array:
+        """How often each word occurs in each text, sparse (N, W) int64 with sorted columns."""
+        shape = (len(self.offsets) - 1, len(self.vocabulary))
+        # Copies, since summing duplicates rewrites both index arrays in place.
+        parts = np.ones(len(self.ids), np.int64), self.ids.copy(), self.offsets.copy()
+        table = sparse.csr_array(parts, shape=shape)
+        table.sum_duplicates()
+        return table
+
+    def split(self, texts: int) -> tuple["Words", "Words"]:
+        """The first `texts` texts and the rest, with one vocabulary."""
+        cut = self.offsets[texts]
+        return (
+            Words(self.ids[:cut], self.offsets[: texts + 1], self.vocabulary),
+            Words(self.ids[cut:], self.offsets[texts:] - cut, self.vocabulary),
+        )
+
+
+def tokenize(texts: Sequence[str]) -> "Words":
+    """Words of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
+
+    Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
+    """
+    # Trimmed first: Arrow misses white space of several bytes at the very end of a column.
+    parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced(texts)))
+    raw = pc.list_flatten(parts).dictionary_encode()
+    cleaned = pc.replace_substring_regex(pc.utf8_lower(raw.dictionary), ASCII_PUNCTUATION, "")
+    vocabulary = pc.unique(cleaned)
+    vocabulary = vocabulary.filter(pc.not_equal(vocabulary, ""))
+    vocabulary = vocabulary.take(pc.array_sort_indices(vocabulary))
+    word_of = np.asarray(pc.fill_null(pc.index_in(cleaned, vocabulary), -1)).astype(np.int64)  # -1: nothing was left
+    ids = word_of[np.asarray(raw.indices)]
+    ends = np.concatenate([[0], np.cumsum(ids >= 0)])  # tokens kept among the first t raw words
+    raw_offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.list_value_length(parts)))]).astype(np.int64)
+    return Words(ids[ids >= 0], ends[raw_offsets], vocabulary)
+
+
+def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
+    """Which texts are written without blanks between words, (N,): half or more of what blanks part in them holds a
+    character of `SCRIPTS`, and nothing is Korean. An English text that quotes a Chinese name is not one of them."""
+    column = _strings(texts)
+    # hardly an English text holds more than ASCII, so that looking costs nothing there
+    found, rows = np.zeros(len(column), bool), np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
+    for pattern, wanted in ((CHARACTER, True), (r"\p{Hangul}", False)):
+        rows = rows[np.asarray(pc.match_substring_regex(column.take(rows), pattern)) == wanted]
+    part = column.take(rows)
+    words, theirs = (pc.count_substring_regex(part, f"{IN_WORD}{each}") for each in ("+", f"*{CHARACTER}{IN_WORD}*"))
+    found[rows] = 2 * np.asarray(theirs) >= np.asarray(words)
+    return found
+
+
+def spaced(texts: Sequence[str] | pa.Array, *, marks: str = " ") -> pa.Array:
+    """The texts with blanks between all that counts as a word, as a column: those that are `unspaced` get them between
+    their characters, the others are as they are.
+
+    marks  what takes the place of punctuation in the former; r" \\0 " keeps it, as words of their own
+    """
+    column = _strings(texts)
+    rows = unspaced(column)
+    if not rows.any():
+        return column
+    part = column.filter(pa.array(rows))
+    # the third and fourth are a blank and a mark of no width, which Khmer has between words
+    for pattern, other in ((r"[\p{P}\x{200B}\x{FEFF}]", marks), (CHARACTER, r" \0 "), (r"[\s\p{Z}]+", " ")):
+        part = pc.replace_substring_regex(part, pattern, other)
+    return pc.replace_with_mask(column, pa.array(rows), pc.utf8_trim_whitespace(part))
+
+
+def joined(texts: Sequence[str]) -> list[str]:
+    """Texts without the blanks that `spaced` put between two characters, for reading."""
+    column = pa.array(texts, pa.large_string())
+    for _ in range(2):  # since the second character may be the first of the next two
+        column = pc.replace_substring_regex(column, f"({CHARACTER}) ({CHARACTER})", r"\1\2")
+    return column.to_pylist()
+
+
+def _strings(texts: Sequence[str] | pa.Array) -> pa.Array:
+    """An Arrow column of the texts, or an error that names the first value that is not a string."""
+    if isinstance(texts, pa.Array):
+        return texts
+    values = np.asarray(texts, dtype=object)
+    if pd.api.types.infer_dtype(values, skipna=False) not in ("string", "empty"):
+        row, bad = next((i, text) for i, text in enumerate(values) if not isinstance(text, str))
+        raise ValueError(f"text at position {row} is {bad!r}, not a string: drop or repair it first")
+    return pa.array(values, type=pa.large_string())
+
+
+# ---------------------------------------------------------------- artifacts
+
+
+SIDES = ("premise", "hypothesis")
+SHORTER_THAN = (3, 4, 5, 6, 7, 8, 10, 12)  # hypo-len< 5 is the paper's own
+LONGER_THAN = (8, 10, 12, 15, 20)
+RATIO_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, np.inf)
+PREDICTION = "hypo-only-pred="  # the paper's name, with the class
+OVERLAP_ABOVE = (0.5, 0.6, 0.7, 0.8, 0.9)  # lex-overlap> 0.8, > 0.9 and full-lex-overlap are the paper's own
+
+
+class Features(NamedTuple):
+    """Which feature fires on which pair: `matrix` (N, V) sparse uint8 of ones, `names` (V,) strings."""
+
+    matrix: sparse.csr_array
+    names: NDArray[np.object_]
+
+
+class ZStatistics(NamedTuple):
+    """`z` (V, C) signed, nan where a feature never occurs; `n` (V,) pairs it fires on; `counts` (V, C) by label."""
+
+    z: NDArray[np.float64]
+    n: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def features(
+    premises: Sequence[str], hypotheses: Sequence[str], *, ngrams: Sequence[int] = (1, 2), shape: bool = True
+) -> Features:
+    """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
+
+    Shapes: two sequences of N strings -> matrix (N, V), names (V,). V grows with the text, memory with the ones.
+    Features: every unigram and bigram with its side ("word@hypothesis", "two words@premise"); with `shape` also
+    "hypo-len< k" and "hypo-len> k" (tokens, strict), "len-ratio [a, b)" (hypothesis tokens / premise tokens),
+    "lex-overlap> t" and "full-lex-overlap" (share of hypothesis tokens that occur in the premise; strict, so an overlap
+    of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix.
+    Columns do not depend on the order of the pairs.
+    Source: the z-filter paper, section 3.1 and Tables 8 and 12.
+    *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
+    names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
+    An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The one feature that
+    needs a model, a prediction from the hypothesis, is made by `prediction`.
+    """
+    pairs = check_pairs(premises, hypotheses)
+    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
+    by_side = dict(zip(SIDES, words.split(pairs), strict=True))
+    blocks = [_ngram_block(by_side[side], side, n) for side in SIDES for n in ngrams]
+    if shape:
+        blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
+    return join(*blocks)
+
+
+def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
+    """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
+
+    predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
+    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
+    With `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
+    """
+    names = [f"{PREDICTION}{label}" for label in range(n_classes)]
+    fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
+    return Features(sparse.csr_array(fires.astype(np.uint8)), np.array(names, dtype=object))
+
+
+def join(*parts: Features) -> Features:
+    """The features of several tables about the same pairs, side by side."""
+    matrix = sparse.hstack([part.matrix for part in parts], format="csr", dtype=np.uint8)
+    return Features(matrix, np.concatenate([part.names for part in parts]))
+
+
+def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
+    """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (WANLI, Figure 3)."""
+    both = [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
+    return _ngram_block(tokenize(both), "", 1)
+
+
+def side_of(names: ArrayLike) -> NDArray[np.object_]:
+    """The text that features are about, by their names (V,): "premise", "hypothesis", or "" where they are about both.
+
+    Read off the ending "@premise" or "@hypothesis", which no word has, because the tokenizer deletes punctuation.
+    """
+    column = pd.Series(names, dtype=object)
+    return column.str.extract(f"@({'|'.join(SIDES)})$", expand=False).fillna("").to_numpy(dtype=object)
+
+
+def z_statistics(
+    matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None, weights: NDArray | None = None
+) -> ZStatistics:
+    """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
+
+    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With
+    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`report.inference.resample_counts`).
+    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
+    1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
+    A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.
+    Source: Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2.
+    p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
+    """
+    present = binary(matrix)
+    gold = check_labels(labels, present.shape[0], n_classes)
+    classes = class_count(gold, n_classes=n_classes)
+    firing = np.diff(present.indptr)
+    cells = present.indices.astype(np.int64) * classes  # one cell a (feature, label)
+    cells += np.repeat(gold, firing)
+    weights = None if weights is None else np.repeat(weights, firing)
+    return z_from_counts(np.bincount(cells, weights, minlength=present.shape[1] * classes).reshape(-1, classes))
+
+
+def z_from_counts(counts: ArrayLike) -> ZStatistics:
+    """The z-statistics of features whose counts by label (V, C) are known."""
+    counts = np.asarray(counts, dtype=np.int64)
+    n, p0 = counts.sum(axis=1), 1.0 / counts.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (counts / n[:, None] - p0) / np.sqrt(p0 * (1 - p0) / n[:, None])
+    z[n == 0] = np.nan
+    return ZStatistics(z, n, counts)
+
+
+def z_order(counts: ArrayLike) -> NDArray[np.float64]:
+    """Numbers that order features by z, and tie exactly where z ties, (V, C) from counts by label (V, C).
+
+    Formula: sign(d) d^2 / n with d = C count - n; z is its signed root over sqrt(C - 1). d and n are whole numbers and
+    the one division is rounded correctly, so equal fractions are equal: of three classes, 3 among 3 has the z of 8
+    among 12, which z computed in floating point denies. -inf where n = 0. Exact up to forty million pairs.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    n = counts.sum(axis=1, keepdims=True)
+    d = counts.shape[1] * counts - n
+    return np.divide(d * np.abs(d), n, out=np.full(counts.shape, -np.inf), where=n > 0)
+
+
+def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
+    """The highest z of any feature, seen at least `min_count` times, for any label; nan where none is seen so often."""
+    z = statistics.z[statistics.n >= max(min_count, 1)]
+    return float(z.max()) if z.size else float("nan")
+
+
+def first_pairs(
+    matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None
+) -> NDArray[np.int64]:
+    """The first pair of each label in which each feature fires: positions (V, C), -1 where there is none.
+
+    Shapes: matrix (N, V), labels (N,). For an example beside each feature.
+    """
+    present = binary(matrix)
+    gold = check_labels(labels, present.shape[0], n_classes)
+    first = np.full((present.shape[1], class_count(gold, n_classes=n_classes)), -1)
+    rows = np.repeat(np.arange(len(gold)), np.diff(present.indptr))[::-1]
+    first[present.indices[::-1], gold[rows]] = rows  # from the last pair to the first, which so has the last word
+    return first
+
+
+def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_count: int = 1) -> pd.DataFrame:
+    """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
+
+    Ties are exact (`z_order`).
+    Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
+    Source: the z-filter paper, Table 8 (k = 20, no significance threshold).
+    *Departures*: the paper states neither a tie rule nor a minimum count; `min_count` leaves rarer features out.
+    """
+    names = np.asarray(names, dtype=object)
+    ranked, order, tables = np.flatnonzero(statistics.n >= max(min_count, 1)), z_order(statistics.counts), []
+    for label in range(statistics.z.shape[1]):
+        best = best_columns(order[:, label], statistics.n, names, ranked, k)
+        n = statistics.n[best]
+        columns = {"label": label, "rank": np.arange(1, len(best) + 1), "name": names[best], "column": best}
+        columns |= {"z": statistics.z[best, label], "n": n, "share": statistics.counts[best, label] / n}
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def label_shares(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """One row a label and feature, as a competency plot takes it: the other columns, label, count, n, p (share) and z.
+
+    counted: one row a feature, with its count under each of `classes` (columns) and any other columns. Labels come in
+    the order of `classes`, each with all features in the order of the table.
+    """
+    stats, others = z_from_counts(counted[list(classes)]), [c for c in counted if c not in classes]
+    long = counted.melt(id_vars=others, value_vars=list(classes), var_name="label", value_name="count")
+    n = np.tile(stats.n, len(classes))
+    return long.assign(n=n, p=long["count"] / n, z=stats.z.T.ravel())
+
+
+def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
+    """The k of the `candidates` (column numbers) with the highest z, best first; ties go to higher n, then to the name.
+
+    order (V,) as `z_order` gives it, -inf for a feature that is not ranked; without names ties go to the lower column.
+    """
+    candidates = candidates[order[candidates] > -np.inf]
+    if len(candidates) > k:
+        cut = np.partition(order[candidates], -k)[-k]
+        above, level = candidates[order[candidates] > cut], candidates[order[candidates] == cut]
+        missing = k - len(above)
+        if len(level) > missing:  # of the many that tie, those with the highest n, and all that tie with these
+            level = level[n[level] >= np.partition(n[level], -missing)[-missing]]
+        candidates = np.concatenate([above, level])
+    last = candidates if names is None else names[candidates].astype(str)
+    return candidates[np.lexsort((last, -n[candidates], -order[candidates]))][:k]
+
+
+def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
+    """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features."""
+    return float(stats.norm.isf(alpha / tests))
+
+
+def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
+    """The label share at which a feature seen n times reaches z: a curve of equal z in a competency plot.
+
+    Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: WANLI, Figure 3.
+    """
+    return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
+
+
+def _ngram_block(tokens: Words, side: str, n: int) -> Features:
+    """Unigrams (n = 1) or bigrams (n = 2) of one side, or with side "" bare words.
+
+    A bigram's code, first * W + second, sorts as its words do.
+    """
+    codes, rows = tokens.ids, tokens.rows
+    width = max(len(tokens.vocabulary), 1)
+    if n == 2:
+        inside = rows[1:] == rows[:-1]
+        codes, rows = (tokens.ids[:-1] * width + tokens.ids[1:])[inside], rows[1:][inside]
+    columns, found = pd.factorize(codes, sort=True)
+    words = tokens.vocabulary.to_numpy(zero_copy_only=False)
+    names = words[found % width] + (f"@{side}" if side else "")
+    if n == 2:
+        names = words[found // width] + " " + names
+    texts = len(tokens.offsets) - 1
+    matrix = sparse.csr_array((np.ones(len(rows), np.uint8), (rows, columns)), shape=(texts, len(found)))
+    matrix.data[:] = 1  # a word that a text repeats has been summed up
+    return Features(matrix, names)
+
+
+def _shape_block(premise: Words, hypothesis: Words) -> Features:
+    """Length, length ratio, lexical overlap and the null feature. Few columns, so they are made dense, then sparse."""
+    length, premise_length = hypothesis.lengths, premise.lengths
+    ratio = np.divide(length, premise_length, out=np.full(len(length), np.nan), where=premise_length > 0)
+    shared = hypothesis.counts().multiply(premise.counts() > 0).sum(axis=1)
+    overlap = np.divide(shared, length, out=np.zeros(len(length)), where=length > 0)
+    columns = {f"hypo-len< {k}": length < k for k in SHORTER_THAN}
+    columns |= {f"hypo-len> {k}": length > k for k in LONGER_THAN}
+    bins = pairwise(RATIO_EDGES)
+    columns |= {f"len-ratio [{low:g}, {high:g})": (ratio >= low) & (ratio < high) for low, high in bins}
+    columns["len-ratio no-premise"] = premise_length == 0
+    columns |= {f"lex-overlap> {t:g}": overlap > t for t in OVERLAP_ABOVE}
+    columns["full-lex-overlap"] = (length > 0) & (shared == length)
+    columns["null"] = np.ones(len(length), bool)
+    matrix = sparse.csr_array(np.column_stack(list(columns.values())).astype(np.uint8))
+    return Features(matrix, np.array(list(columns), dtype=object))
+
+
+def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
+    """The matrix in a form where every stored entry is one firing feature; copied only when it must change."""
+    present = sparse.csr_array(matrix)
+    if not present.has_canonical_format:
+        present = present.copy()
+        present.sum_duplicates()
+    return present if present.data.all() else sparse.csr_array(present != 0)
+
+
+# ---------------------------------------------------------------- shards
+
+
+SIZE = 250_000  # pairs of a shard: about 1 GB while it is worked on
+
+
+def features_in_shards(premises: Sequence[str], hypotheses: Sequence[str], *, size: int = SIZE) -> Features:
+    """What `artifacts.features` gives, columns in the order in which the shards bring them."""
+    pairs = check_pairs(premises, hypotheses)
+    vocabulary, parts = pa.array([], pa.large_string()), []
+    for start in range(0, max(pairs, 1), size):
+        shard = features(premises[start : start + size], hypotheses[start : start + size])
+        names = pa.array(shard.names, pa.large_string())
+        new = names.filter(pc.invert(pc.is_in(names, vocabulary)))
+        vocabulary = pa.concat_arrays([vocabulary, new])
+        column = np.asarray(pc.index_in(names, vocabulary))
+        parts.append((shard.matrix.data, column[shard.matrix.indices], shard.matrix.indptr))
+    width = len(vocabulary)
+    matrix = sparse.vstack([sparse.csr_array(part, shape=(len(part[-1]) - 1, width)) for part in parts], format="csr")
+    matrix.sort_indices()
+    return Features(matrix, vocabulary.to_numpy(zero_copy_only=False))
+
+
+# ---------------------------------------------------------------- ranking
+
+
+SPARE = 8  # the pool of a label is made SPARE x k features large and shrunk when it has grown SPARE times larger
+
+
+class Ranking:
+    """The k features with the highest z for each label, exact, on counts to which `add` adds.
+
+    Features are compared by `artifacts.z_order`, so ties of z are exact. Adding touches few features, so only these
+    are ordered anew. For each label a *pool* holds every feature that reaches its floor; the k best are sought there. A
+    pool that falls below k is made anew from all features.
+
+    counts    (V, C) by label to start from; the array is taken over
+    names     (V,) strings that break ties, or None
+    """
+
+    def __init__(self, counts: ArrayLike, names: ArrayLike | None = None, *, k: int = 20, min_count: int = 1):
+        self.counts = np.asarray(counts, dtype=np.int64)
+        self.names = None if names is None else np.asarray(names, dtype=object)
+        self.k, self.min_count = k, max(min_count, 1)
+        self.classes = self.counts.shape[1]
+        self.n = self.counts.sum(axis=1)
+        self.order = self._order(slice(None)).T.copy()  # (C, V), -inf where a feature is not ranked
+        self.member = np.zeros(self.order.shape, dtype=bool)
+        self.floor = np.full(self.classes, -np.inf)
+        self.pools = [np.empty(0, np.int64)] * self.classes
+        for label in range(self.classes):
+            self._fill(label, np.arange(self.order.shape[1]))
+
+    def add(self, columns: NDArray, labels: NDArray) -> None:
+        """Count feature `columns[i]` once more for `labels[i]`; both (T,)."""
+        columns = columns.astype(np.int64, copy=False)
+        np.add.at(self.counts.reshape(-1), columns * self.classes + labels, 1)
+        touched = pd.unique(columns)
+        self.n[touched] = self.counts[touched].sum(axis=1)
+        self.order[:, touched] = self._order(touched).T
+        for label in range(self.classes):
+            self._refresh(label, touched)
+
+    def best(self) -> list[NDArray[np.int64]]:
+        """For each label the columns of its k best features, best first; fewer where fewer have been seen."""
+        pools = zip(self.order, self.pools, strict=True)
+        return [best_columns(order, self.n, self.names, pool, self.k) for order, pool in pools]
+
+    def _order(self, columns: NDArray | slice) -> NDArray[np.float64]:
+        order = z_order(self.counts[columns])
+        order[self.n[columns] < self.min_count] = -np.inf
+        return order
+
+    def _refresh(self, label: int, touched: NDArray) -> None:
+        order, member = self.order[label], self.member[label]
+        new = touched[(order[touched] >= self.floor[label]) & ~member[touched]]
+        pool = np.concatenate([self.pools[label], new])
+        member[new] = True
+        inside = order[pool] >= self.floor[label]
+        member[pool[~inside]] = False
+        self.pools[label] = pool = pool[inside]
+        if len(pool) < self.k and self.floor[label] > -np.inf:
+            self._fill(label, np.arange(len(order)))
+        elif len(pool) > SPARE * SPARE * self.k:
+            self._fill(label, pool)
+
+    def _fill(self, label: int, candidates: NDArray) -> None:
+        """Make the pool of what ranks no lower than the (SPARE k)-th of the candidates; ties with it come in too."""
+        order, size = self.order[label], SPARE * self.k
+        self.member[label, self.pools[label]] = False
+        ranked = candidates[order[candidates] > -np.inf]
+        self.floor[label] = np.partition(order[ranked], -size)[-size] if len(ranked) > size else -np.inf
+        self.pools[label] = ranked[order[ranked] >= self.floor[label]]
+        self.member[label, self.pools[label]] = True
+
+
+# ---------------------------------------------------------------- chance
+
+
+OVERLAP = ("lex-overlap>", "full-lex-overlap")
+OFTEN = 20  # pairs that have a feature
+
+
+def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> NDArray[np.int64]:
+    """The labels (N,) shuffled among the pairs of one group, and among all pairs that are alone in theirs.
+
+    With premises as `groups` (N,) this cuts every tie between a text and its label and keeps the design of the corpus,
+    in which one premise has a hypothesis of each label.
+    """
+    labels = np.asarray(labels)
+    group = pd.factorize(np.asarray(groups))[0]
+    alone = np.bincount(group)[group] == 1
+    group[alone] = -1
+    before = np.argsort(group, kind="stable")
+    after = np.lexsort((np.random.default_rng(seed).random(len(labels)), group))
+    shuffled = np.empty_like(labels)
+    shuffled[before] = labels[after]
+    return shuffled
+
+
+def above_line(
+    copies: Iterable[ZStatistics], columns: ArrayLike, line: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each copy the highest z of each label, (R, C), and the share of z above `line` among `columns`, (R,).
+
+    columns (V,) bool: the features whose (feature, label) cells are counted; the highest z is sought among all.
+    """
+    columns, highest, above = np.asarray(columns, dtype=bool), [], []
+    for each in copies:
+        highest.append(np.nanmax(each.z, axis=0))
+        above.append((each.z[columns] > line).mean())
+    return np.array(highest), np.array(above)
+
+
+def table_12(
+    copies: Iterable[ZStatistics], names: Sequence[str], named: Mapping[int, Sequence[str]], *, line: float
+) -> NDArray[np.float64]:
+    """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
+
+    0  rank of lexical overlap for entailment (label 0), its nested features counted once: `family_rank`
+    1  share of the words `named` (label -> words of the hypothesis) above `line` for their label
+    2  share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
+    3  the lowest of the labels' highest z, of features seen so often, in units of `line`
+    """
+    names = np.asarray(names, dtype=object)
+    words = [(f"{word}@hypothesis", label) for label, group in named.items() for word in group]
+    place = pd.Index(names).get_indexer([word for word, _ in words])
+    own, known = np.array([label for _, label in words]), place >= 0
+    overlap = pd.Series(names).str.startswith(OVERLAP).to_numpy(dtype=bool)
+    rows = []
+    for z, n, counts in copies:
+        order, often = z_order(counts), np.flatnonzero(n >= OFTEN)
+        twenty = np.concatenate([best_columns(column, n, names, often, 20) for column in order.T])
+        rows.append((
+            family_rank(order[:, 0], n, names, overlap),
+            (known & (z[place, own] > line)).mean(),
+            (side_of(names[twenty]) == "premise").mean(),
+            z[often].max(axis=0).min() / line,
+        ))  # fmt: skip
+    return np.array(rows, dtype=float)
+
+
+def prediction_lead(copies: Iterable[ZStatistics], names: Sequence[str]) -> NDArray[np.float64]:
+    """How far a prediction from the hypothesis stands above every other feature, (R, C): 1 where it equals the next.
+
+    Of each copy and label, z of the prediction (`artifacts.prediction`) of that label over the highest z of another
+    feature for it, of features seen `OFTEN` times at least; nan for a label that is never predicted.
+    """
+    names = np.asarray(names, dtype=object)
+    predicted = pd.Series(names).str.startswith(PREDICTION).to_numpy(dtype=bool)
+    leads = []
+    for z, n, _ in copies:
+        own = np.array([z[names == f"{PREDICTION}{label}", label].max(initial=-np.inf) for label in range(z.shape[1])])
+        leads.append(own / z[~predicted & (n >= OFTEN)].max(axis=0))
+    return np.array(leads)
+
+
+def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:
+    """The place of the best feature of a family among the features that are not of it, 1 is first.
+
+    order (V,): `z_order` of one label; n (V,), names (V,); family (V,) bool, such as the six nested features of lexical
+    overlap, which in a list of the highest z would take six places. Of equal z the more frequent feature comes first,
+    then the name. Where no pair has a feature of the family, the place after the last.
+    """
+    others, own = (np.flatnonzero(side & (n > 0)) for side in (~family, family))
+    best = best_columns(order, n, names, own, 1)
+    if not len(best):
+        return len(others) + 1
+    (best,) = best
+    level = others[order[others] == order[best]]
+    ties = (n[level] > n[best]) | ((n[level] == n[best]) & (names[level].astype(str) < names[best]))
+    return 1 + int((order[others] > order[best]).sum() + ties.sum())
