@@ -25,7 +25,7 @@ from nli_lib.measure.features import (
     z_statistics,
     z_threshold,
 )
-from nli_lib.report.inference import resample_counts
+from nli_lib.stats import resample_counts
 
 AIM = 8  # GB
 NAMED = {0: ["outside"], 1: ["for a", "his", "friends", "tall"], 2: ["sleeping", "nobody", "no"]}  # Table 12's words

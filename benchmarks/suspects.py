@@ -34,9 +34,9 @@ import pandas as pd
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus, concat
+from nli_lib.label_quality import average_precision, precision_at
 from nli_lib.measure.consensus import logit_gap
 from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
-from nli_lib.report.label_errors import average_precision, precision_at
 from nli_lib.select.selection import folds
 from nli_lib.study import suspects
 

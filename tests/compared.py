@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from nli_lib.report.clustered import clustered_share
 from nli_lib.report.comparison import comparison, named
 from nli_lib.select.arms import ARM, TWIN
+from nli_lib.stats import clustered_share
 
 TITLE, N, S = "held.csv", 900, 5
 PREMISES = {TITLE: np.arange(N) // 3}

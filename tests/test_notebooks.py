@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nli_lib.claims import read_claims
 from nli_lib.corpora.planted import make_split
-from nli_lib.report.claims import read_claims
 from nli_lib.study import schedule
 from nli_lib.study.parameters import Parameters
 from nli_lib.study.schedule import Request

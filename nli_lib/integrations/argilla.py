@@ -18,10 +18,10 @@ import pandas as pd
 from pydantic import BaseModel
 
 from nli_lib.corpora.corpus import SIDES
+from nli_lib.evaluate import PLACED
 from nli_lib.generate.exchange import Answers, exported
 from nli_lib.integrations.dynamics import IntegrationError
 from nli_lib.integrations.suspects import DISCARD, OTHER_LIST, checked, decision, decisions
-from nli_lib.report.exports import PLACED
 from nli_lib.report.worklist import GIVEN
 from nli_lib.store import write_json
 
@@ -57,7 +57,7 @@ def write_argilla(
 ) -> list[Path]:
     """Write the settings and the records into a folder, in the list's order; the two paths.
 
-    suspects     a list as `report.exports.review_list` makes it; its columns of numbers and short texts (gap, kind,
+    suspects     a list as `evaluate.review_list` makes it; its columns of numbers and short texts (gap, kind,
                  p_gold) become metadata that records can be filtered and sorted by
     classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels  whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them.

@@ -30,7 +30,7 @@ def write_label_studio(
 ) -> list[Path]:
     """Write the project's configuration and its tasks into a folder; the two paths.
 
-    suspects     a list as `report.exports.review_list` makes it: uid, premise, hypothesis, gold and predicted (names).
+    suspects     a list as `evaluate.review_list` makes it: uid, premise, hypothesis, gold and predicted (names).
                  Where it has p_gold, a prediction's score is 1 - p_gold: what the model does not give to the gold label
     classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels  whether annotators see the gold label, and find the model's chosen: faster, and it sways them

@@ -244,7 +244,7 @@ def z_statistics(
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
     Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With
-    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`report.inference.resample_counts`).
+    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`stats.resample_counts`).
     Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
     1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
     A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.

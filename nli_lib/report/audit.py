@@ -41,11 +41,9 @@ from nli_lib.report.audit_figures import (
     repeated,
     sample_premises,
 )
-from nli_lib.report.clustered import OVER, clustered_area, clustered_mean, clustered_share
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import mean_and_range
 from nli_lib.select.selection import linked
 from nli_lib.select.zfilter import Filtered, z_filter
+from nli_lib.stats import OVER, Estimate, clustered_area, clustered_mean, clustered_share, mean_and_range
 
 FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
 HYPOTHESES_OF = 50_000  # pairs on which the hypothesis-only model is cross-fitted, at most

@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nli_lib.report.audit_reference import curves
 from nli_lib.report.audit_words import percent, short_points, z_words
-from nli_lib.report.estimate import Estimate
+from nli_lib.stats import Estimate
 
 WIDTH, HEIGHT = 300, 190  # of a curve's drawing
 CURVES = {

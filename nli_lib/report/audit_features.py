@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.features import OFTEN, Features, shuffled_labels, side_of, z_statistics, z_threshold
 from nli_lib.report.audit_figures import CELLS, Figure, Z, exact
-from nli_lib.report.clustered import OVER, clustered_share
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import resample_counts
+from nli_lib.stats import OVER, Estimate, clustered_share, resample_counts
 
 MIDDLE = "premises, by normal approximation"
 TOP = 20  # features a label

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.measure.features import ASCII_PUNCTUATION, spaced
-from nli_lib.report.clustered import clustered_share
-from nli_lib.report.estimate import Estimate
+from nli_lib.stats import Estimate, clustered_share
 
 PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
 AREA = "area under the ROC curve"

@@ -17,7 +17,7 @@ from nli_lib.report.audit_drawing import CURVES, as_estimate, curve_drawing, str
 from nli_lib.report.audit_figures import PAIRS, Figure, Z, exact
 from nli_lib.report.audit_reference import TITLES
 from nli_lib.report.audit_words import ONE_ANSWER, ends, percent, plain, short_points, square, unit, visible, z_words
-from nli_lib.report.estimate import Estimate
+from nli_lib.stats import Estimate
 
 HERE = Path(__file__).parent
 FORMAT = 2  # of audit.json

@@ -4,7 +4,7 @@
     pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
     content = comparison(right, premises, ...)          every number with interval and unit, verdicts, what to do
 
-Everything is about one test set. ``right`` is that of `report.budgets`: (arm, which) -> {title: (S, N) bool}.
+Everything is about one test set. ``right`` is that of `compare`: (arm, which) -> {title: (S, N) bool}.
 """
 
 from bisect import bisect_left
@@ -15,13 +15,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from nli_lib.compare import (
+    BASE,
+    PLAIN,
+    Right,
+    above_base,
+    against_twins,
+    average,
+    detectable_table,
+    ranks,
+    scores,
+    smallest_detectable,
+)
 from nli_lib.report.audit_figures import POINTS, SHARE, Figure, exact
 from nli_lib.report.audit_words import distance, ends, percent, points
-from nli_lib.report.budgets import BASE, above_base, against_twins, detectable_table, ranks, scores, smallest_detectable
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.mixtures import Right
-from nli_lib.report.students import PLAIN, average
 from nli_lib.select.arms import ARM, BY_NAME, TWIN, Arm
+from nli_lib.stats import Estimate
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from nli_lib.compare import BASE
 from nli_lib.report.audit_drawing import as_estimate
 from nli_lib.report.audit_page import templates
 from nli_lib.report.audit_words import distance, ends, percent, short_points
-from nli_lib.report.budgets import BASE
 
 FORMAT = 1  # of compare.json
 WIDTH = 100  # of the strip in which the differences are drawn

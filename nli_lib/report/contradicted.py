@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
+from nli_lib.evaluate import skill
 from nli_lib.measure.consensus import THRESHOLD, logit_gap, suspects
 from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_words import ends, percent
-from nli_lib.report.clustered import clustered_share
-from nli_lib.report.evaluate import skill
+from nli_lib.stats import clustered_share
 
 FLOOR = 1e-12  # the least probability whose logarithm is taken
 MOST = 30  # pairs that are shown

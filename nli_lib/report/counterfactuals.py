@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from nli_lib.corpora.counterfactuals import Counterfactuals, directions, one_of_each
 from nli_lib.measure.counterfactual import KINDS, edits, flipped, negations, softly_flipped
 from nli_lib.measure.similarity import otdd, self_bleu, words
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import percentile_interval
-from nli_lib.report.premises import mean_over_premises
-from nli_lib.report.trainings import gaps_between, means_of, over_trainings
+from nli_lib.stats import Estimate, gaps_between, mean_over_premises, means_of, over_trainings, percentile_interval
 
 Sets = Mapping[str, Counterfactuals]
 Vectors = Mapping[str, tuple[NDArray, NDArray]]  # title -> vectors of the originals (M, D), of the revisions (K, D)

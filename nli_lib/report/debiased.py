@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse, stats
 
 from nli_lib.measure.features import Features, tokenize, z_statistics
-from nli_lib.report.inference import t_interval, with_wilson
 from nli_lib.select.zfilter import D0, DEBIASED, PLAIN, Part
+from nli_lib.stats import t_interval, with_wilson
 from nli_lib.store import atomic
 
 SHARE, BELOW = 0.1, 10.0  # Figure 2 draws this share of the points under the curve of this z

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.similarity import shared_words, similarity
-from nli_lib.report.trainings import means_of, over_trainings
+from nli_lib.stats import means_of, over_trainings
 
 NEIGHBOURS, RANDOM = "four nearest neighbours", "random twin: four random pairs"
 EXEMPLARS, TWIN = "exemplars", "random twin"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report.evaluate import accuracy_row, suite_table
+from nli_lib.evaluate import accuracy_row, suite_table
 
 KNOBS = ("beta", "gamma")
 

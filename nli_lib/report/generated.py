@@ -11,9 +11,8 @@ from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
 from nli_lib.measure.similarity import random_companions, shared_words, time_under_way
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.premises import mean_over_premises
 from nli_lib.select.selection import KEPT, Selection
+from nli_lib.stats import Estimate, mean_over_premises
 
 PAIR, ALL = "a pair", "all labels"
 OWN, OTHER = "seed of its own context", "random twin: seed of another context"

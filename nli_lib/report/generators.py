@@ -13,8 +13,8 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.planted import ARTIFACT_WORDS, GIVEAWAYS
 from nli_lib.measure.features import Features, features_in_shards, join, prediction, tokenize, z_statistics
 from nli_lib.measure.giveaways import Flagged, cross_fitted, partial_input_predictions
-from nli_lib.report.inference import share
 from nli_lib.select.zfilter import z_filter
+from nli_lib.stats import share
 
 SIDES = ("hypothesis", "premise")
 LETTERS = 200  # of a text that is shown

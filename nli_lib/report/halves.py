@@ -11,10 +11,8 @@ from scipy.special import softmax
 from scipy.stats import entropy
 
 from nli_lib.measure.dynamics import max_variability
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import spearman
-from nli_lib.report.trainings import gaps_between, means_of, over_trainings
 from nli_lib.select.selection import most_ambiguous
+from nli_lib.stats import Estimate, gaps_between, means_of, over_trainings, spearman
 
 KEPT, TWIN, DROPPED = "kept half", "random twin", "dropped half"
 ENTROPY, OTHER, INTENDED = "entropy (bits)", "estimated max variability", "predicts the intended label"

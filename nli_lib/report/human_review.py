@@ -17,9 +17,7 @@ from nli_lib.generate.annotations import DISCARDED, SIDES, aggregate, revisions
 from nli_lib.generate.exchange import table
 from nli_lib.generate.simulated import simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
-from nli_lib.report.agreement import kappa
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import share, wilson
+from nli_lib.stats import Estimate, kappa, share, wilson
 
 SIMULATED = 4  # annotators, two pairs of them
 GIVEN = "as annotated"

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.trainings import gaps_between, means_of, over_trainings
+from nli_lib.stats import Estimate, gaps_between, means_of, over_trainings
 
 GENERATED, DEALT, WRITTEN = "generated pairs", "random twin: labels dealt out", "pairs by people"
 

@@ -11,9 +11,9 @@ import pandas as pd
 from plotly import express
 from plotly.graph_objects import Figure
 
-from nli_lib.report.inference import with_wilson
 from nli_lib.report.plot import significance
 from nli_lib.report.style import INK, palette
+from nli_lib.stats import with_wilson
 
 MOST = 5_000  # points that a browser moves without delay
 WRAP = 70  # letters of a line of hover text

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nli_lib.report.estimate import Estimate
 from nli_lib.report.names import name_of
 from nli_lib.report.style import INK, drawing, palette
+from nli_lib.stats import Estimate
 
 MARKERS = ("o", "s", "^", "v", "P", "X", "d", "*")
 

@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from nli_lib.label_quality import average_precision
 from nli_lib.measure.consensus import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import resample_counts
-from nli_lib.report.label_errors import average_precision
 from nli_lib.report.style import TWIN
-from nli_lib.report.trainings import with_trainings
+from nli_lib.stats import Estimate, resample_counts, with_trainings
 
 ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
 COMBINED = (VOTES, MODELS, FIVE, COUNTS)

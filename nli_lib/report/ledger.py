@@ -1,6 +1,6 @@
 """The ledger of claims in words, as a table to filter and as a figure, for readers who have never seen a claim's id.
 
-Rows are those of `nli_lib.report.claims.ledger`. Whatever comes from a table is escaped.
+Rows are those of `nli_lib.claims.ledger`. Whatever comes from a table is escaped.
 """
 
 import math
@@ -13,7 +13,7 @@ from IPython.display import HTML
 from jinja2 import Environment, FileSystemLoader
 from matplotlib.figure import Figure
 
-from nli_lib.report.claims import VERDICTS
+from nli_lib.claims import VERDICTS
 from nli_lib.report.names import unsigned_zero
 from nli_lib.report.style import COLOURS, INK, PALE, SMALL, drawing
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
-from nli_lib.report.claims import PLACES, Region, widened
+from nli_lib.claims import PLACES, Region, widened
 from nli_lib.report.style import COLOURS, SMALL, drawing
 
 DISTANCES = (-2.0, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0)  # of the truth from the border, in half-widths of the interval
@@ -42,7 +42,7 @@ def spread(low: float, high: float, seeds: int, over: str) -> Spread:
 def simulated(truth: float, spread: Spread, studies: int, seed: int = 0) -> tuple[NDArray, NDArray, NDArray]:
     """(value, low, high), (studies,) each, of studies that draw pairs and trainings anew around a true value.
 
-    Pairs move all trainings of a study together. The interval is that of `report.trainings.with_trainings`; its part
+    Pairs move all trainings of a study together. The interval is that of `stats.with_trainings`; its part
     over pairs is taken as known, its part over trainings is estimated from the drawn ones, as it is in a real study.
     """
     generator = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def error_rates(
 ) -> pd.DataFrame:
     """Shares of the verdicts that claims with a known answer would get.
 
-    table     a ledger (`report.claims.ledger`); each claim that has an interval is simulated with its spread and region
+    table     a ledger (`claims.ledger`); each claim that has an interval is simulated with its spread and region
     distance  how far the truth lies inside the confirming values, in half-widths of the claim's interval; a claim is
               true where it is positive and false where it is negative
     level     0.95, or 0.99 by the widened interval

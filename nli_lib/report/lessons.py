@@ -16,11 +16,10 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from nli_lib.claims import VERDICTS, read_entries
 from nli_lib.errors import UserError
 from nli_lib.paths import BOOK
-from nli_lib.report.claims import VERDICTS
 from nli_lib.report.ledger import MARKS, fragile, interval, notes
-from nli_lib.report.papers import read_entries
 
 LESSONS = BOOK / "lessons.yaml"
 PLACES = ("do", "doubt", "open")

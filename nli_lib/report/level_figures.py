@@ -15,15 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.levels import by_training, estimate, level_means
 from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, level_agreement, levels
 from nli_lib.measure.features import spaced
 from nli_lib.report.audit_figures import SHARE, Figure
 from nli_lib.report.audit_words import ends, percent
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import mean_and_range
-from nli_lib.report.levels import by_training, estimate, level_means
 from nli_lib.report.style import TWIN
-from nli_lib.report.trainings import means_of
+from nli_lib.stats import Estimate, mean_and_range, means_of
 
 MIXTURES = 5  # seeds of the mixture, to see how much the levels depend on it
 MOST = 10  # pairs of the hard level that are shown

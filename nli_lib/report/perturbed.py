@@ -15,10 +15,8 @@ from nli_lib.corpora.counterfactuals import directions
 from nli_lib.corpora.labels import LABELS
 from nli_lib.generate.perturbation_filter import perturbation_filter
 from nli_lib.generate.perturbations import CODE_2022, CODE_2023
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.premises import mean_over_premises
-from nli_lib.report.trainings import means_of, over_trainings
 from nli_lib.select.selection import KEPT, Selection, probability_shift
+from nli_lib.stats import Estimate, mean_over_premises, means_of, over_trainings
 
 DIRECTIONS = tuple(directions())
 EVERY = "all directions"

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.evaluate import accuracy_row, seed_gains
 from nli_lib.measure.consensus import suspects
 from nli_lib.measure.dynamics import variability
 from nli_lib.measure.features import features
 from nli_lib.measure.giveaways import partial_input_predictions
-from nli_lib.report.evaluate import accuracy_row, seed_gains
 from nli_lib.select.selection import Selection, top
 from nli_lib.select.zfilter import z_filter
 

@@ -7,9 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.measure.consensus import EVERY, review_in_turn
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.premises import half_samples
-from nli_lib.report.trainings import with_trainings
+from nli_lib.stats import Estimate, half_samples, with_trainings
 
 FIXED, LEARNT = "order of the gap", "learnt from the decisions"
 SHUFFLED, CHANCE = "learnt from shuffled decisions", "random twin: a random order"

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from nli_lib.report.score_agreement import square
+from nli_lib.agreement import square
 from nli_lib.report.style import INK, SERIES, SMALL, drawing
 
 COLOURS = LinearSegmentedColormap.from_list("agreement", [SERIES[1], "white", SERIES[0]])  # -1, 0, 1

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from nli_lib.corpora.counterfactuals import Counterfactuals, directions
 from nli_lib.measure.counterfactual import outcomes, sensitivity
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.trainings import means_of, over_trainings
+from nli_lib.stats import Estimate, means_of, over_trainings
 
 SENSITIVITY, ACCURACY, WRONG = "sensitivity", "accuracy of pairs", "sensitive and wrong"
 RIGHT = "changed, 2 right"

@@ -10,7 +10,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.perturbations import Demonstration
 from nli_lib.generate.spans import NOUN, PREDICATE, PREPOSITION, RULES, VERB, choose_spans, find_spans
 from nli_lib.measure.similarity import shared_words
-from nli_lib.report.premises import mean_over_premises
+from nli_lib.stats import mean_over_premises
 
 KINDS = (NOUN, VERB, PREPOSITION, PREDICATE)
 MISSING = "not found"

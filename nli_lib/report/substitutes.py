@@ -7,9 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.measure.dynamics import max_variability, variability
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import spearman
-from nli_lib.report.trainings import Statistic, over_trainings
+from nli_lib.stats import Estimate, Statistic, over_trainings, spearman
 
 TRUTH = "variability, trained on the pair"
 PAPER = "max variability, pair held out (the paper's)"

@@ -19,13 +19,13 @@ import pandas as pd
 from nli_lib import paths
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.evaluate import export_filtered
 from nli_lib.report import audit as numbers
 from nli_lib.report import audit_page
 from nli_lib.report.audit_figures import SHARE, Figure, Z, leakage, sample_premises
 from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import next_steps
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.exports import export_filtered
+from nli_lib.stats import Estimate
 from nli_lib.study.carried import version
 from nli_lib.study.own_corpus import ROWS, as_text, digest, read, read_test, recorded, say, write
 from nli_lib.study.parameters import is_own_file

@@ -4,7 +4,7 @@ another machine make the same parts, and none of them twice.
     plan = Plan.of(study)                       # in the notebook, whose record then names what was read
     wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
     table = table_of(study.parts(wanted))       # one row each
-    right = right_of(table, tests)              # as `report.budgets` reads it
+    right = right_of(table, tests)              # as `compare` reads it
     jobs("small")                               # name -> names of the jobs that it waits for; needs the dial alone
     python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
 
@@ -394,8 +394,8 @@ class Plan:
         self, made: TrainingSet, seed: int, tests: Mapping[str, Corpus]
     ) -> tuple["Run", dict[str, NDArray[np.bool_]]]:
         """The model of one training set, and by title which pairs of a test set it gets right."""
+        from nli_lib.evaluate import correct_predictions
         from nli_lib.learn.predict import predict
-        from nli_lib.report.evaluate import correct_predictions
 
         run = self.train(made, seed)
         logits = {title: predict(run, test) for title, test in tests.items()}
@@ -528,7 +528,7 @@ def table_of(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
-    """(arm, which) -> title of a test set -> (S, N) bool, as `report.budgets` reads it. An arm that could not be made
+    """(arm, which) -> title of a test set -> (S, N) bool, as `compare` reads it. An arm that could not be made
     with every seed has the trainings with which it was."""
     return {
         key: {title: np.stack([unpacked(bits, len(test)) for bits in part[RIGHT + title]])

@@ -16,14 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nli_lib.compare import BASE
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
+from nli_lib.evaluate import correct_predictions
 from nli_lib.measure.consensus import prunable
 from nli_lib.report import comparison as numbers
-from nli_lib.report.budgets import BASE
-from nli_lib.report.clustered import clustered_share
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.evaluate import correct_predictions
 from nli_lib.select.arms import (
     ARM,
     CANDIDATES,
@@ -39,6 +37,7 @@ from nli_lib.select.arms import (
 )
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.spec import RunSpec
+from nli_lib.stats import Estimate, clustered_share
 from nli_lib.store import StoreError
 from nli_lib.study.dial import read_scale
 from nli_lib.study.manifest import corpus_file

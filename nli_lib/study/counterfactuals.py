@@ -9,9 +9,9 @@ import pandas as pd
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
+from nli_lib.evaluate import write_jsonl
 from nli_lib.generate import spans
 from nli_lib.generate.perturbations import template
-from nli_lib.report.exports import write_jsonl
 from nli_lib.select.selection import KEPT
 from nli_lib.study import schedule
 from nli_lib.study.dial import read_scale

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from nli_lib.corpora.labels import canonical
 from nli_lib.csv_files import read_csv, write_csv
 from nli_lib.errors import UserError
+from nli_lib.evaluate import write_jsonl
 from nli_lib.measure.consensus import next_suspects
-from nli_lib.report.exports import write_jsonl
 from nli_lib.report.worklist import GIVEN
 
 SIDES = ("premise", "hypothesis")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from nli_lib import paths
-from nli_lib.report.claims import Claim, Region
-from nli_lib.report.papers import read_yaml
+from nli_lib.claims import Claim, Region, read_yaml
 
 DECLARED, RECORDED = "book/claims.yaml", "data/results/small/*.claims.csv"
 COLUMNS = ["id", "declared_in", "declared_on", "recorded_in", "recorded_on", "confirmed_then"]

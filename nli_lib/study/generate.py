@@ -9,11 +9,11 @@ import pandas as pd
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
+from nli_lib.evaluate import write_jsonl
 from nli_lib.generate import serve
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.prompts import WANLI, prompts
-from nli_lib.report.exports import write_jsonl
 from nli_lib.study import manifest as records
 from nli_lib.study import schedule
 from nli_lib.study.dial import read_scale

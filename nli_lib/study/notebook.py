@@ -32,8 +32,8 @@ from nli_lib.corpora.load import sources
 from nli_lib.corpora.load.catalogue import SOURCES
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.prompts import digest_prompt
-from nli_lib.report.estimate import Estimate
 from nli_lib.spec import RunSpec
+from nli_lib.stats import Estimate
 from nli_lib.store import atomic
 from nli_lib.study import manifest as records
 from nli_lib.study import parts, standing

@@ -14,12 +14,12 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
+from nli_lib.evaluate import own_columns, write_jsonl
 from nli_lib.generate.annotations import ORIGINS, aggregate, reviewed
 from nli_lib.generate.label_studio import read_export, write_tasks
 from nli_lib.generate.mturk import read_results, write_hits
 from nli_lib.generate.review import Review, ReviewError, annotations, pairs
-from nli_lib.report.agreement import kappa
-from nli_lib.report.exports import own_columns, write_jsonl
+from nli_lib.stats import kappa
 from nli_lib.store import atomic
 from nli_lib.study.schedule import Request
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.evaluate import Skill, export_review, review_list, skill
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
-from nli_lib.report.evaluate import Skill, skill
-from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import GIVEN, worklist, write_page
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.store import reading, write_json

@@ -196,8 +196,8 @@ def accuracies(run: Run, training: Training) -> pd.DataFrame:
 
 def right(run: Run, training: Training) -> pd.DataFrame:
     """Which pairs of each test set are right by the rule argmax: columns title, n and right, one bit a pair."""
+    from nli_lib.evaluate import correct_predictions
     from nli_lib.learn.predict import predict
-    from nli_lib.report.evaluate import correct_predictions
 
     rows = [
         (title, len(test), packed(correct_predictions(predict(run, test), test.labels, test.classes)))

@@ -17,8 +17,8 @@ import nbformat
 import pandas as pd
 
 from nli_lib import paths
-from nli_lib.report.claims import LEDGER as COLUMNS
-from nli_lib.report.claims import read_claims
+from nli_lib.claims import LEDGER as COLUMNS
+from nli_lib.claims import read_claims
 from nli_lib.report.ledger import PAPERS, own_claims, verdict_counts, verdict_sentence
 from nli_lib.report.lessons import LESSONS, read_lessons, sections
 from nli_lib.store import atomic

@@ -6,12 +6,12 @@ import os
 import numpy as np
 import pytest
 
+from nli_lib.claims import paper_table
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.corpora.planted import make_split
 from nli_lib.corpora.varierr import known_errors, published_scores, published_table, varierr
 from nli_lib.report.known_errors import reproduced
-from nli_lib.report.papers import paper_table
 
 real = pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")
 LETTERS = {"e": "entailment", "n": "neutral", "c": "contradiction"}

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.claims import paper_value
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.contexts import (
     FAILED,
@@ -16,7 +17,6 @@ from nli_lib.generate.contexts import (
 )
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.prompts import UNPARSED, continue_examples
-from nli_lib.report.papers import paper_value
 
 LABELS = [0, 0, 0, 1, 1, 2]
 

@@ -9,7 +9,7 @@ from nli_lib.generate import simulated
 from nli_lib.generate.annotations import COSMETIC, NEEDED, aggregate, revisions
 from nli_lib.generate.simulated import simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
-from nli_lib.report.agreement import kappa
+from nli_lib.stats import kappa
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.planted import make_split
+from nli_lib.evaluate import review_list
 from nli_lib.integrations import label_issues as datalabs
 from nli_lib.integrations.argilla import read_argilla, write_argilla
 from nli_lib.integrations.dynamics import IntegrationError
 from nli_lib.integrations.frames import from_pandas, to_dataset, to_pandas
 from nli_lib.integrations.label_studio import read_label_studio, write_label_studio
-from nli_lib.report.exports import review_list
 from nli_lib.select.selection import Selection
 
 CORPUS = make_split("train", 60)

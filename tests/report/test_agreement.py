@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from nli_lib.generate.annotations import untouched
-from nli_lib.report.agreement import kappa
+from nli_lib.stats import kappa
 
 
 def both(ones, others):

@@ -15,7 +15,7 @@ from nli_lib.report.audit import audit
 from nli_lib.report.audit_figures import Figure
 from nli_lib.report.audit_reference import reference
 from nli_lib.report.audit_words import ends, next_steps, percent, plain, points, visible, whose
-from nli_lib.report.estimate import Estimate
+from nli_lib.stats import Estimate
 
 NASTY = "<script>alert(1)</script>"
 

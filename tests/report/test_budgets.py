@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nli_lib.report.budgets import (
+from nli_lib.compare import (
     BASE,
     PLAIN,
     WEIGHTED,
@@ -23,10 +23,9 @@ from nli_lib.report.budgets import (
     scores,
     smallest_detectable,
 )
-from nli_lib.report.inference import t_interval
-from nli_lib.report.trainings import with_trainings
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
+from nli_lib.stats import t_interval, with_trainings
 
 GROUPS = {"near": ["a"], "far": ["b", "c"], "nothing at hand": []}
 COUNTS = {"a": 200, "b": 400, "c": 200}

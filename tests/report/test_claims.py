@@ -8,20 +8,21 @@ import pytest
 import yaml
 from scipy import stats
 
-from nli_lib.paths import NOTEBOOKS
-from nli_lib.report.claims import (
+from nli_lib.claims import (
     RECORD,
     VERDICTS,
     ClaimError,
+    PaperError,
     Region,
     judge,
     ledger,
+    paper_value,
     read_claims,
     verdict,
     widened,
 )
-from nli_lib.report.inference import t_interval
-from nli_lib.report.papers import PaperError, paper_value
+from nli_lib.paths import NOTEBOOKS
+from nli_lib.stats import t_interval
 
 HELD, NOT_HELD, INCONCLUSIVE, NOT_JUDGED = VERDICTS
 DECLARED = read_claims()

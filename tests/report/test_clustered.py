@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from nli_lib.report.clustered import clustered_area, clustered_mean, clustered_share
-from nli_lib.report.inference import wilson
-from nli_lib.report.premises import mean_over_premises
+from nli_lib.stats import clustered_area, clustered_mean, clustered_share, mean_over_premises, wilson
 
 
 def test_pairs_that_are_alone_have_wilsons_interval():

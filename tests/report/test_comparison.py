@@ -23,8 +23,8 @@ from nli_lib.report.comparison import (
     trainings_needed,
     verdict,
 )
-from nli_lib.report.estimate import Estimate
 from nli_lib.select.arms import ARM, TWIN
+from nli_lib.stats import Estimate
 
 NOISE = Noise(0.01, 0.45)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from nli_lib.report.contrasts import (
+from nli_lib.levels import (
     ALL_TESTS,
     COLUMNS,
     label_effects,

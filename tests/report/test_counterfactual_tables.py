@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nli_lib.claims import paper_table, paper_value
 from nli_lib.corpora.counterfactuals import load_pairs
 from nli_lib.measure.similarity import otdd, self_bleu
 from nli_lib.report import counterfactual_plots
@@ -28,7 +29,6 @@ from nli_lib.report.counterfactuals import (
     tokens_of,
     weighted_mean,
 )
-from nli_lib.report.papers import paper_table, paper_value
 
 SETS = {
     "edits": load_pairs("planted", "test", originals=45),

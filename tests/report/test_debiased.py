@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 
+from nli_lib.claims import paper_table
 from nli_lib.measure.features import Features, z_statistics
 from nli_lib.report.debiased import benchmark_mean, figure_two, filter_effect, highest, sizes_of, t_tests, write_sets
-from nli_lib.report.papers import paper_table
 from nli_lib.select.zfilter import debiased_sets, random_twin
 
 CLASSES = ["entailment", "neutral", "contradiction"]

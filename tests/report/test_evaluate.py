@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.report.evaluate import (
+from nli_lib.evaluate import (
     accuracy_row,
     across_seeds,
     correct_predictions,
@@ -18,7 +18,7 @@ from nli_lib.report.evaluate import (
     slices,
     suite_table,
 )
-from nli_lib.report.inference import t_interval, wilson
+from nli_lib.stats import t_interval, wilson
 
 TWO = ("entailment", "not_entailment")
 

@@ -7,7 +7,7 @@ import pytest
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.report import exemplars as module
 from nli_lib.report.exemplars import ELSEWHERE, SENTENCES, WORDS, difference, estimate_table, likeness, spread
-from nli_lib.report.trainings import over_trainings
+from nli_lib.stats import over_trainings
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.csv_files import read_csv, unguarded
-from nli_lib.report.exports import export_filtered, export_review, review_list
+from nli_lib.evaluate import export_filtered, export_review, review_list
 from nli_lib.select.selection import Selection
 
 LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])

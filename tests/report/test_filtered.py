@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.evaluate import seed_gains
 from nli_lib.measure.features import features, z_statistics, z_threshold
 from nli_lib.report import filtered
-from nli_lib.report.evaluate import seed_gains
 from nli_lib.select.zfilter import z_filter
 
 

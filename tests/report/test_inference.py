@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.report import inference
-from nli_lib.report.inference import (
+from nli_lib import stats as inference
+from nli_lib.stats import (
     bootstrap_interval,
     correlation,
     mann_whitney,

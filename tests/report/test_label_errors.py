@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.report.label_errors import (
+from nli_lib.label_quality import (
     NONE,
     TWIN,
     climb,

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from nli_lib.report.claims import VERDICTS
+from nli_lib.claims import VERDICTS
 from nli_lib.report.ledger import (
     changed_verdicts,
     fragile,

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nli_lib.report.claims import PLACES, Region
+from nli_lib.claims import PLACES, Region
 from nli_lib.report.ledger_errors import Spread, error_rates, simulated, spread, true_value, verdicts
-from nli_lib.report.trainings import with_trainings
+from nli_lib.stats import with_trainings
 
 
 def ledger(**columns):

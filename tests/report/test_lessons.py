@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from nli_lib.report.claims import LEDGER, RECORD, VERDICTS, ledger, read_claims
+from nli_lib.claims import LEDGER, RECORD, VERDICTS, ledger, read_claims
 from nli_lib.report.lessons import (
     ABSENT,
     NOTHING,

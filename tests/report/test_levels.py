@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.report.inference import t_interval
-from nli_lib.report.levels import (
+from nli_lib.levels import (
     by_training,
     cell_agreement,
     correlation_gain,
@@ -15,7 +14,7 @@ from nli_lib.report.levels import (
     level_mean,
     level_means,
 )
-from nli_lib.report.trainings import with_trainings
+from nli_lib.stats import t_interval, with_trainings
 
 RANDOM = np.random.default_rng(0)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.report.mixtures import ANLI, MEAN, accuracy, columns, compare, printed
+from nli_lib.compare import ANLI, MEAN, accuracy, columns, compare, printed
 
 SIZES = {"HANS": 40, "ANLI R1": 10, "ANLI R2": 20, "ANLI R3": 60}
 PREMISES = {title: np.arange(size) // 2 for title, size in SIZES.items()}

@@ -4,10 +4,10 @@ import matplotlib.text
 import pandas as pd
 import pytest
 
+from nli_lib.claims import paper_table
 from nli_lib.learn.encoders import HUB_MODELS, OFFLINE_MODELS
 from nli_lib.report.intervals import interval_plot
 from nli_lib.report.names import name_of, printed_name
-from nli_lib.report.papers import paper_table
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.claims import PAPERS, PaperError, paper_table, paper_value, paper_values
 from nli_lib.corpora.stress import NAIK_SHARES
-from nli_lib.report.papers import PAPERS, PaperError, paper_table, paper_value, paper_values
 
 CITED = (
     "wanli",

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from nli_lib.claims import RECORD, ledger, read_claims
 from nli_lib.corpora.labels import LABELS
 from nli_lib.report import intervals, plot
-from nli_lib.report.claims import RECORD, ledger, read_claims
 from nli_lib.report.ledger import own_claims, verdict_bars
 from nli_lib.report.style import COLOURS, GREY, STYLE, drawing, palette
 

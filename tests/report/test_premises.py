@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.report.inference import bootstrap_interval
-from nli_lib.report.premises import centred_interval, drawn_rows, half_samples, mean_over_premises
+from nli_lib.stats import bootstrap_interval, centred_interval, drawn_rows, half_samples, mean_over_premises
 
 
 def test_by_hand():

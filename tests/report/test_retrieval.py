@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.report.label_errors import average_precision, precision_at, retrieval_table
+from nli_lib.label_quality import average_precision, precision_at, retrieval_table
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 WRONG = np.array([True, False, True, False])

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nli_lib.measure.pair_scores import VOTES
-from nli_lib.report.inference import t_interval
-from nli_lib.report.score_agreement import (
+from nli_lib.agreement import (
     FEW,
     agreement,
     drawing_order,
@@ -18,6 +16,8 @@ from nli_lib.report.score_agreement import (
     same_things,
     square,
 )
+from nli_lib.measure.pair_scores import VOTES
+from nli_lib.stats import t_interval
 
 RANDOM = np.random.default_rng(0)
 PREMISES = np.repeat(np.arange(50), 3)

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from nli_lib.errors import UserError
-from nli_lib.report.contrasts import level_tests
-from nli_lib.report.inference import mann_whitney
-from nli_lib.report.strongest import COLUMNS, effect_interval, strongest
+from nli_lib.levels import OF_STRONGEST, effect_interval, level_tests, strongest
+from nli_lib.stats import mann_whitney
 
 
 def test_by_hand():
@@ -46,7 +45,7 @@ def test_the_planted_difference_is_found_in_each_level():
     pairs = table(tied=1.0)
     tests = level_tests(pairs, ["tied", "free"])
     found = strongest(tests, pairs, resamples=1000)
-    assert tuple(found.columns) == ("corpus", "level", *COLUMNS)
+    assert tuple(found.columns) == ("corpus", "level", *OF_STRONGEST)
     assert found["level"].tolist() == ["easy", "ambiguous", "hard"] and (found["tests"] == 6).all()
     assert (found["measure"] == "tied").all() and found["pair"].str.endswith("contradiction").all()
     assert (found["high"] < -0.05).all()  # entailment or neutral has less than contradiction

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.report.papers import paper_table
-from nli_lib.report.students import (
+from nli_lib.claims import paper_table
+from nli_lib.compare import (
     BY_SCORE,
     BY_VALIDATION,
-    MEAN,
+    OF_ALL,
     PLAIN,
     ROBUSTNESS,
     WEIGHTED,
@@ -82,7 +82,7 @@ def test_the_best_of_five_by_hand():
     scores["value"] = [0.50, 0.60, 0.55, 0.65, 0.45]
     validation = pd.DataFrame({"condition": "a", "seed": range(5), "validation": [0.7, 0.9, 0.9, 0.8, 0.6]})
     row = best_of(scores, validation).iloc[0]
-    assert row[MEAN] == pytest.approx(0.55) and row[BY_SCORE] == 0.65
+    assert row[OF_ALL] == pytest.approx(0.55) and row[BY_SCORE] == 0.65
     assert row[BY_VALIDATION] == 0.60  # of two equal validation accuracies the first seed
     assert row["trainings"] == 5
 
@@ -92,12 +92,12 @@ def test_the_best_is_never_below_the_mean_and_one_training_is_its_own_best():
     scores = score_table(right, SUITES, ROWS, range(5))
     validation = pd.DataFrame([(n, s, 0.5 + s / 10) for n in "abc" for s in range(5)])
     best = best_of(scores, validation.set_axis(["condition", "seed", "validation"], axis=1))
-    assert (best[BY_SCORE] >= best[[MEAN, BY_VALIDATION]].max(axis=1) - 1e-12).all()
+    assert (best[BY_SCORE] >= best[[OF_ALL, BY_VALIDATION]].max(axis=1) - 1e-12).all()
     worth = worth_of_choosing(best, suite="robustness")
     assert worth.value > 0 and (worth.n, worth.seeds) == (15, 15)
     single = score_table({"a": answers(0.6, 0, trainings=1)}, SUITES, ROWS, [0])
     alone = best_of(single, validation.head(1).set_axis(["condition", "seed", "validation"], axis=1)).iloc[0]
-    assert alone[MEAN] == alone[BY_VALIDATION] == alone[BY_SCORE]
+    assert alone[OF_ALL] == alone[BY_VALIDATION] == alone[BY_SCORE]
 
 
 def test_a_suite_without_a_test_set_has_no_rows():

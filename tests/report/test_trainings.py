@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nli_lib.report.inference import t_interval
-from nli_lib.report.trainings import (
+from nli_lib.stats import (
     agreement_of_trainings,
     correlations_with,
     gaps_between,
     gaps_of_thirds,
     means_of,
     over_trainings,
+    t_interval,
 )
 
 

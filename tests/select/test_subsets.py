@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.report.papers import paper_table
+from nli_lib.claims import paper_table
 from nli_lib.select.selection import training_subsets
 
 

@@ -16,9 +16,9 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from nli_lib import paths
+from nli_lib.compare import above_base, against_twins, ranks, scores
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import overlap
-from nli_lib.report.budgets import above_base, against_twins, ranks, scores
 from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
 from nli_lib.select.selection import TWIN, Selection
 from nli_lib.spec import RunSpec

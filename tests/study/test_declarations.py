@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from nli_lib.report.claims import Claim, read_claims
+from nli_lib.claims import Claim, read_claims
 from nli_lib.study.declarations import COLUMNS, declarations, unfounded
 
 CLAIM = {

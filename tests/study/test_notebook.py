@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nli_lib import paths
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.prompts import WANLI, digest_prompt
-from nli_lib.report.estimate import Estimate
+from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
 from nli_lib.study import StudyError, begin, parameters, standing, tables
 from nli_lib.study import manifest as records

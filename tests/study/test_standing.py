@@ -19,7 +19,7 @@ from nli_lib.study.prose import as_text
 
 LIBRARY = digests.LIBRARY
 LEDGER = """#| measure
-from nli_lib.report.claims import VERDICTS
+from nli_lib.claims import VERDICTS
 study.book_file("claims.yaml")
 study.save(pd.DataFrame({"verdict": VERDICTS}), "ledger")"""
 CHAPTERS = {

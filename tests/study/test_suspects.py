@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import concat
+from nli_lib.evaluate import export_review, review_list
 from nli_lib.measure import giveaways as model
 from nli_lib.measure.giveaways import pair_ngrams
-from nli_lib.report.exports import export_review, review_list
 from nli_lib.report.worklist import read_page
 from nli_lib.study import book, cli, schedule, suspects
 

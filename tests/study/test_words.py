@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib import paths
-from nli_lib.report.claims import LEDGER, RECORD, ledger, read_claims
+from nli_lib.claims import LEDGER, RECORD, ledger, read_claims
 from nli_lib.study import words
 
 PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nli_lib.corpora import CorpusError, load
 from nli_lib.corpora.load.reading import BAD_FIELDS, BAD_JSON, kind, read
-from nli_lib.report.exports import write_jsonl
+from nli_lib.evaluate import write_jsonl
 
 ROWS = [("A man eats.", "None", "neutral"), ("A man eats.", "n/a", "entailment"), ("NA", "null", "contradiction")]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)

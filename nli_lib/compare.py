@@ -1,4 +1,11 @@
-"""Arms of a comparison beside their random twins: differences, ranks, what could be detected, and what a point costs.
+"""What one training set is worth beside another: accuracies of several trainings of each, on many test sets.
+
+right      training set -> test set -> (S, N) bool, which of the N pairs each of S trainings gets right
+accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])    # how much better, an Estimate
+
+Models trained on augmented sets: averages over test sets, weighted or not, and what choosing the best is worth.
+
+Arms of a comparison beside their random twins: differences, ranks, what could be detected, and what a point costs.
 
     right = {("z-filter", ARM): {"SNLI test": (S, N) bool}, ("z-filter", TWIN): {...}, ("base", ARM): ...}
     premises = {"SNLI test": (N,)}; groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
@@ -15,7 +22,7 @@ text.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,12 +30,240 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 
-from nli_lib.report.estimate import Estimate
-from nli_lib.report.inference import LEVEL
-from nli_lib.report.mixtures import Right
-from nli_lib.report.students import PLAIN, WEIGHTED, average
+from nli_lib.claims import paper_table
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
+from nli_lib.stats import LEVEL, Estimate, over_trainings, t_interval
+
+Right = Mapping[str, NDArray[np.bool_]]  # test set -> (S, N)
+Columns = Mapping[str, Sequence[str]]  # column of a table -> the test sets whose unweighted mean it is
+ANLI, ROUND = "ANLI", "ANLI R"
+MEAN = "mean out of domain"
+# WANLI's Table 3: its training sets and columns under the names that they have here; its WANLI is a quarter of MultiNLI
+PRINTED_SETS = {
+    "MultiNLI": "multinli",
+    "WANLI, part": "wanli",
+    "MultiNLI ◇ WANLI": "multinli-swap-wanli",
+    "MultiNLI + WANLI": "multinli-add-wanli",
+}
+PRINTED_COLUMNS = {"HANS": "hans", "QNLI": "qnli", "WNLI": "wnli", "WANLI test": "wanli", "WANLI kept out": "wanli"}
+
+
+def columns(titles: Iterable[str]) -> dict[str, list[str]]:
+    """Every test set is a column of its own, but for the rounds of ANLI, which are one.
+
+    Source: WANLI, section 3.3, whose gains on ANLI are unweighted means of its three rounds (W16).
+    """
+    found: dict[str, list[str]] = {}
+    for title in titles:
+        found.setdefault(ANLI if title.startswith(ROUND) else title, []).append(title)
+    return found
+
+
+def accuracy(
+    right: Right,
+    premises: Mapping[str, ArrayLike],
+    columns: Columns,
+    *,
+    other: Right | None = None,
+    summary: Callable[..., NDArray] = np.mean,
+    resamples: int = 500,
+) -> Estimate:
+    """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
+
+    premises  test set -> (N,), whose pairs are drawn together
+    other     the same of another training set; the s-th training of one is compared with the s-th of the other
+    summary   of the columns of a training, along the last axis: their mean, plain or weighted
+
+    The interval is over trainings and premises (`stats.over_trainings`); n counts the premises of all test
+    sets in the columns.
+    """
+    titles = [title for members in columns.values() for title in members]
+    base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
+    every = np.concatenate([right[title] - base[title] for title in titles], axis=1)
+    block = np.repeat(np.arange(len(titles)), [right[title].shape[1] for title in titles])
+    groups = np.concatenate([f"{title}: " + pd.Series(premises[title]).astype(str) for title in titles])
+    # (test sets, columns): what each test set counts in each column
+    weights = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
+
+    def statistic(rows: NDArray) -> NDArray:
+        chosen = every[:, rows]
+        sums = np.stack([chosen[..., block[rows] == at].sum(axis=-1) for at in range(len(titles))], axis=-1)
+        with np.errstate(invalid="ignore"):  # a resample without a pair of some test set: NaN
+            means = sums / np.bincount(block[rows], minlength=len(titles))
+        return summary(means @ weights, axis=-1)
+
+    return over_trainings(statistic, len(block), groups=groups, resamples=resamples)
+
+
+def compare(
+    right: Mapping[str, Right],
+    premises: Mapping[str, ArrayLike],
+    out_of_domain: Sequence[str],
+    *,
+    baseline: str | None = None,
+    resamples: int = 500,
+) -> pd.DataFrame:
+    """`accuracy` of every training set on every column, and `MEAN`, that of the columns ``out_of_domain``.
+
+    baseline  a training set: what the others have above it instead, without a row of its own
+
+    Columns: title, condition (the training set), and those of Estimate.
+    """
+    each, rows = columns(premises), []
+    wanted = {name: {name: members} for name, members in each.items()}
+    judged = {name: each[name] for name in out_of_domain if name in each}
+    wanted |= {MEAN: judged} if judged else {}
+    for condition, answers in right.items():
+        if condition != baseline:
+            options = {"other": right[baseline] if baseline else None, "resamples": resamples}
+            rows += [
+                {"title": title, "condition": condition, **accuracy(answers, premises, part, **options)._asdict()}
+                for title, part in wanted.items()
+            ]
+    return pd.DataFrame(rows, columns=["title", "condition", *Estimate._fields])
+
+
+def printed() -> pd.Series:
+    """WANLI's Table 3 as accuracies in 0-1 by (title, condition); ANLI is the mean of its rounds, `MEAN` that of HANS,
+    QNLI, WNLI and ANLI."""
+    table = paper_table("wanli", "Table 3").loc[list(PRINTED_SETS.values())] / 100
+    found = pd.DataFrame({title: table[column] for title, column in PRINTED_COLUMNS.items()})
+    found[ANLI] = table[["anli-r1", "anli-r2", "anli-r3"]].mean(axis=1)
+    found[MEAN] = found[["HANS", "QNLI", "WNLI", ANLI]].mean(axis=1)
+    return found.set_axis(list(PRINTED_SETS)).T.stack().rename_axis(["title", "condition"])
+
+
+# ---------------------------------------------------------------- students
+
+
+PLAIN, WEIGHTED = "plain mean", "weighted by size"
+ROBUSTNESS = ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st", "hans")
+OUT_OF_DOMAIN = ("mnli-hard-m", "mnli-hard-mm", "qnli")
+PAIRED = ("human-cad", "snli-hard-arrow", "wanli-arrow")
+OF_ALL, BY_VALIDATION, BY_SCORE = "mean", "best on the validation set", "best on the score itself"
+
+
+def weights_of(titles: Sequence[str], rows: Mapping[str, str]) -> NDArray[np.float64]:
+    """The weights of test sets, (D,), adding up to 1: sizes in the paper's Table 2, in the row that ``rows`` names for
+    the title. Where a title has no row, all weigh the same."""
+    sizes = paper_table("disco", "Table 2")["size"]
+    known = [float(sizes[rows[title]]) if title in rows else np.nan for title in titles]
+    found = np.ones(len(titles)) if np.isnan(known).any() else np.array(known)
+    return found / found.sum()
+
+
+def average(
+    right: Right,
+    premises: Mapping[str, ArrayLike],
+    titles: Sequence[str],
+    weights: ArrayLike | None = None,
+    *,
+    other: Right | None = None,
+    resamples: int = 500,
+) -> Estimate:
+    """Mean accuracy over test sets, or how far it lies above that of ``other``, over trainings and premises.
+
+    right, other, premises  as `compare.accuracy` takes them; weights (D,) of the titles, None: all the same
+    """
+    shares = np.full(len(titles), 1 / len(titles)) if weights is None else np.asarray(weights, dtype=float)
+
+    def summary(means: NDArray, axis: int) -> NDArray:
+        return np.average(means, axis=axis, weights=shares)
+
+    columns = {title: [title] for title in titles}
+    return accuracy(right, premises, columns, other=other, summary=summary, resamples=resamples)
+
+
+def average_table(
+    right: Mapping[str, Right],
+    premises: Mapping[str, ArrayLike],
+    suites: Mapping[str, Sequence[str]],
+    rows: Mapping[str, str],
+    *,
+    baseline: str | None = None,
+) -> pd.DataFrame:
+    """Both averages of every training set and suite: columns suite, average, condition and those of Estimate.
+
+    suites    name -> titles; rows: title -> row of Table 2, see `weights_of`
+    baseline  a training set: how far the others lie above it instead, without a row of its own
+    """
+    found = []
+    for suite, titles in suites.items():
+        if not titles:
+            continue
+        for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
+            for condition, answers in right.items():
+                if condition != baseline:
+                    other = right[baseline] if baseline else None
+                    value = average(answers, premises, titles, weights, other=other)
+                    found.append({"suite": suite, "average": name, "condition": condition, **value._asdict()})
+    return pd.DataFrame(found, columns=["suite", "average", "condition", *Estimate._fields])
+
+
+def score_table(
+    right: Mapping[str, Right], suites: Mapping[str, Sequence[str]], rows: Mapping[str, str], seeds: Sequence[int]
+) -> pd.DataFrame:
+    """Both averages of every single training: columns suite, average, condition, seed, value."""
+    found = []
+    for suite, titles in suites.items():
+        for condition, answers in right.items():
+            if not titles:
+                continue
+            single = np.stack([answers[title].mean(axis=1) for title in titles])  # (D, S)
+            for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
+                values = np.average(single, axis=0, weights=weights)
+                there = {"suite": suite, "average": name, "condition": condition}
+                found += [{**there, "seed": seed, "value": value} for seed, value in zip(seeds, values, strict=True)]
+    return pd.DataFrame(found, columns=["suite", "average", "condition", "seed", "value"])
+
+
+def best_of(scores: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
+    """What is reported of several trainings: their mean, that of the one that is `BY_VALIDATION`, or that `BY_SCORE`.
+
+    scores      as `score_table` makes it; validation: condition, seed, validation (an accuracy)
+    Columns: suite, average, condition, trainings, `OF_ALL`, `BY_VALIDATION`, `BY_SCORE`. Of equals the first seed.
+    Source: DISCO, appendix A, whose tables show the best of five restarts, chosen by validation accuracy.
+    """
+    table = scores.merge(validation, on=["condition", "seed"], validate="many_to_one")
+    keys, rows = ["suite", "average", "condition"], []
+    for key, part in table.groupby(keys, sort=False):
+        part = part.sort_values("seed")
+        chosen = part["value"].iloc[int(part["validation"].to_numpy().argmax())]
+        rows.append((*key, len(part), part["value"].mean(), chosen, part["value"].max()))
+    return pd.DataFrame(rows, columns=[*keys, "trainings", OF_ALL, BY_VALIDATION, BY_SCORE])
+
+
+def worth_of_choosing(best: pd.DataFrame, *, suite: str) -> Estimate:
+    """How far the training of the best score lies above the mean of all, mean over the training sets, by the weighted
+    average; t interval over those; n and seeds count the trainings."""
+    part = best[(best["suite"] == suite) & (best["average"] == WEIGHTED)]
+    found, trainings = t_interval(part[BY_SCORE] - part[OF_ALL]), int(part["trainings"].sum())
+    return found._replace(n=trainings, seeds=trainings)
+
+
+def printed_averages() -> pd.DataFrame:
+    """The averages of the paper's Table 4 from its Tables 3 and 5: columns condition, column, printed, `PLAIN`,
+    `WEIGHTED`, in percent.
+
+    Source: DISCO, Table 4, whose averages weigh every test set by its size in Table 2 (D13), which the paper does not
+    say: 63% of its robustness is one stress test.
+    """
+    sizes, printed = (paper_table("disco", f"Table {number}") for number in (2, 4))
+    single = pd.concat([paper_table("disco", f"Table {number}") for number in (3, 5)], axis=1)
+    columns = {"robustness": ROBUSTNESS, "out-of-domain": OUT_OF_DOMAIN}
+    rows = []
+    for condition, column in ((row, name) for row in printed.index for name in printed.columns):
+        sets = columns.get(column, PAIRED)
+        cells = list(sets) if column in columns else [f"{column}-{each}" for each in sets]
+        values, weights = single.loc[condition, cells].to_numpy(float), sizes.loc[list(sets), "size"].to_numpy(float)
+        by_size = np.average(values, weights=weights)
+        rows.append((condition, column, printed.loc[condition, column], values.mean(), by_size))
+    return pd.DataFrame(rows, columns=["condition", "column", "printed", PLAIN, WEIGHTED])
+
+
+# ---------------------------------------------------------------- budgets
+
 
 POWER = 0.8
 BASE = "base"
@@ -64,7 +299,7 @@ def differences(
 ) -> pd.DataFrame:
     """Mean accuracy of one minus that of another, one row for each of ``pairs``, group and average.
 
-    Columns: arm, group, average, those of `Estimate` (over trainings and premises: `report.trainings.with_trainings`),
+    Columns: arm, group, average, those of `Estimate` (over trainings and premises: `stats.with_trainings`),
     p (two-sided: the level at which that interval ends at zero) and "p, Holm", corrected for all arms and groups of the
     same average. A group without a test set has no row.
     """
@@ -134,7 +369,7 @@ def _means(answers: Right, titles: Sequence[str], weights: NDArray) -> NDArray[n
 
 def errors(found: Estimate, single: ArrayLike) -> tuple[float, float]:
     """Standard errors of a mean over S trainings: of the trainings, and of the premises, from the `Estimate` that
-    `report.trainings` made of the S values ``single``; 0 of the trainings where there is one."""
+    `stats` made of the S values ``single``; 0 of the trainings where there is one."""
     values, seeds = np.asarray(single, dtype=float), len(np.asarray(single))
     trainings = float(values.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else 0.0
     part = stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * trainings if seeds > 1 else 0.0

@@ -1,0 +1,503 @@
+"""A number with the interval that belongs to it, and what was drawn to get it.
+
+Spread and tests: what a difference is worth.
+
+Every number comes back as an `Estimate` with its interval, every test with an effect size whose direction is stated.
+
+Intervals for which whole premises are drawn: the hypotheses of one premise are not independent of each other.
+
+mean_over_premises(right, corpus.premise)              a mean of pairs, such as an accuracy
+for rows in drawn_rows(corpus.premise): ...            any other statistic, computed on corpus rows drawn anew
+for rows in half_samples(corpus.premise): ...          one that a repeated pair would falsify
+
+Shares whose pairs come in groups: a Wilson interval for as many pairs as the groups are worth.
+
+The hypotheses of one premise are not independent of each other. A bootstrap of premises says what that costs; here it
+follows from one sum over the groups, so that millions of pairs take a second.
+
+Statistics of several trainings on the same pairs, with an interval that holds both: other trainings, other pairs.
+
+Models trained from other seeds give other numbers on the same pairs, and the same models give other numbers on other
+pairs. An interval over one of the two leaves the other out.
+
+How well two annotators agree: Cohen's kappa with an interval over the items.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from nli_lib.generate.annotations import untouched
+
+
+class Estimate(NamedTuple):
+    """One estimated number: what every statistic of the report returns, and what a claim is judged by.
+
+    value      the estimate; low, high: the ends of its interval (95% unless said otherwise), NaN where there is none
+    n          how many examples it rests on; seeds: how many trainings
+    over       what the interval ranges over, that is what would be drawn anew: "pairs", "premises", "trainings",
+               "premises and trainings"
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    seeds: int = 1
+    over: str = "pairs"
+
+
+# ---------------------------------------------------------------- inference
+
+
+LEVEL = 0.95  # of every interval
+CELLS = 4_000_000  # resampled values held in memory at once
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+
+
+class MannWhitney(NamedTuple):
+    """u of the first sample; p two-sided; p_bonferroni = min(1, p * family); effect in [-1, 1], see `mann_whitney`."""
+
+    u: float
+    p: float
+    p_bonferroni: float
+    effect: float
+    n_a: int
+    n_b: int
+
+
+def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
+    """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
+    if not 0 <= correct <= n or n == 0:
+        raise ValueError(f"correct={correct}, n={n}: a share needs 0 <= correct <= n and n > 0")
+    low, high = proportion_confint(int(correct), int(n), alpha=1 - LEVEL, method="wilson")
+    return Estimate(correct / n, float(low), float(high), int(n), seeds)
+
+
+def share(flags: np.ndarray, *, seeds: int = 1) -> Estimate:
+    """The share of True among ``flags`` (N,) with its Wilson interval."""
+    flags = np.asarray(flags, dtype=bool)
+    return wilson(int(flags.sum()), len(flags), seeds=seeds)
+
+
+def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy") -> pd.DataFrame:
+    """The table with three more columns: ``value``, the share of the counts ``correct`` in ``n``, and its Wilson
+    interval, ``low`` and ``high``. A mean of counts over seeds is rounded for the interval; rows of n = 0 get NaN."""
+    counts, sizes = table[correct].round(), table[n].where(table[n] > 0)
+    if not counts[sizes.notna()].between(0, sizes[sizes.notna()]).all():
+        raise ValueError(f"a share needs 0 <= {correct} <= {n}, and a row of the table has not")
+    low, high = proportion_confint(counts, sizes, alpha=1 - LEVEL, method="wilson")
+    return table.assign(**{value: table[correct] / sizes, "low": low, "high": high})
+
+
+def t_interval(values: np.ndarray, *, n: int | None = None, over: str = "trainings") -> Estimate:
+    """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
+
+    values (S,); ``n`` the examples that each of them rests on (the number of values by default). With one value there
+    is no spread to estimate, so both ends are NaN.
+    """
+    values = _sample(values, "values")
+    mean, half = float(values.mean()), float("nan")
+    if len(values) > 1:
+        half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), over)
+
+
+def mean_and_range(values: np.ndarray, *, n: int, over: str) -> Estimate:
+    """Mean of a few values with the smallest and the largest as low and high: of orders of a filter, or of labels.
+
+    values (S,); ``n`` the examples that each rests on. A range, not a confidence interval.
+    """
+    values = _sample(values, "values")
+    return Estimate(float(values.mean()), float(values.min()), float(values.max()), int(n), over=over)
+
+
+def bootstrap_interval(
+    values: np.ndarray, *, other: np.ndarray | None = None, resamples: int = 2000, seed: int = 0
+) -> Estimate:
+    """The mean of ``values`` with its percentile bootstrap interval, or how far it lies above the mean of ``other``.
+
+    values (N,), other (M,), resampled on their own; n is N + M. For a paired difference give the differences as
+    ``values``.
+    """
+    generator = np.random.default_rng(seed)
+    samples = [_sample(values, "values")] + ([] if other is None else [_sample(other, "other")])
+    first, *second = [(each.mean(), _resampled(generator, np.mean, resamples, each)) for each in samples]
+    value, draws = (one - other for one, other in zip(first, second[0], strict=True)) if second else first
+    return percentile_interval(value, draws, n=sum(map(len, samples)))
+
+
+def percentile_interval(value: float, draws: np.ndarray, *, n: int, seeds: int = 1, over: str = "pairs") -> Estimate:
+    """``value`` with the middle 95% of the resampled values ``draws`` (R,) as its interval."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Estimate(float(value), float(low), float(high), int(n), seeds, over)
+
+
+def resample_counts(
+    n: int, *, groups: np.ndarray | None = None, resamples: int = 200, seed: int = 0
+) -> Iterator[np.ndarray]:
+    """How often each of ``n`` examples is drawn, (n,), in one bootstrap resample after the other.
+
+    With ``groups`` (n,) whole groups are drawn, for example premises: the hypotheses of one premise are not independent
+    draws.
+    """
+    codes = np.arange(n) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    if len(codes) != n or n == 0:
+        raise ValueError(f"groups has {len(codes)} entries for {n} examples")
+    count, generator = int(codes.max()) + 1, np.random.default_rng(seed)
+    for _ in range(resamples):
+        yield generator.multinomial(count, np.full(count, 1 / count))[codes]
+
+
+def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitney:
+    """Two-sided Mann-Whitney U test, with ties and continuity corrected, and the rank-biserial effect size.
+
+    a (n_a,), b (n_b,). effect = 2 U_a / (n_a n_b) - 1: the probability that a random value of ``a`` exceeds one of
+    ``b`` minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger.
+    ``family`` is the number of tests that share the Bonferroni correction.
+
+    *Departures*: the difficulty paper does not state its family (9 a panel is the likely one) and gives no effect size.
+    """
+    a, b = _sample(a, "a"), _sample(b, "b")
+    if min(a.min(), b.min()) == max(a.max(), b.max()):  # all tied: nothing to rank, scipy would divide by zero
+        u, p = len(a) * len(b) / 2, 1.0
+    else:
+        u, p = stats.mannwhitneyu(a, b, alternative="two-sided", method="asymptotic", use_continuity=True)
+    effect = 2 * u / (len(a) * len(b)) - 1
+    return MannWhitney(float(u), float(p), min(1.0, float(p) * family), float(effect), len(a), len(b))
+
+
+def stars(p: float) -> str:
+    """ns, *, **, *** at .05, .01 and .001, as the difficulty paper draws them; at a threshold the more stars."""
+    return next((mark for threshold, mark in STARS if p <= threshold), "ns")
+
+
+def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> Estimate:
+    """Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
+
+    x, y (N,). It is the correlation of the average ranks, which are taken anew in every resample. A constant x or y has
+    no correlation: an error.
+    """
+    x, y = _sample(x, "x"), _sample(y, "y")
+    if len(x) != len(y):
+        raise ValueError(f"x has {len(x)} values, y {len(y)}")
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        raise ValueError("a constant has no correlation with anything")
+
+    draws = _resampled(np.random.default_rng(seed), spearman, resamples, x, y)
+    return percentile_interval(spearman(x, y), draws[np.isfinite(draws)], n=len(x))
+
+
+def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Spearman correlations of x (..., N) with y (..., N) along ``axis``, for which scipy has a loop; a constant's is
+    NaN."""
+    x, y = (stats.rankdata(each, axis=axis) for each in (x, y))
+    x, y = (ranks - ranks.mean(axis=axis, keepdims=True) for ranks in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (x * y).sum(axis=axis) / np.sqrt((x**2).sum(axis=axis) * (y**2).sum(axis=axis))
+
+
+def _sample(values: np.ndarray, name: str) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"{name} must have shape (N,) with N > 0, not {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds {int((~np.isfinite(values)).sum())} values that are not finite")
+    return values
+
+
+def _resampled(generator: np.random.Generator, statistic: Callable, resamples: int, *samples: np.ndarray) -> np.ndarray:
+    """``statistic`` of ``resamples`` draws with replacement, the samples (N,) drawn together by position: (resamples,).
+
+    In blocks that fit in memory, which do not change the draws. scipy.stats.bootstrap draws the same, but refuses a
+    sample of one and warns of every resample without a correlation.
+    """
+    n = len(samples[0])
+    block = max(1, CELLS // n)
+    sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
+    drawn = (generator.integers(n, size=(size, n)) for size in sizes)
+    return np.concatenate([statistic(*(sample[rows] for sample in samples), axis=1) for rows in drawn])
+
+
+# ---------------------------------------------------------------- premises
+
+
+OVER = "premises"
+
+
+def mean_over_premises(
+    values: ArrayLike,
+    premises: ArrayLike,
+    *,
+    other: tuple[ArrayLike, ArrayLike] | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """The mean of ``values`` with its percentile interval over premises, or how far it lies above that of ``other``.
+
+    values (N,), premises (N,), anything that is equal where the premise is; other: values and premises of another
+    corpus, drawn on their own. n counts the premises, of the corpus that has fewer. Where each premise has one pair
+    this is the bootstrap of the pairs.
+    """
+    samples = [(values, premises)] + ([] if other is None else [other])
+    means, draws, sizes = [], [], []
+    for place, (flags, groups) in enumerate(samples):
+        flags, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
+        if not len(flags) or len(flags) != len(codes) or not np.isfinite(flags).all():
+            raise ValueError(f"{len(flags)} values of {len(codes)} pairs: give a finite one for each pair")
+        counts = resample_counts(len(flags), groups=codes, resamples=resamples, seed=seed + place)
+        means.append(flags.mean())
+        draws.append(np.array([each @ flags / each.sum() for each in counts]))
+        sizes.append(int(codes.max()) + 1)
+    value, drawn = (each[0] - (each[1] if len(each) > 1 else 0) for each in (means, draws))
+    return percentile_interval(value, drawn, n=min(sizes), over=OVER)
+
+
+def drawn_rows(premises: ArrayLike, *, resamples: int = 500, seed: int = 0) -> Iterator[NDArray[np.int64]]:
+    """The rows (M,) of one resample of whole premises (N,) after the other; a row comes as often as it is drawn."""
+    codes = pd.factorize(np.asarray(premises))[0]
+    for counts in resample_counts(len(codes), groups=codes, resamples=resamples, seed=seed):
+        yield np.repeat(np.arange(len(codes)), counts)
+
+
+def half_samples(premises: ArrayLike, *, resamples: int = 200, seed: int = 0) -> Iterator[NDArray[np.int64]]:
+    """The rows (M,) of one random half of the premises (N,) after the other, none drawn twice.
+
+    For a statistic that a repeated pair would falsify, such as what a filter keeps. Over such halves a mean varies as
+    much as over samples of all premises: Shao and Wu (1989), delete-d jackknife with half of the premises deleted. The
+    level is that of a smaller corpus: see `centred_interval`.
+    """
+    codes, unique = pd.factorize(np.asarray(premises))
+    generator = np.random.default_rng(seed)
+    for _ in range(resamples):
+        drawn = np.zeros(len(unique), dtype=bool)
+        drawn[generator.permutation(len(unique))[: len(unique) // 2]] = True
+        yield np.flatnonzero(drawn[codes])
+
+
+def centred_interval(value: float, draws: ArrayLike, *, n: int) -> Estimate:
+    """``value`` with the middle 95% of ``draws`` (R,), all moved by one number so that their mean is ``value``.
+
+    For a count above a line, or a share: it rises in every resample, because a feature that lies below the line has
+    its chance variation drawn a second time, on top of that of the corpus. The spread of the draws is an answer to how
+    far the count would move in another sample; their level is not.
+    """
+    draws = np.asarray(draws, dtype=float)
+    return percentile_interval(value, draws + (value - draws.mean()), n=n, over=OVER)
+
+
+# ---------------------------------------------------------------- clustered
+
+
+def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
+    """The share of True among ``flags`` (N,), with an interval over the groups (N,), for example premises.
+
+    Formula: the variance of a ratio of totals of G groups, v = G / (G - 1) sum_g (sum_i (y_i - p))^2 / N^2, makes the
+    design effect d = v / (p (1 - p) / N), 1 at least; the interval is Wilson's for N / d pairs. Where all flags are
+    equal nothing can be said about d, and each group counts as one pair. n counts the pairs.
+    Source: Korn and Graubard (1998), with Wilson's interval in place of Clopper and Pearson's.
+    """
+    y, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
+    if not len(y) or len(y) != len(codes):
+        raise ValueError(f"{len(y)} flags of {len(codes)} pairs: give one for each pair")
+    n, count, p = len(y), int(codes.max()) + 1, float(y.mean())
+    mixed = 0 < p < 1 and count > 1
+    worth = n / max(1.0, _variance(y, p, codes) / (p * (1 - p) / n)) if mixed else count
+    low, high = proportion_confint(p * worth, worth, alpha=1 - LEVEL, method="wilson")
+    # rounding must not leave the ends beyond what is possible
+    return Estimate(p, 0.0 if p == 0 else float(low), 1.0 if p == 1 else float(high), n, over=OVER)
+
+
+def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
+    """The mean of ``values`` (N,) with a normal interval over the groups (N,), by the same variance.
+
+    For a difference of two shares of the same pairs. With one group there is no spread to estimate: both ends are NaN.
+    """
+    y, codes = np.asarray(values, dtype=float), pd.factorize(np.asarray(groups))[0]
+    if not len(y) or len(y) != len(codes):
+        raise ValueError(f"{len(y)} values of {len(codes)} pairs: give one for each pair")
+    mean = float(y.mean())
+    half = float("nan")
+    if codes.max() > 0:
+        half = float(stats.norm.isf((1 - LEVEL) / 2) * np.sqrt(_variance(y, mean, codes)))
+    return Estimate(mean, mean - half, mean + half, len(y), over=OVER)
+
+
+def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, groups: ArrayLike) -> Estimate:
+    """The cross-fitted area under the ROC curve of one label against the rest, mean over the labels that occur.
+
+    0 to 1; .5 is chance, whatever the shares of the labels are. Of two pairs, one with the label and one without: how
+    often the former has the higher score. The interval is over the groups (N,).
+
+    scores (N, C), labels (N,) from 0 to C - 1, folds (N,): the models that gave the scores. Pairs of one fold alone are
+    compared, since models of different folds have learnt different shares of the labels; a fold without the label, or
+    with nothing else, is left out.
+    Formula: of a label, each of its pairs has the share of the others that it beats (ties count half), each other pair
+    the share that beats it; deviations from their means add up to the variance, group by group (DeLong et al. 1988, for
+    groups Obuchowski 1997). The interval is sqrt(1 + F / (F - 1)) times as wide as for F models without a pair in
+    common (Nadeau and Bengio 2003), or else pairs of which nothing can be learnt would have one above .5 four times too
+    often. Where the scores tell no two pairs apart both ends are NaN. n counts the pairs.
+    """
+    scores, labels, folds = np.asarray(scores), np.asarray(labels), np.asarray(folds)
+    parts = []  # a label's area, and what each pair adds to N times its deviation
+    for label in np.unique(labels):
+        wins, apart = np.full(len(labels), np.nan), np.zeros(len(labels))
+        for fold in np.unique(folds):
+            own, rest = (np.flatnonzero((folds == fold) & each) for each in (labels == label, labels != label))
+            if len(own) and len(rest):
+                ranks = stats.rankdata(scores[np.concatenate([own, rest]), label])
+                wins[own] = (ranks[: len(own)] - stats.rankdata(scores[own, label])) / len(rest)
+                lost = 1 - (ranks[len(own) :] - stats.rankdata(scores[rest, label])) / len(own)
+                apart[rest] = (lost - lost.mean()) * len(own) / len(rest)
+        used = ~np.isnan(wins)
+        area = wins[used].mean() if used.any() else np.nan
+        apart[used] = wins[used] - area
+        parts.append((area, apart * len(labels) / max(used.sum(), 1)))
+    area, apart = (np.mean(each, axis=0) for each in zip(*parts, strict=True))
+    found, count = clustered_mean(area + apart, groups), len(np.unique(folds))
+    half = (found.high - found.low) / 2 * np.sqrt(1 + count / max(count - 1, 1))
+    if half == 0 and np.isclose(area, 0.5):
+        half = np.nan
+    low, high = np.clip([area - half, area + half], 0, 1)
+    return found._replace(value=float(area), low=float(low), high=float(high))
+
+
+def _variance(y: np.ndarray, mean: float, codes: np.ndarray) -> float:
+    totals = np.bincount(codes, y - mean)
+    return float((totals**2).sum() / len(y) ** 2 * len(totals) / (len(totals) - 1))
+
+
+# ---------------------------------------------------------------- trainings
+
+
+Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+def over_trainings(
+    statistic: Statistic, n: int, *, groups: np.ndarray | None = None, resamples: int = 500, seed: int = 0
+) -> Estimate:
+    """Mean over S trainings of one value a training, with an interval over trainings and pairs: `with_trainings`.
+
+    statistic  takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
+    n          how many pairs there are
+    groups     (n,) draws whole groups, such as premises, which n then counts
+
+    A resample without a value (NaN) is left out.
+    """
+    by_training = np.asarray(statistic(np.arange(n)), dtype=float)
+    if by_training.ndim != 1 or not np.isfinite(by_training).all():
+        raise ValueError(f"the statistic must be finite values, one a training, not {by_training}")
+    drawn = drawn_rows(np.arange(n) if groups is None else groups, resamples=resamples, seed=seed)
+    draws = [np.mean(statistic(rows)) for rows in drawn]
+    units = {"n": n} if groups is None else {"n": len(np.unique(groups)), "units": "premises"}
+    return with_trainings(by_training.mean(), draws, by_training, **units)
+
+
+def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int, units: str = "pairs") -> Estimate:
+    """``value`` with an interval over n pairs and the trainings, whose half-width is two parts added in quadrature.
+
+    draws      (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
+    trainings  (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one
+               kind are compared with trainings of another; one training alone adds nothing, and the interval says so
+
+    It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
+    it covers 95% or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91%.
+    """
+    intervals = [t_interval(each) for each in trainings if len(each) > 1]
+    halves = [
+        stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1),
+        *(each.high - each.value for each in intervals),
+    ]
+    half, seeds = float(np.linalg.norm(halves)), len(trainings[0])
+    over = f"{units} and trainings" if seeds > 1 else units
+    return Estimate(float(value), float(value) - half, float(value) + half, int(n), seeds, over)
+
+
+def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
+    """For `over_trainings`: Spearman correlation of each training's scores, (S, N), with a target, (S, N) or (N,)."""
+    scores, target = np.asarray(scores, dtype=float), np.asarray(target, dtype=float)
+    return lambda rows: spearman(scores[:, rows], target[..., rows])
+
+
+def gaps_of_thirds(scores: np.ndarray, flags: np.ndarray) -> Statistic:
+    """For `over_trainings`: the share of True among ``flags``, (N,), in the third of lowest score of each training,
+    ``scores`` (S, N), minus that in the third of highest score. Ties go by position."""
+    scores, flags = np.asarray(scores, dtype=float), np.asarray(flags, dtype=float)
+
+    def statistic(rows: np.ndarray) -> np.ndarray:
+        order, third = np.argsort(scores[:, rows], axis=1, kind="stable"), round(len(rows) / 3)
+        sorted_flags = flags[rows][order]
+        return sorted_flags[:, :third].mean(axis=1) - sorted_flags[:, len(rows) - third :].mean(axis=1)
+
+    return statistic
+
+
+def means_of(values: np.ndarray) -> Statistic:
+    """For `over_trainings`: the mean of each training's values, (S, N), such as right or wrong; NaN is left out."""
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0.0)
+
+    def statistic(rows: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # nothing is known of these rows: NaN
+            return filled[:, rows].sum(axis=1) / known[:, rows].sum(axis=1)
+
+    return statistic
+
+
+def gaps_between(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> Statistic:
+    """For `over_trainings`: the mean of each training's values, (S, N), where ``one`` (S, N) is True, minus their mean
+    where ``other`` is."""
+    first, second = (means_of(np.where(chosen, values, np.nan)) for chosen in (one, other))
+    return lambda rows: first(rows) - second(rows)
+
+
+def agreement_of_trainings(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """How far two trainings agree: Spearman correlation of each score between every two trainings of a corpus.
+
+    table: corpus, training, position, ``scores``. Columns: corpus, score, mean, min, max, trainings; a corpus with one
+    training has no rows.
+    """
+    rows = []
+    for corpus, part in table.groupby("corpus", sort=False):
+        for name in scores:
+            wide = part.pivot(index="position", columns="training", values=name)
+            rho = wide.corr(method="spearman").to_numpy()[np.triu_indices(wide.shape[1], 1)]
+            if len(rho):
+                rows.append((corpus, name, rho.mean(), rho.min(), rho.max(), wide.shape[1]))
+    return pd.DataFrame(rows, columns=["corpus", "score", "mean", "min", "max", "trainings"])
+
+
+# ---------------------------------------------------------------- agreement
+
+
+RESAMPLES = 2000
+
+
+def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
+    """Kappa over the items that both annotators neither revised nor discarded, 2,000 resamples of the items.
+
+    -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
+    would, and below 0 where less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of
+    the squared shares of the labels. NaN without items, and where all labels are one.
+    Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order. Which
+    annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
+    """
+    codes, labels = pd.factorize(untouched(annotations).ravel())
+    codes = codes.reshape(-1, 2)  # (n, 2)
+    n = len(codes)
+    if not n:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+    counts = np.eye(len(labels))[codes].mean(axis=1)  # (n, C) share of each label among an item's two
+    equal = codes[:, 0] == codes[:, 1]
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n  # (R, n)
+    weights = np.vstack([np.full(n, 1 / n), drawn])
+    observed, expected = weights @ equal, ((weights @ counts) ** 2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, *draws = (observed - expected) / (1 - expected)
+    draws = np.array(draws)[np.isfinite(draws)]
+    return percentile_interval(value, draws if len(draws) else [np.nan], n=n)
