@@ -7,6 +7,8 @@ What scores say of an outside truth: each by itself, and on top of a data map's 
 
 alone = follows(scores, truth, premises)      # rank correlation, or how often a yes has the higher score than a no
 more = adds(scores, truth, premises)          # variance explained out of sample, with confidence and without the score
+
+How well two annotators agree: `kappa`, with an interval over the items.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +24,19 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
+from nli_lib.generate.annotations import untouched
 from nli_lib.measure.pair_scores import CONFIDENCE, VOTES
 from nli_lib.report.style import TWIN
-from nli_lib.stats import Estimate, Statistic, drawn_rows, means_of, over_trainings, spearman, with_trainings
+from nli_lib.stats import (
+    Estimate,
+    Statistic,
+    drawn_rows,
+    means_of,
+    over_trainings,
+    percentile_interval,
+    spearman,
+    with_trainings,
+)
 
 SAME = 0.95  # two scores are one thing under two names where the whole interval of |rho| lies above; fixed beforehand
 FEW = 20  # pairs that two scores must share
@@ -301,3 +313,34 @@ def _usable(
         told = len(trained) and name != base and enough and np.ptp(y) > 0 and np.ptp(trained[:, known], axis=1).all()
         if told:
             yield name, trained[:, known], known
+
+
+# ---------------------------------------------------------------- of two annotators
+
+
+RESAMPLES = 2000
+
+
+def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
+    """Kappa over the items that both annotators neither revised nor discarded, 2,000 resamples of the items.
+
+    -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
+    would, and below 0 where less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of
+    the squared shares of the labels. NaN without items, and where all labels are one.
+    Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order. Which
+    annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
+    """
+    codes, labels = pd.factorize(untouched(annotations).ravel())
+    codes = codes.reshape(-1, 2)  # (n, 2)
+    n = len(codes)
+    if not n:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+    counts = np.eye(len(labels))[codes].mean(axis=1)  # (n, C) share of each label among an item's two
+    equal = codes[:, 0] == codes[:, 1]
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n  # (R, n)
+    weights = np.vstack([np.full(n, 1 / n), drawn])
+    observed, expected = weights @ equal, ((weights @ counts) ** 2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, *draws = (observed - expected) / (1 - expected)
+    draws = np.array(draws)[np.isfinite(draws)]
+    return percentile_interval(value, draws if len(draws) else [np.nan], n=n)

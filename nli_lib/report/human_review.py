@@ -11,13 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from nli_lib.agreement import kappa
 from nli_lib.corpora import wanli_annotations
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.generate.annotations import DISCARDED, SIDES, aggregate, revisions
 from nli_lib.generate.exchange import table
 from nli_lib.generate.simulated import simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
-from nli_lib.stats import Estimate, kappa, share, wilson
+from nli_lib.stats import Estimate, share, wilson
 
 SIMULATED = 4  # annotators, two pairs of them
 GIVEN = "as annotated"

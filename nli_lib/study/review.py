@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nli_lib import paths
+from nli_lib.agreement import kappa
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.labels import LABELS
@@ -19,7 +20,6 @@ from nli_lib.generate.annotations import ORIGINS, aggregate, reviewed
 from nli_lib.generate.label_studio import read_export, write_tasks
 from nli_lib.generate.mturk import read_results, write_hits
 from nli_lib.generate.review import Review, ReviewError, annotations, pairs
-from nli_lib.stats import kappa
 from nli_lib.store import atomic
 from nli_lib.study.schedule import Request
 

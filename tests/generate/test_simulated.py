@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nli_lib.agreement import kappa
 from nli_lib.corpora import load
 from nli_lib.generate import simulated
 from nli_lib.generate.annotations import COSMETIC, NEEDED, aggregate, revisions
 from nli_lib.generate.simulated import simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
-from nli_lib.stats import kappa
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from nli_lib.agreement import kappa
 from nli_lib.generate.annotations import untouched
-from nli_lib.stats import kappa
 
 
 def both(ones, others):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.measure.giveaways import PASSES, PENALTY, pair_ngrams
+from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, pair_ngrams
 from nli_lib.report import comparison_page
 from nli_lib.study import compare, own_corpus
 from nli_lib.study import report as reports
@@ -66,7 +66,9 @@ def test_without_training_a_report_has_audit_and_suspects(home, tmp_path, monkey
     fold = reports.suspects.fold_of_each(corpus, 5)
     features, wrong = pair_ngrams(corpus.premise, corpus.hypothesis), 0
     for at in range(5):
-        model = LogisticRegression(C=PENALTY, max_iter=PASSES).fit(features[fold != at], corpus.labels[fold != at])
+        model = LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES).fit(
+            features[fold != at], corpus.labels[fold != at]
+        )
         wrong += int((model.predict(features[fold == at]) != corpus.labels[fold == at]).sum())
     share = content["suspects"]["figures"]["contradicted"]
     assert share["value"] == pytest.approx(wrong / 150) and f"{100 * wrong / 150:.1f}%" in page

@@ -80,15 +80,15 @@ def edit(path, old, new):
 
 
 def test_a_verdict_rule(chapters):
-    edit(chapters / "nli_lib" / "report" / "claims.py", "< claim.min_n", "<= claim.min_n")
+    edit(chapters / "nli_lib" / "claims.py", "< claim.min_n", "<= claim.min_n")
     assert stale() == {}  # the chapter takes the names of the verdicts from there, and no rule
-    edit(chapters / "nli_lib" / "report" / "claims.py", '"inconclusive"', '"open"')
+    edit(chapters / "nli_lib" / "claims.py", '"inconclusive"', '"open"')
     assert stale() == {"63_ledger": ["VERDICTS changed"]}
 
 
 def test_the_stale_chapters_of_a_study_are_listed(chapters):
     assert standing.stale("smoke") == [] == standing.stale("nowhere")
-    edit(chapters / "nli_lib" / "report" / "claims.py", '"inconclusive"', '"open"')
+    edit(chapters / "nli_lib" / "claims.py", '"inconclusive"', '"open"')
     assert standing.stale("smoke") == ["63_ledger"]
     record = records.read("63_ledger", "smoke")
     records.write({**record, "state": records.INTERRUPTED})
