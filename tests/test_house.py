@@ -1,0 +1,44 @@
+"""The house does not grow: lines of code (no blanks, comments, docstrings) and files may only become fewer.
+
+Whoever makes them fewer lowers the numbers. Alone: pytest tests/test_house.py"""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST = {"nli_lib": (19_780, 209), "tests": (23_160, 226)}  # lines of code, files
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def lines_of_code(source):
+    """The lines that hold code: a string over several lines counts as so many, a docstring as none."""
+    docstrings = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            docstrings |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    held = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in LAYOUT:
+            held |= set(range(token.start[0], token.end[0] + 1))
+    return len(held - docstrings)
+
+
+@pytest.mark.parametrize("folder", MOST)
+def test_it_does_not_grow(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    lines = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in files)
+    most_lines, most_files = MOST[folder]
+    assert lines <= most_lines and len(files) <= most_files, f"{folder}: {lines} lines of code in {len(files)} files"
+
+
+def test_what_counts():
+    held = ["X = (", "    1,", "    2,  # two", ")", "def f():", '    return """a', 'b"""']
+    others = ['"""A module."""', "# why", "", '    """Says."""']
+    lines = [others[0], others[1], *held[:2], others[2], *held[2:5], others[3], *held[5:], ""]
+    assert lines_of_code("\n".join(lines)) == len(held)
