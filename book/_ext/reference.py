@@ -1,6 +1,6 @@
 """The reference: a page of each room of the library, made from the docstrings alone.
 
-A page says which package it is of, in a line
+A page says which package, or which modules, it is of, in a line each
 
     .. api:: nli_lib.measure
 
@@ -50,8 +50,10 @@ def source_of(module):
 
 
 def modules(package):
-    """The dotted names of a package and of the modules below it, private ones left out."""
+    """The dotted names of a package and of the modules below it, private ones left out; of a module its own."""
     names, folder = [package], source_of(package).parent
+    if source_of(package).name != "__init__.py":
+        return names
     for path in sorted(folder.iterdir()) if package not in CLOSED else ():
         name = f"{package}.{path.stem}"
         if (path / "__init__.py").is_file():

@@ -46,6 +46,15 @@ def test_every_room_has_its_page():
         assert len([line for line in page.splitlines() if line.strip()]) == 3  # a title and the line: no prose by hand
 
 
+def test_the_modules_beside_the_rooms_have_a_page_together():
+    page = (ROOT / "book" / "reference" / "nli_lib.rst").read_text()
+    listed = reference.LINE.findall(page)
+    ground = {"__init__", "__main__", "csv_files", "errors", "paths", "spec", "store"}
+    beside = {path.stem for path in (ROOT / "nli_lib").glob("*.py")} - ground
+    assert set(listed) == {f"nli_lib.{name}" for name in beside}
+    assert all(reference.modules(name) == [name] for name in listed)
+
+
 def test_every_public_module_is_listed():
     listed = reference.modules("nli_lib.measure")
     files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
