@@ -210,7 +210,7 @@ def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
 
     predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
     Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
-    With `measure.partial_input.cross_fitted` the prediction is one that the pair's own label had no part in.
+    With `measure.giveaways.cross_fitted` the prediction is one that the pair's own label had no part in.
     """
     names = [f"{PREDICTION}{label}" for label in range(n_classes)]
     fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
