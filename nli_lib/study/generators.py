@@ -20,6 +20,7 @@ from nli_lib.generate.samples import draw, files_of, packed, unpacked
 from nli_lib.learn.objective_names import debias_name, generate_name
 from nli_lib.spec import RUN, RunSpec
 from nli_lib.study.parts import Part, decided, file_of
+from nli_lib.study.trainings import there
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
@@ -85,7 +86,7 @@ class Generator:
         return train(self.spec, self.corpus, self.learnt.objective())
 
     def finished(self) -> bool:
-        return _finished(self.spec)
+        return there(self)
 
     def recorded(self) -> pd.DataFrame:
         """Of each pair that it learnt from, log p(hypothesis | label, premise) for each label, after the last epoch."""
@@ -164,9 +165,3 @@ def at_hand(study: Study, generators: Iterable[Generator]) -> list[np.ndarray]:
     wanted = {name: part for each in generators for name, part in each.record.items()}
     there = {name: part for name, part in wanted.items() if file_of(name, part, study.results_name).exists()}
     return [table.to_numpy() for table in study.parts(there).values()]
-
-
-def _finished(spec: RunSpec) -> bool:
-    from nli_lib.learn.stored import finished
-
-    return finished(spec)

@@ -208,5 +208,5 @@ def progress(notebook: str, study: str) -> str:
 
 
 def _kind(name: str) -> str:
-    """Parts whose names differ in nothing but the training's number cost the same."""
-    return re.sub(r"training \d+", "", name)
+    """Parts whose names differ in nothing but numbers, of trainings or settings, cost about the same."""
+    return re.sub(r"\d[\d.]*", "", name)
