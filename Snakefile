@@ -1,6 +1,6 @@
 # The study as a Snakemake workflow: `snakemake --cores 2` runs what is missing or stale, two notebooks at a time; with
 # an executor plugin (slurm, kubernetes, ...) the same file runs on a cluster. Order and staleness are those of
-# `nli-study run` (nli_lib.study.schedule): a file says since when and why a notebook has to run.
+# `nli-study run` (nli_lib.study.runner): a file says since when and why a notebook has to run.
 #
 #     snakemake --cores 2 --config scale=small corpus=snli
 #
@@ -14,7 +14,7 @@ import shlex
 import sys
 
 from nli_lib.study.budgets import NOTEBOOK, jobs
-from nli_lib.study.schedule import Request, order, write_reasons
+from nli_lib.study.runner import Request, order, write_reasons
 
 ASKED = {name: str(value) for name, value in config.items() if name in ("scale", "corpus") and value is not None}
 REQUEST = Request(**ASKED)

@@ -23,8 +23,8 @@ import pyarrow as pa
 from pyarrow import csv
 from z_filter import real_pairs, repeated
 
-from nli_lib.corpora.labels import LABELS
-from nli_lib.report.style import drawing
+from nli_lib.corpora.corpus import LABELS
+from nli_lib.plots import drawing
 
 AIM = 550_000, 8.0  # pairs, GB
 
@@ -42,7 +42,7 @@ def audit(path: Path, home: Path) -> tuple[float, float, float]:
     """Seconds, seconds of the processor, and peak memory in GB of one audit in a process of its own."""
     environment = {**os.environ, "NLI_HOME": str(home)}
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "nli_lib", "audit", str(path)], env=environment)
+    process = subprocess.Popen([sys.executable, "-m", "nli_tools", "audit", str(path)], env=environment)
     _, status, used = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status):
         raise SystemExit(f"the audit of {path.name} ended with code {os.waitstatus_to_exitcode(status)}")

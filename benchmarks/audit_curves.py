@@ -15,8 +15,8 @@ import sys
 import pandas as pd
 
 from nli_lib.corpora import load
-from nli_lib.report.audit_reference import FILE, POOLS, make_curves
 from nli_lib.store import atomic
+from nli_tools.audit import FILE, POOLS, make_curves
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ from transformers import (
 )
 
 from nli_lib.corpora.planted import make_split
-from nli_lib.integrations import RecordLogits
-from nli_lib.learn.encoders import resolve_model
+from nli_lib.learn.text import resolve_model
+from nli_tools import RecordLogits
 
 WAYS = ("without", "train", "eval")
 

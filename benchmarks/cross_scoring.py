@@ -22,11 +22,11 @@ os.environ["NLI_HOME"] = HOME
 import numpy as np  # noqa: E402  NLI_HOME is read when the library is imported
 
 from nli_lib.corpora import load  # noqa: E402
-from nli_lib.learn.cross import cross_score  # noqa: E402
 from nli_lib.learn.fit import fit  # noqa: E402
+from nli_lib.learn.predict import cross_score  # noqa: E402
 from nli_lib.select.selection import folds  # noqa: E402
 from nli_lib.spec import RunSpec  # noqa: E402
-from nli_lib.study.recipes import recipes  # noqa: E402
+from nli_lib.study.dial import recipes  # noqa: E402
 
 
 def timed(work):

@@ -108,7 +108,7 @@ def compare_otdd(n: int, rounds: int, threshold: float, regularisations: Sequenc
 
 
 def draw(rows: list[tuple[str, int, float, float]], path: str) -> None:
-    from nli_lib.report.style import drawing
+    from nli_lib.plots import drawing
 
     with drawing(1, 2, height=3.0) as (figure, panels):
         for axes, title in zip(panels, ("Self-BLEU", "OTDD"), strict=True):

@@ -42,11 +42,10 @@ from torch import nn
 from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.load.sources import load
-from nli_lib.learn import encode, loop, optimizer
-from nli_lib.learn.fast import attention, dropout, layers, vocabulary
-from nli_lib.learn.fit import fit, train_epoch
-from nli_lib.learn.loop import Loop
+from nli_lib.corpora.sources import load
+from nli_lib.learn import encode, fast, optimizer
+from nli_lib.learn import fit as loop
+from nli_lib.learn.fit import Loop, fit, train_epoch
 from nli_lib.learn.model import load_classifier, load_tokenizer, pick_device
 from nli_lib.learn.predict import predict
 from nli_lib.spec import RunSpec
@@ -223,7 +222,7 @@ def compare_speed(spec: RunSpec, corpus: Corpus, rounds: int, steps: int, worker
         print(f"{name:32}{''.join(shown)}")
 
 
-class PlainMask(dropout.Mask):
+class PlainMask(fast.Mask):
     """A mask from PyTorch's own random numbers."""
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, rate: float, source: object):
@@ -258,13 +257,13 @@ class PlainAdamW:
         self.number += 1
 
 
-def casting_forward(layer: layers.FusedLayer, hidden_states: torch.Tensor, attention_mask=None, *_, **__):
+def casting_forward(layer: fast.FusedBertLayer, hidden_states: torch.Tensor, attention_mask=None, *_, **__):
     """A written-out layer whose weights are fp32 parameters, cast in every step as autocast would."""
     modules = (layer.qkv, layer.out, layer.norm1, layer.up, layer.down, layer.norm2)
     dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
     kinds = (torch.float32 if isinstance(each, nn.LayerNorm) else dtype for each in modules)
     weights = (part.to(kind) for each, kind in zip(modules, kinds, strict=True) for part in (each.weight, each.bias))
-    return layers._Layer.apply(hidden_states.float(), attention_mask, layer, *weights)
+    return fast._BertLayer.apply(hidden_states.float(), attention_mask, layer, *weights)
 
 
 def without(*changes: tuple[object, str, object]) -> contextlib.ExitStack:
@@ -275,14 +274,14 @@ def without(*changes: tuple[object, str, object]) -> contextlib.ExitStack:
     return stack
 
 
-NO_LAYERS = (layers, "install", lambda *_: [])
-CASTING = (layers.FusedLayer, "forward", casting_forward)
+NO_LAYERS = (fast, "install_layers", lambda *_: [])
+CASTING = (fast.FusedBertLayer, "forward", casting_forward)
 PARTS = {
-    "vocabulary": [(vocabulary, "compact", lambda *_: (None, "whole"))],
-    "dropout": [(dropout, "Mask", PlainMask), (layers, "Mask", PlainMask), (attention, "Mask", PlainMask)],
+    "vocabulary": [(fast, "compact", lambda *_: (None, "whole"))],
+    "dropout": [(fast, "Mask", PlainMask)],
     "layers": [NO_LAYERS],
-    "layers: first token of the last": [(layers, "_only_first_token_counts", lambda *_: False)],
-    "layers and attention": [NO_LAYERS, (attention, "install", lambda *_: [])],
+    "layers: first token of the last": [(fast, "_only_first_token_counts", lambda *_: False)],
+    "layers and attention": [NO_LAYERS, (fast, "install_attention", lambda *_: [])],
     "optimizer: flat masters, bf16 copies": [(loop, "FlatAdamW", PlainAdamW), CASTING],
     "optimizer: bf16 copies alone": [(optimizer, "only_in_linear_layers", lambda _: set()), CASTING],
     "batches of nearly equal length": [(encode, "MEGABATCH", 1)],
@@ -321,7 +320,7 @@ WORKER = """
 import sys, time
 import pandas as pd
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop
 from nli_lib.spec import RunSpec
 table = pd.read_csv(sys.argv[1], keep_default_na=False)
 loop = Loop(RunSpec.model_validate_json(sys.argv[2]), Corpus(table, "rows", "train"))

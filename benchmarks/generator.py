@@ -36,13 +36,11 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.load.sources import load as load_corpus
-from nli_lib.learn.generator import Debias, Generate, load
-from nli_lib.learn.language_models import language_model
-from nli_lib.learn.loop import Loop
+from nli_lib.corpora.sources import load as load_corpus
+from nli_lib.learn.encode import frame, sequences
+from nli_lib.learn.fit import Loop
+from nli_lib.learn.generator import Debias, Generate, language_model, load, sample
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
-from nli_lib.learn.sampling import sample
-from nli_lib.learn.serialise import frame, sequences
 from nli_lib.measure.features import tokenize
 from nli_lib.spec import RunSpec
 

@@ -17,8 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nli_lib.generate.journal import Journal
-from nli_lib.generate.llm import Request, Sampling, ask
-from nli_lib.generate.serve import MODEL, serve
+from nli_lib.generate.llm import MODEL, Request, Sampling, ask, serve
 
 SAMPLING = Sampling(top_p=0.5, max_tokens=60)
 ROUNDS = 3

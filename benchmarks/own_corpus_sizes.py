@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS
 
 HEADER = "premise,hypothesis,label"
 
@@ -61,7 +61,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NLI_HOME": folder}
         for what, path in files(Path(folder), count):
-            command, said = [sys.executable, "-m", "nli_lib", "audit", str(path)], Path(folder) / "said"
+            command, said = [sys.executable, "-m", "nli_tools", "audit", str(path)], Path(folder) / "said"
             started = time.perf_counter()
             with said.open("w") as out:
                 process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)

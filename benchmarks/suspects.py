@@ -38,7 +38,7 @@ from nli_lib.label_quality import average_precision, precision_at
 from nli_lib.measure.consensus import logit_gap
 from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds
-from nli_lib.study import suspects
+from nli_tools import suspects
 
 KS, FOLDS, RESAMPLES = (50, 100), 5, 500
 REAL = [("snli", "validation"), ("snli", "test"), ("snli", "train"), ("mnli", "validation_matched"), ("mnli", "train")]
@@ -54,7 +54,7 @@ def gap_of(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def embedded(corpus: Corpus, folder: Path) -> np.ndarray:
     """(N, 4 D) float32: both sentences of each pair as a frozen encoder has them, and how they differ."""
-    from nli_lib.learn.sentences import pair_vectors
+    from nli_lib.learn.text import pair_vectors
 
     texts = chr(0).join(np.concatenate([corpus.premise, corpus.hypothesis]))
     path = folder / f"{hashlib.sha256(texts.encode()).hexdigest()[:16]}.npy"
@@ -127,11 +127,10 @@ def varierr(given: argparse.Namespace) -> None:
 
 
 def flips(given: argparse.Namespace) -> None:
-    from nli_lib.learn.cross import fold_specs
     from nli_lib.learn.fit import fit
-    from nli_lib.learn.predict import predict
+    from nli_lib.learn.predict import fold_specs, predict
     from nli_lib.spec import RunSpec
-    from nli_lib.study.recipes import recipes
+    from nli_lib.study.dial import recipes
 
     corpus, random = load("snli", "validation", limit=given.train), np.random.default_rng(0)
     flipped = random.random(len(corpus)) < 0.1

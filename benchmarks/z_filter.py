@@ -27,10 +27,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nli_lib.corpora.load.sources import load
+from nli_lib.corpora.sources import load
 from nli_lib.corpora.suites import load_each
 from nli_lib.measure.features import Words, features_in_shards, tokenize
-from nli_lib.report.style import drawing
+from nli_lib.plots import drawing
 from nli_lib.select.zfilter import z_filter
 
 MEMORY_AIM = 12  # GB for five million pairs

@@ -24,9 +24,9 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from nli_lib.generate.annotations import untouched
+from nli_lib.generate.review import untouched
 from nli_lib.measure.pair_scores import CONFIDENCE, VOTES
-from nli_lib.report.style import TWIN
+from nli_lib.plots import TWIN
 from nli_lib.stats import (
     Estimate,
     Statistic,

@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import softmax
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError
-from nli_lib.corpora.labels import LABELS, collapse
-from nli_lib.csv_files import write_csv
+from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, collapse
 from nli_lib.measure.check import check_scored
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.stats import LEVEL, Estimate, share, t_interval, wilson
 from nli_lib.store import atomic
+from nli_lib.tables import write_csv
 
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
@@ -185,7 +184,7 @@ def review_list(
 ) -> pd.DataFrame:
     """Every example whose label the model contradicts, the most contradicted first: the order to review them in.
 
-    logits (N, C) and fold (N,) as `learn.cross.cross_score` makes and takes them. Columns: rank (from 1), uid, premise,
+    logits (N, C) and fold (N,) as `learn.predict.cross_score` makes them. Columns: rank (from 1), uid, premise,
     hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
     whether the consensus cleaning paper's rule, with this threshold, would take the example out; it speaks of
     entailment and neutral, and takes none where one of them is no class. Where several seeds have scored the corpus,

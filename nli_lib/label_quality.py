@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, judge, logit_gap, mismatch, suspects, threshold_rule
 from nli_lib.stats import Estimate, gaps_between, means_of, over_trainings, percentile_interval, spearman, with_wilson
 
@@ -137,7 +137,7 @@ def climb(by_fold: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> Est
     """By how much accuracy rises from a fold to the next: the slope in each half of the folds, averaged over both.
 
     by_fold: fold (0 and up), n, correct. The interval redraws the pairs of each fold. Fresh models have no reason to
-    climb; one that is trained on from fold to fold has seen what it scores, and does (`learn.cross.cross_score`).
+    climb; one that is trained on from fold to fold has seen what it scores, and does (`learn.predict.cross_score`).
     """
     fold, n, correct = (by_fold[column].to_numpy() for column in ("fold", "n", "correct"))
     draws = np.random.default_rng(seed).binomial(n, correct / n, size=(resamples, len(n)))

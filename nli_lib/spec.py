@@ -24,7 +24,7 @@ class RunSpec(BaseModel):
 
     The defaults are the recipe of WANLI (its Tables 4 and 5): RoBERTa-large, 5 epochs, learning rate 1e-5, batch 32,
     weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6% of the steps, gradients clipped
-    at norm 1, at most 128 word pieces. `study.recipes` holds what the other papers change.
+    at norm 1, at most 128 word pieces. `study.dial` holds what the other papers change.
 
     The id depends only on the fields that differ from their defaults, so a new field changes no id as long as its
     default is what was done before. A default must therefore never change.
@@ -41,7 +41,7 @@ class RunSpec(BaseModel):
     subset: str = Field("all", description="name of the selection that was kept; part of the run's identity")
     view: View = "pair"
     model: str = Field("roberta-large", description='offline name, hub id, local folder or "run:<id>" of an encoder')
-    objective: str = Field("classify", description="name of what is learnt, see `learn.objectives`")
+    objective: str = Field("classify", description="name of what is learnt, see `learn.fit`")
     epochs: int = Field(5, ge=1, description="at most so many where `patience` is given")
     batch_size: int = Field(32, ge=1)
     learning_rate: float = Field(1e-5, gt=0)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from nli_lib.report.comparison import comparison, named
 from nli_lib.select.arms import ARM, TWIN
 from nli_lib.stats import clustered_share
+from nli_tools.compare import comparison, named
 
 TITLE, N, S = "held.csv", 900, 5
 PREMISES = {TITLE: np.arange(N) // 3}
@@ -46,7 +46,7 @@ def made(truth=TRUTH, worth=0.1):
 
 
 def whole(content):
-    """As `study.compare` completes it."""
+    """As `nli_tools.compare` completes it."""
     settings = {"rows of a training set": 300, "added or swapped in": 75, "candidates": 900, "trainings": S, "folds": 5}
     settings |= {"encoder": "minilm", "epochs": 3, "batch size": 32, "learning rate": 1e-4}
     test = {"name": "<i>held</i>.csv", "digest": "0", "pairs": N, "premises": 300, "taken out": 2}

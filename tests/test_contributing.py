@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from nli_lib.study.dial import read_scale
-from nli_lib.study.schedule import Request, run
+from nli_lib.study.runner import Request, run
 
 CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
 

@@ -1,25 +1,28 @@
 """Imports point down the house's list, and torch stays in its room. Run alone: pytest tests/test_imports.py"""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-LIBRARY = Path(__file__).resolve().parents[1] / "nli_lib"
-MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT / package).rglob("*.py"))
 
 # Higher may import lower (a larger number), never the other way round.
-ROOMS = ["study", "integrations", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
+ROOMS = ["tools", "study", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
 # modules beside the rooms that were in the report's, and have its place
-REPORT = {"agreement", "claims", "compare", "evaluate", "label_quality", "levels", "stats"}
-GROUND = {"csv_files", "errors", "paths", "spec", "store"}
+REPORT = {"agreement", "claims", "compare", "evaluate", "label_quality", "ledger", "levels", "names", "plots", "stats"}
+GROUND = {"errors", "paths", "spec", "store", "tables"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
 
 def room(name: str) -> str:
-    """The room of a dotted module name of the library."""
+    """The room of a dotted module name."""
+    if name.split(".")[0] == "nli_tools":
+        return "tools"
     part = name.split(".")[1] if "." in name else ""
     if part in ROOMS or part in REPORT:
         return "report" if part in REPORT else part
@@ -27,14 +30,18 @@ def room(name: str) -> str:
 
 
 def dotted(path: Path) -> str:
-    parts = path.relative_to(LIBRARY.parent).with_suffix("").parts
+    parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path, top_level: bool = False) -> set[str]:
-    """Every module that a file imports, as dotted names; only those outside functions when `top_level`."""
+def imports(path: Path, top_level: bool = False, typed: bool = True) -> set[str]:
+    """Every module that a file imports, as dotted names; only those outside functions when `top_level`, without those
+    for the type checker alone unless `typed`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = set()
+    for node in ast.walk(tree):
+        if not typed and isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            inside |= set(ast.walk(node))
     if top_level:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -54,8 +61,15 @@ def imports(path: Path, top_level: bool = False) -> set[str]:
 def test_imports_point_down(path):
     own = ROOMS.index(room(dotted(path)))
     for name in imports(path):
-        if name.split(".")[0] == "nli_lib" and name != "nli_lib":
+        if name.split(".")[0] in ("nli_lib", "nli_tools") and name != "nli_lib":
             assert ROOMS.index(room(name)) >= own, f"{dotted(path)} ({ROOMS[own]}) imports {name} ({room(name)})"
+
+
+def test_no_two_modules_need_each_other():
+    """Imports inside functions count too."""
+    names = {dotted(path) for path in MODULES if path.name != "__init__.py"}
+    needs = {dotted(path): (imports(path, typed=False) & names) - {dotted(path)} for path in MODULES}
+    graphlib.TopologicalSorter(needs).prepare()  # raises CycleError, which names them
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
@@ -63,7 +77,7 @@ def test_torch_stays_in_learn(path):
     roots = {name.split(".")[0] for name in imports(path)}
     if room(dotted(path)) != "learn":
         assert not roots & HEAVY, f"{dotted(path)} imports {roots & HEAVY}; only learn/ may"
-    if dotted(path) not in ("nli_lib.measure.similarity", "nli_lib.learn.sentences"):
+    if dotted(path) not in ("nli_lib.measure.similarity", "nli_lib.learn.text"):
         assert "sentence_transformers" not in roots
     else:
         assert not any(name.startswith("sentence_transformers") for name in imports(path, top_level=True))

@@ -15,9 +15,9 @@ import pytest
 
 from nli_lib.claims import read_claims
 from nli_lib.corpora.planted import make_split
-from nli_lib.study import schedule
-from nli_lib.study.parameters import Parameters
-from nli_lib.study.schedule import Request
+from nli_lib.study import runner
+from nli_lib.study.dial import Parameters
+from nli_lib.study.runner import Request
 
 LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 6, 600
 LONGEST_FUNCTION = 25  # lines
@@ -49,7 +49,7 @@ def test_parameters_are_four_to_eight_literals(path):
     assert len(tagged) == 1
     statements = ast.parse("".join(tagged[0]["source"])).body
     assert all(isinstance(statement, ast.Assign | ast.AnnAssign) for statement in statements)
-    found = schedule.declared_parameters(path.stem)
+    found = runner.declared_parameters(path.stem)
     assert 4 <= len(found) <= 8
     named = set(Parameters.model_fields) - {
         "COLUMNS",
@@ -114,7 +114,7 @@ def test_a_figure_made_by_hand_is_shown(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_tables_are_shown_as_text(path):
-    """`study.show` escapes what stands in a corpus; a Styler, `to_html` or `HTML` would let it run in the book."""
+    """`study.notebook` escapes what stands in a corpus; a Styler, `to_html` or `HTML` would let it run in the book."""
     for cell in cells(path):
         source = "".join(cell["source"])
         tree = ast.parse("\n".join(line for line in source.splitlines() if not line.lstrip().startswith("%")))
@@ -159,8 +159,8 @@ def test_a_claim_that_needs_other_corpora_than_snli_names_them(path):
 @pytest.mark.slow
 def test_all_finish_at_scale_smoke():
     """In the project's own store: what still stands is not run again, so that a second call costs seconds."""
-    outcomes = schedule.run([], Request())
-    failed = [schedule.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
+    outcomes = runner.run([], Request())
+    failed = [runner.tell(outcome) for outcome in outcomes if outcome.state != "finished"]
     assert not failed, "\n".join(failed)
     assert {outcome.notebook for outcome in outcomes} == {path.stem for path in NOTEBOOKS}
 

@@ -9,7 +9,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.planted import make_split
-from nli_lib.integrations import read_cartography
+from nli_tools import read_cartography
 
 RECIPES = Path(__file__).resolve().parents[1] / "book" / "recipes"
 

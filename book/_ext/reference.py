@@ -24,7 +24,6 @@ LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
 LIBRARY = Path(importlib.util.find_spec("nli_lib").origin).parent
 # scipy asks whether an array is one of torch's, which a stand-in cannot answer: what draws on scipy comes first
 FIRST = ("scipy.stats", "sklearn.linear_model", "statsmodels.api", "seaborn", "plotly.express")
-CLOSED = {"nli_lib.learn.fast"}  # packages with a door of their own: only what it hands out is described
 MEMBERS = "   :members:\n   :member-order: bysource\n"
 ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
 NUMBERED = re.compile(r"\d+\. ")
@@ -45,7 +44,7 @@ ABSENT = [
 
 def source_of(module):
     """The file of a module of the library. Nothing is imported: that is autodoc's task, with the stand-ins."""
-    path = LIBRARY.joinpath(*module.split(".")[1:])
+    path = LIBRARY.parent.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
@@ -54,7 +53,7 @@ def modules(package):
     names, folder = [package], source_of(package).parent
     if source_of(package).name != "__init__.py":
         return names
-    for path in sorted(folder.iterdir()) if package not in CLOSED else ():
+    for path in sorted(folder.iterdir()):
         name = f"{package}.{path.stem}"
         if (path / "__init__.py").is_file():
             names += modules(name)
@@ -72,7 +71,7 @@ def write_pages(app, docname, source):
             app.env.note_dependency(str(source_of(name)))
             title = name.removeprefix("nli_lib.")
             # what a package hands on is described where it is made
-            package = source_of(name).name == "__init__.py" and name not in CLOSED
+            package = source_of(name).name == "__init__.py"
             if package and not ast.get_docstring(ast.parse(source_of(name).read_text(encoding="utf-8"))):
                 continue
             members = "" if package else MEMBERS

@@ -1,6 +1,6 @@
 """Corpora: what an example is and where it comes from."""
 
 from nli_lib.corpora.corpus import Corpus, CorpusError, check_enough, concat, duplicates, overlap
-from nli_lib.corpora.load.sources import load, names
+from nli_lib.corpora.sources import from_dataset, load, names
 
-__all__ = ["Corpus", "CorpusError", "check_enough", "concat", "duplicates", "load", "names", "overlap"]
+__all__ = ["Corpus", "CorpusError", "check_enough", "concat", "duplicates", "from_dataset", "load", "names", "overlap"]

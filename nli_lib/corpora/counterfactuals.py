@@ -2,6 +2,8 @@
 
 pairs = load_pairs("cad", "test")
 predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)      # logits row by row
+
+Revisions of a corpus's own pairs: which texts of a set of counterfactuals began as one of them.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, concat
-from nli_lib.corpora.labels import LABELS, to_index
-from nli_lib.corpora.load.sources import load
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
+from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, NotAtHandError, concat, to_index
+from nli_lib.corpora.planted import counterfactuals
+from nli_lib.corpora.sources import load
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,3 +152,35 @@ def join(sets: list[Counterfactuals], *, name: str) -> Counterfactuals:
     origin = np.concatenate([each.origin + by for each, by in zip(sets, shift, strict=True)])
     original = concat([each.original for each in sets], name=name, split="original")
     return Counterfactuals(original, concat([each.revised for each in sets], name=name, split="revised"), origin)
+
+
+# ---------------------------------------------------------------- revisions
+
+
+def revisions_of(
+    corpus: Corpus, name: str, split: str, *, data_dir: str | Path | None = None, originals: int = 500
+) -> tuple[Corpus, NDArray[np.int64]] | None:
+    """The K revisions of pairs of ``corpus`` and the place (K,) in it of the pair that each revises; None without any.
+
+    name, split, originals  of the set, as `corpora.counterfactuals.load_pairs` takes them; a set that is not at hand
+                            has no revisions
+    """
+    try:
+        return matched(corpus, load_pairs(name, split, data_dir, originals=originals))
+    except NotAtHandError:
+        return None
+
+
+def matched(corpus: Corpus, pairs: Counterfactuals) -> tuple[Corpus, NDArray[np.int64]] | None:
+    """The same for a set that is loaded. An original is a pair of the corpus where both texts are equal, but for upper
+    and lower case and white space at the ends; of equal pairs of the corpus it is the first."""
+    place = pd.Series(np.arange(len(corpus)), _texts(corpus))
+    place = place[~place.index.duplicated()]
+    of = place.reindex(_texts(pairs.original)).to_numpy()[pairs.origin]
+    known = np.isfinite(of)
+    return (pairs.revised[known], of[known].astype(int)) if known.any() else None
+
+
+def _texts(corpus: Corpus) -> pd.Index:
+    sides = [pd.Series(side, dtype=str).str.strip().str.lower() for side in (corpus.premise, corpus.hypothesis)]
+    return pd.Index(sides[0] + "\t" + sides[1])

@@ -3,17 +3,43 @@
 ChaosNLI (Nie et al., 2020) collected 100 labels for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev matched. They
 are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the majority's?).
 SNLI's own five labels are a smaller one: there it is the label of a pair's author that can be wrong.
+
+Labels whose errors are known: VariErr, in which the annotators of a label judged their own reasons a second time.
+
+VariErr (Weber-Genzel et al., 2024) had four people label 500 pairs of MultiNLI dev matched that ChaosNLI had chosen,
+and explain each label. In a second round all four judged all explanations. A label is an *error* where none of those
+who gave it stands by his explanation of it, and human variation otherwise. It is the outside truth for any score that
+claims to find wrong labels: the people said themselves which of their labels were slips. The release also holds the
+scores of its own detectors and the table made of them.
+
+A corpus as its authors labelled it: one label a pair, given by the worker who wrote the hypothesis.
+
+What a hundred models make of an example: how many of them got it right.
+
+McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a seed of
+its own, and released for every example of dev matched how many of the hundred were right. It is the outside truth for
+difficulty: no model of ours had a part in it.
+
+What WANLI's workers said of the generated pairs, as it was released: one annotation a row, workers under aliases.
+
+The paper had each of its 118,724 pairs annotated by two workers, and both annotations are in the whole file
+(`anonymized_annotations.jsonl`). The released sample has one annotation of each of a hundred pairs.
+
+What others say of the pairs of a corpus, people and models that had no part in any score: one row a judgment.
 """
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from nli_lib.corpora.corpus import Corpus, CorpusError, NotAtHandError
-from nli_lib.corpora.labels import to_index
-from nli_lib.corpora.load import sources
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, canonical, to_index
 from nli_lib.corpora.planted import check_truth
+from nli_lib.corpora.sources import every_row, refuse
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
@@ -32,7 +58,7 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     share_gold  share of the people who gave the corpus's own gold label, 0 to 1
     majority    index of the label that most gave; of equals, the first in the order of labels
 
-    A corpus with its authors' labels (`corpora.authors`) has the people of the corpus that it was made from. Corpora
+    A corpus with its authors' labels (`corpora.people`) has the people of the corpus that it was made from. Corpora
     without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
@@ -67,7 +93,7 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
     labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
-    A corpus with its authors' labels (`corpora.authors`) has the gold label in its column "majority". Raises
+    A corpus with its authors' labels (`corpora.people`) has the gold label in its column "majority". Raises
     `CorpusError` where it has lost that column.
     """
     if (planted := _planted(corpus)) is not None:
@@ -138,3 +164,384 @@ def _planted(corpus: Corpus) -> pd.DataFrame | None:
     share = np.where(ambiguous, 0.5, true == corpus.labels)
     table = pd.DataFrame({"position": np.arange(len(corpus)), "uid": corpus.uid, "entropy": ambiguous.astype(float)})
     return table.assign(share_gold=share, majority=true)
+
+
+# ---------------------------------------------------------------- varierr
+
+
+SPLIT = ("mnli", "validation_matched")
+VARIERR_FOLDERS = ("varierr", "VariErr-NLI", ".")
+FILE, PREDICTIONS, RESULTS = "varierr.json", "predictions", "results/results.tsv"
+ITEMS = ("pair", "key", "premise", "hypothesis", "label", "error", "count", "hundred")
+KNOWN = ("position", "pair", "key", "label", "error", "count", "five")
+HELD_OUT = 4  # every so-manieth premise of the planted corpus is judged, and none of its pairs is trained on
+SCORES = TypeAdapter(dict[str, float])
+
+
+class Judgment(BaseModel, strict=True):
+    annotator: int
+    makes_sense: bool
+
+
+class Explanation(BaseModel, strict=True):
+    """Why one annotator gave a label, and what the four said of the reason."""
+
+    annotator: int
+    id: str
+    judgments: list[Judgment]
+
+    @property
+    def stands(self) -> bool:
+        """Whether its own author called it sensible in the second round; who did not judge it does not stand by it."""
+        return any(each.makes_sense for each in self.judgments if each.annotator == self.annotator)
+
+
+class Pair(BaseModel, strict=True):
+    """One row of the file."""
+
+    id: str
+    context: str
+    statement: str
+    entailment: list[Explanation]
+    neutral: list[Explanation]
+    contradiction: list[Explanation]
+    label_count_round_1: dict[str, float | None]
+    error_labels: list[str]
+    chaosnli_labels: dict[str, int]
+
+    def items(self) -> list[tuple]:
+        """A tuple as `ITEMS` names it for each label that somebody gave in the first round."""
+        given = {name: getattr(self, name) for name in LABELS}
+        rows = []
+        for label, (name, why) in enumerate(given.items()):
+            if why:
+                key, error = f"{why[0].id.split('-')[0]}-{name[0]}", not any(each.stands for each in why)
+                people = len(why), self.chaosnli_labels.get(name[0], 0)
+                rows.append((self.id, key, self.context, self.statement, label, error, *people))
+        return rows
+
+
+def varierr(data_dir: str | None = None) -> pd.DataFrame:
+    """Every label that somebody gave in VariErr's first round, one row each: 878 of 500 pairs, 129 of them errors.
+
+    pair                 the pair's name, MultiNLI's pairID
+    key                  name of the item in the published predictions, "664-e"
+    premise, hypothesis  the texts
+    label                index of the label
+    error                whether none of those who gave it stood by his explanation in the second round
+    count                how many of the four gave it, 1 to 4
+    hundred              how many of ChaosNLI's 100 gave it
+
+    Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
+    naming the row and the field.
+    """
+    path = _folder(data_dir) / FILE
+    pairs = every_row(path, Pair)
+    table = pd.DataFrame([item for pair in pairs for item in pair.items()], columns=list(ITEMS))
+    _check(pairs, table, path)
+    return table
+
+
+def _check(pairs: list[Pair], table: pd.DataFrame, path: Path) -> None:
+    """The file's own counts and errors are what its explanations and judgments say, and no pair stands twice."""
+    names = pd.Series([pair.id for pair in pairs])
+    wrong = table[table["error"]].groupby("pair")["label"].agg(lambda part: {LABELS[label] for label in part})
+    counts = table.pivot_table(index="pair", columns="label", values="count").reindex(columns=range(len(LABELS)))
+    said = pd.DataFrame([pair.label_count_round_1 for pair in pairs]).reindex(columns=list(LABELS)).fillna(0)
+    counted = (said.to_numpy(float) != counts.reindex(names).fillna(0).to_numpy()).any(axis=1)
+    judged = [set(pair.error_labels) != wrong.get(pair.id, set()) for pair in pairs]
+    why = "is the pair, and the field is not what its explanations and their authors' own judgments say"
+    faults = {"id": (names.duplicated(), names, "stands twice")}
+    faults |= {"label_count_round_1": (counted, names, why), "error_labels": (judged, names, why)}
+    refuse(path, faults)
+
+
+def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """The labels of `corpus` that VariErr has judged, one row each, in the corpus's order.
+
+    position  place of the pair in `corpus`
+    five      share of the corpus's own five annotators who gave the label, 0 to 1; NaN where they are not known
+    others    pair, key, label, error, count: as `varierr`
+
+    Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. In the planted corpus a
+    quarter of the premises is judged: each pair has one item, its given label, which is an error where it was flipped.
+    """
+    if corpus.name == "planted" and "flipped" in corpus.table:
+        check_truth(corpus)
+        group = np.unique(corpus.premise.astype(str), return_inverse=True)[1]
+        table = pd.DataFrame({"position": np.flatnonzero(group % HELD_OUT == 0), "count": 1, "five": 1.0})
+        at = table["position"].to_numpy()
+        names, flipped = corpus.uid[at], corpus.table["flipped"].to_numpy(dtype=bool)[at]
+        return table.assign(pair=names, key=names, label=corpus.labels[at], error=flipped)[list(KNOWN)]
+    if (corpus.name, corpus.split) != SPLIT or _folder(data_dir, needed=False) is None:
+        return pd.DataFrame(columns=list(KNOWN))
+    own = pd.DataFrame({"pair": corpus.uid, "position": np.arange(len(corpus))})
+    both = own.merge(varierr(data_dir), on="pair", validate="one_to_many")
+    return both.assign(five=_five(corpus, both))[list(KNOWN)]
+
+
+def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
+    """(K,) share of the corpus's own annotators who gave each item's label, NaN where the corpus does not say."""
+    if "annotator_labels" not in corpus.table or items.empty:
+        return np.full(len(items), np.nan)
+    texts = corpus.table["annotator_labels"].iloc[items["position"]].reset_index(drop=True)
+    votes = json_lists(texts).explode().dropna()
+    agrees = to_index(votes, corpus.classes) == items["label"].to_numpy()[votes.index]
+    return pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(items))).to_numpy()
+
+
+def published_scores(data_dir: str | None = None) -> pd.DataFrame:
+    """What the release's own detectors said: method, run, key, score; the more suspect the higher.
+
+    Empty if it is not at hand. Raises `CorpusError` naming the file and the item where a score is no number.
+    """
+    parts, folder = [pd.DataFrame(columns=["method", "run", "key", "score"])], _folder(data_dir, needed=False)
+    for path in sorted((folder / PREDICTIONS).glob("*/*.json")) if folder else ():
+        try:
+            scores = pd.Series(SCORES.validate_json(path.read_bytes()), dtype=float)
+        except ValidationError as error:
+            first = error.errors()[0]
+            item = ".".join(map(str, first["loc"])) or "whole"
+            raise CorpusError(f"{path}: item {item}: {first['msg']}.") from None
+        parts.append(pd.DataFrame({"method": path.parent.name, "run": path.stem, "key": scores.index, "score": scores}))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def published_table(data_dir: str | None = None) -> pd.DataFrame:
+    """The release's table: index method; AP, P@50, P@100 and R@100 in percent, the means over runs as printed.
+
+    Empty if it is not at hand. Raises `CorpusError` naming the file, and the row and the field that is no number.
+    """
+    folder, columns = _folder(data_dir, needed=False), ["AP", "P@50", "P@100", "R@100"]
+    if folder is None or not (path := folder / RESULTS).is_file():
+        return pd.DataFrame(columns=columns, index=pd.Index([], name="Method"), dtype=float)
+    try:
+        table = (
+            pd.read_csv(path, sep="\t", dtype=str)
+            .set_index("Method")
+            .fillna("")
+            .reindex(columns=columns, fill_value="")
+        )
+    except (ValueError, KeyError) as error:  # empty or not UTF-8; without the column
+        raise CorpusError(f"{path}: no table with the column Method ({error}). Fetch it again.") from None
+    numbers = table.apply(lambda column: column.str.extract(r"^\$(\d+\.\d+)(?:\\pm\d+\.\d+)?\$$")[0].astype(float))
+    if numbers.isna().any(axis=None):
+        row, column = (int(at[0]) for at in np.nonzero(numbers.isna().to_numpy()))
+        raise CorpusError(f"{path}: row {row + 1}, field {table.columns[column]}: {table.iloc[row, column]!r}.")
+    return numbers
+
+
+def _folder(data_dir: str | None, *, needed: bool = True) -> Path | None:
+    """Where the release lies; None, or where it is `needed` an error, if it is not at hand."""
+    folder = sources.data_folder(data_dir)
+    found = [folder / name for name in VARIERR_FOLDERS if (folder / name / FILE).is_file()] if folder else []
+    if needed and not found:
+        raise CorpusError(f"VariErr: {sources.lacking(folder)} {VARIERR_FOLDERS[0]}/{FILE}.")
+    return found[0] if found else None
+
+
+# ---------------------------------------------------------------- authors
+
+
+LACKING = "no label of its author among five"
+
+
+def with_authors_labels(corpus: Corpus) -> Corpus:
+    """`corpus` with the author's label in the place of the gold label, named "<name>-authors".
+
+    majority  a new column: index of the gold label, which the majority of the five gave
+
+    The author's label is the first of five and all that nine in ten pairs of SNLI have; its development and test set
+    carry the majority's. Rows without five labels are left out and counted. A corpus whose gold labels are its
+    authors', such as the planted one, keeps its name, so that what was trained on it is found again.
+    Raises `CorpusError` where no pair has its author's label.
+    Source: the consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
+    """
+    five = annotators(corpus).astype({"position": int})
+    if five.empty:
+        raise CorpusError(
+            f"corpus {corpus.name}/{corpus.split}: no pair has five labels, so its authors' are not known"
+        )
+    position, author = five["position"].to_numpy(), five["author"].to_numpy(dtype=int)
+    gold = corpus.labels[position]
+    unchanged = len(position) == len(corpus) and (author == gold).all()
+    table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
+    lacking = len(corpus) - len(position)
+    skipped = {**corpus.skipped, **({LACKING: lacking} if lacking else {})}
+    return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)
+
+
+# ---------------------------------------------------------------- berts
+
+
+ROWS = 9_815  # examples of the split, in the order that `index` counts
+PREDICTION_FILES = (
+    "mnli_development_set_number_of_correct_responses.txt",
+    "mnli_dev_matched_n_correct_of_100_berts.tsv",
+)
+
+
+def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """The examples of `corpus` that the hundred models were tested on, one row each, in the corpus's order.
+
+    position  place of the example in `corpus`
+    right     how many of the 100 models gave its gold label, 0 to 100
+
+    Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. A file that does not
+    belong to the corpus (another number of rows, an index that repeats) or cannot be read is a `CorpusError`.
+    """
+    folder = sources.data_folder(data_dir) if (corpus.name, corpus.split) == SPLIT else None
+    path = next((path for file in PREDICTION_FILES for path in folder.rglob(file)), None) if folder else None
+    if path is None:
+        return pd.DataFrame({"position": [], "right": []}, dtype=int)
+    counts = _read(path)
+    if "index" not in corpus.table and len(corpus) != ROWS:
+        raise CorpusError(
+            f"{path.name} names its examples by their place in the whole of MultiNLI dev matched, but {corpus.source} "
+            f"has {len(corpus):,} of {ROWS:,} examples and no field 'index': load the whole split."
+        )
+    table = corpus.table if "index" in corpus.table else corpus.table.assign(index=range(ROWS))
+    places = pd.to_numeric(table["index"], errors="coerce")
+    if (strange := ~_whole(places)).any():
+        row = int(strange.argmax())
+        raise CorpusError(
+            f"{corpus.source}: example {row + 1}, field 'index': {table['index'].iloc[row]!r} is no place in MultiNLI "
+            "dev matched. Load the split as it was released."
+        )
+    found = places.astype(int).map(counts).dropna().astype(int)
+    return found.rename("right").rename_axis("position").reset_index()
+
+
+def _read(path: Path) -> pd.Series:
+    """index -> number right, of the release (commas, "number of correct responses (out of 100)") or of a tsv copy."""
+    try:
+        table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+    except ValueError as error:  # empty, not UTF-8, lines of different lengths
+        raise CorpusError(f"{path}: cannot be read as a table ({error}). Fetch it again.") from None
+    named = [column for column in table if "correct" in column]
+    if "index" not in table or len(named) != 1:
+        raise CorpusError(f"{path}: columns 'index' and '... correct ...' are wanted; found {list(table)}.")
+    table = table[["index", named[0]]].apply(pd.to_numeric, errors="coerce")
+    places, counts = table["index"], table[named[0]]
+    wrong = ~_whole(places) | places.duplicated() | ~_whole(counts) | ~counts.between(0, 100)
+    if len(counts) != ROWS or wrong.any():
+        row = int(wrong.argmax()) + 2 if len(counts) == ROWS else len(counts) + 1
+        raise CorpusError(
+            f"{path}: row {row}: {ROWS:,} rows are wanted, each index once, each count from 0 to 100. Fetch it again."
+        )
+    return counts.astype(int).set_axis(places.astype(int))
+
+
+def _whole(numbers: pd.Series) -> pd.Series:
+    """Which of them, NaN where there is none, are whole numbers."""
+    return numbers % 1 == 0
+
+
+# ---------------------------------------------------------------- wanli annotations
+
+
+NAME = "wanli-annotations"  # what a claim's evidence calls it
+ANNOTATION_FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")
+ANNOTATION_FOLDERS = ("wanli", ".")
+DISCARD = "discard"  # stands where a label stands
+
+
+class Row(BaseModel, strict=True):
+    """One row of the file, as far as it is read; `label` is the label that the generator was asked for."""
+
+    WorkerId: str
+    id: int
+    premise: str
+    hypothesis: str
+    label: str
+    revised_premise: str
+    revised_hypothesis: str
+    gold: str
+    revised: bool
+
+
+def annotations(data_dir: str | None = None) -> pd.DataFrame:
+    """Every released annotation, one a row, in the file's order: the columns of `nli_lib.generate.review`.
+
+    item       the pair's id, as in WANLI's own files
+    annotator  the worker's alias
+    premise, hypothesis, revised_premise, revised_hypothesis  as they were generated, and as the worker left them
+    label      the name of the label that the worker gave, missing where the pair was discarded
+    discarded  whether it was
+    intended_label  the name of the label that the generator was asked for
+
+    Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
+    naming the row and the field.
+    """
+    folder, path = sources.data_folder(data_dir), find(data_dir)
+    if path is None:
+        raise CorpusError(
+            f"WANLI's annotations: {sources.lacking(folder)} {ANNOTATION_FOLDERS[0]}/"
+            f"{ANNOTATION_FILES[0]}, or {ANNOTATION_FILES[1]}."
+        )
+    table = pd.DataFrame([row.model_dump() for row in every_row(path, Row)])
+    discarded = table["gold"] == DISCARD
+    label = table["gold"].map(canonical).where(~discarded)
+    changed = (table["revised_premise"] != table["premise"]) | (table["revised_hypothesis"] != table["hypothesis"])
+    gold, asked, who = table["gold"], table["label"], table["WorkerId"]
+    faults = {
+        "gold": (~discarded & ~label.isin(LABELS), gold, "is neither a label nor discard"),
+        "label": (~asked.map(canonical).isin(LABELS), asked, "is no label"),
+        "revised": (~discarded & (table["revised"] != changed), table["revised"], "is not what the texts say"),
+        "WorkerId": (table.duplicated(["id", "WorkerId"]), who, "has annotated this pair twice"),
+    }
+    refuse(path, faults)
+    named = {"id": "item", "WorkerId": "annotator", "label": "intended_label"}
+    table = table.drop(columns=["gold", "revised"]).rename(columns=named)
+    known = {"item": table["item"].astype(str), "intended_label": table["intended_label"].map(canonical)}
+    return table.assign(label=label, discarded=discarded, **known)
+
+
+def find(data_dir: str | None = None) -> Path | None:
+    """The file of annotations that is at hand, the whole one before the sample; None where neither is."""
+    folder = sources.data_folder(data_dir)
+    places = [folder / place / file for file in ANNOTATION_FILES for place in ANNOTATION_FOLDERS] if folder else []
+    return next((path for path in places if path.is_file()), None)
+
+
+# ---------------------------------------------------------------- outside truths
+
+
+ENTROPY, ERROR = "entropy of 100 people", "rejected by 100 people"
+OVERRULED, BERTS, TAKEN_BACK = "author overruled", "100 BERTs err", "taken back (VariErr)"
+TRUTH_COLUMNS = ("truth", "position", "label", "value")
+
+
+def outside_truths(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
+    """Every judgment at hand of a (pair, label) of ``corpus``; a high value says that pair or label is doubtful.
+
+    Columns: truth (a name of this module), position (of the pair), label (on trial: the gold label everywhere but for
+    `TAKEN_BACK`), value (bits, a share, or 1 and 0).
+
+    entropy of 100 people   ChaosNLI's labels, in bits
+    rejected by 100 people  whether most of them gave another label than the gold one
+    author overruled        whether the author's label is not the gold label, which the five voted for: that somebody
+                            erred about the pair, not that the label on trial is wrong
+    100 BERTs err           share of them that do (McCoy, Min and Linzen, 2020)
+    taken back (VariErr)    whether nobody who gave the label stood by it; a pair may have several labels
+
+    In the planted corpus people and annotators know what was planted (`corpora.people`, `corpora.people`).
+    """
+    options, gold = {"data_dir": data_dir}, corpus.labels
+    hundred, five = human_labels(corpus, **options), annotators(corpus)
+    berts, items = hundred_berts(corpus, **options), known_errors(corpus, **options)
+    parts = {
+        ENTROPY: hundred.assign(value=hundred["entropy"]),
+        ERROR: hundred.assign(value=hundred["majority"] != gold[hundred["position"].to_numpy(dtype=int)]),
+        OVERRULED: five.assign(value=five["author"] != five["majority"]),
+        BERTS: berts.assign(value=1 - berts["right"] / 100),
+        TAKEN_BACK: items.assign(value=items["error"]),
+    }
+    tables = [each.assign(truth=name) for name, each in parts.items() if len(each)]
+    if not tables:
+        return pd.DataFrame(columns=list(TRUTH_COLUMNS))
+    for table in tables:
+        if "label" not in table:
+            table["label"] = gold[table["position"].to_numpy(dtype=int)]
+    found = pd.concat([table[list(TRUTH_COLUMNS)] for table in tables], ignore_index=True)
+    return found.astype({"position": int, "label": int, "value": float})

@@ -1,12 +1,44 @@
-"""Suites (suites.yaml): named lists of evaluation sets."""
+"""Suites (suites.yaml): named lists of evaluation sets.
 
-from collections.abc import Mapping, Sequence
+Sets that the papers on debiasing test on and the catalogue does not know: MultiNLI's hard parts, and the adversarial
+benchmark of Liu et al. (2020).
+
+They are read as they are distributed: the first as parallel line files, the second from the hub or from JSON lines.
+
+Dictionaries: which words are unknown, which are antonyms. Looked up on this machine, never downloaded.
+
+WordNet is read by nltk from its own data or from Debian's package wordnet-base; the word list is pyspellchecker's.
+
+The NLI stress test of Naik et al. (2018), made by rule from any three-way corpus.
+
+The difficulty paper's Tables 5 and 6 report accuracies on it. Every row keeps the uid of the example it was made from
+(`origin_uid`) and the rule in words (`rule`). What is random about a row depends on the seed and that uid alone:
+neither the order of the corpus nor what else is in it plays a part.
+
+*Departures*: the distributed files cut a text at its first full stop and put the tautology there; here it stands before
+the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT. Spelling is disturbed
+in any word of three letters or more, not in files for content and function words.
+"""
+
+import contextlib
+import functools
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import yaml
 
-from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.load import sources
+from nli_lib.corpora import reading, sources
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, C, Corpus, CorpusError, E, N
+from nli_lib.corpora.reading import Rows, build
+from nli_lib.errors import UserError
 
 # suite -> title of an evaluation set -> its corpus and split
 SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
@@ -42,3 +74,353 @@ def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
     """A reason for the book, where the folder of whoever ran the study says nothing."""
     folder = sources.data_folder(data_dir)
     return str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder") if folder else str(error)
+
+
+# ---------------------------------------------------------------- hard sets
+
+
+FOLDERS = {"matched": "MNLIMatchedHardWithHardTest", "mismatched": "MNLIMismatchedHardWithHardTest"}
+LINES = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}
+# Title of a part -> repository on the hub, split, classes, rows. IS-SD holds HANS's sentences. Labels come by
+# name: LI-TS counts contradiction as 1, IS-SD entailment.
+BENCHMARK = {
+    "PI-CD": ("robust_nli", "PI_CD", LABELS, 3_261),
+    "PI-SP": ("robust_nli", "PI_SP", LABELS, 371),
+    "IS-SD": ("robust_nli_is_sd", "IS_SD", TWO_WAY, 30_000),
+    "IS-CS": ("robust_nli", "IS_CS", LABELS, 656),
+    "LI-LI": ("robust_nli", "LI_LI", LABELS, 9_927),
+    "LI-TS": ("robust_nli_li_ts", "LI_TS", CONTRADICTION_OR_NOT, 9_832),
+    "ST-LM": ("robust_nli", "ST_LM", LABELS, 9_832),
+    "ST-NE": ("robust_nli", "ST_NE", LABELS, 9_832),
+    "ST-SE": ("robust_nli", "ST_SE", LABELS, 31_211),
+    "ST-WO": ("robust_nli", "ST_WO", LABELS, 9_832),
+}
+OWNER, FIELDS = "pietrolesci", {"premise": "premise", "hypothesis": "hypothesis", "label": "label"}
+Found = tuple[dict[str, Corpus], dict[str, str]]
+
+
+def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
+    """The pairs of MultiNLI's development set, "matched" or "mismatched", that a hypothesis-only model gets wrong.
+
+    Read from the line files s1.test, s2.test and labels.test in ``mnli_hard/`` of the data folder, as Karimi Mahabadi
+    et al. (2020) distribute them: 4,573 and 4,530 pairs, with blanks around the punctuation. The uid is the line.
+    Raises `CorpusError` where a file is missing, is not UTF-8, or has another number of lines than the others.
+    """
+    if part not in FOLDERS:
+        raise CorpusError(f"part={part!r} is not one of {', '.join(FOLDERS)}.")
+    folder, name = sources.data_folder(data_dir), f"mnli_hard/{FOLDERS[part]}"
+    columns = {}
+    for column, file in LINES.items():
+        path = folder / name / file if folder else None
+        if path is None or not path.is_file():
+            raise CorpusError(f"mnli_hard {part}: {sources.lacking(folder)} {name}/{file}.")
+        try:
+            columns[column] = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError(f"{name}/{file}: byte {error.start} is not UTF-8.") from None
+    lengths = {LINES[column]: len(lines) for column, lines in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{file} {count:,}" for file, count in lengths.items())
+        raise CorpusError(f"{name}: the files have different numbers of lines ({said}).")
+    rows = Rows.of(columns, np.arange(len(columns["label"])), name)
+    return build(rows, name="mnli_hard", split=part, source=name)
+
+
+def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> Found:
+    """`mnli_hard` of both parts under the titles of their whole sets, and the reason where one is not at hand.
+
+    ``limit``: of each, a seeded sample.
+    """
+    found, missing = {}, {}
+    for part in FOLDERS:
+        title = f"MultiNLI {part}, hard part"
+        try:
+            found[title] = _sample(mnli_hard(part, data_dir), limit)
+        except CorpusError as error:
+            missing[title] = str(error)
+    return found, missing
+
+
+def adversarial(
+    data_dir: str | Path | None = None, limit: int | None = None, titles: Iterable[str] = tuple(BENCHMARK)
+) -> Found:
+    """The parts of the adversarial benchmark that are at hand, by title, and those that are not, title -> reason.
+
+    Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
+    with the rows that the part has. ``limit``: of each, a seeded sample.
+    Source: Liu et al. (2020); the paper on debiased generation, Table 5. `report.debiased.benchmark_mean` sums it up.
+    """
+    folder, found, missing = sources.data_folder(data_dir), {}, {}
+    for title in titles:
+        repository, split, classes, count = BENCHMARK[title]
+        path = folder / "robust_nli" / f"{split}.jsonl" if folder else None
+        try:
+            if path is not None and path.is_file():
+                raw, where = reading.read(path), f"robust_nli/{path.name}"
+            else:
+                raw, where = sources.read_hub(f"{OWNER}/{repository}", None, split, "main")
+                if len(raw.table) != count:
+                    raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
+            picked = raw.pick(FIELDS)
+            rows = Rows(picked.table, picked.row, picked.where, picked.skipped, classes)
+            corpus = build(rows, name=repository, split=split, source=where)
+        except CorpusError as error:
+            where = f"{sources.lacking(folder)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
+            missing[title] = without_folder(error if path and path.is_file() else CorpusError(where), data_dir)
+            continue
+        found[title] = _sample(corpus, limit)
+    return found, missing
+
+
+def _sample(corpus: Corpus, limit: int | None) -> Corpus:
+    if limit is None or limit >= len(corpus):
+        return corpus
+    chosen = np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))
+    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed 0")
+
+
+# ---------------------------------------------------------------- lexicon
+
+
+DEBIAN = Path("/usr/share/wordnet")
+LEXICOGRAPHER_FILES = 45  # WordNet's own number of them; Debian's package leaves out the list of their names
+
+
+class LexiconError(UserError, RuntimeError):
+    """A dictionary is not on this machine; the message says what to install."""
+
+
+@functools.cache
+def spelling() -> Callable[[Iterable[str]], set[str]]:
+    """What gives those of the words that the English word list does not have; numbers are never among them."""
+    try:
+        from spellchecker import SpellChecker
+    except ModuleNotFoundError:
+        raise LexiconError("the spelling measure needs pyspellchecker: pip install pyspellchecker") from None
+    return SpellChecker(language="en", distance=1).unknown
+
+
+class Wordnet:
+    """Antonyms and base forms of English words. Raises `LexiconError` where no WordNet is found."""
+
+    def __init__(self) -> None:
+        self._reader = _open_wordnet()
+
+    def antonyms_of(self, word: str) -> set[str]:
+        """First antonym of every lemma of every synset of `word`, inflected or not; several words are joined by "_".
+
+        Source: the difficulty paper's `heuristics.py` (H6), which takes the first antonym of each lemma only.
+        """
+        lemmas = (lemma for synset in self._reader.synsets(word) for lemma in synset.lemmas())
+        return {found[0].name() for lemma in lemmas if (found := lemma.antonyms())}
+
+    def antonyms_in(self, word: str, context: list[str]) -> set[str]:
+        """Antonyms of `word` in the sense that Lesk's rule picks: the one whose gloss shares most words with `context`.
+
+        Source: Naik et al. (2018), who substitute antonyms in the sense that Lesk picks.
+        """
+        from nltk.wsd import lesk
+
+        senses = self._reader.synsets(word)
+        if not any(lemma.antonyms() for sense in senses for lemma in sense.lemmas()):
+            return set()
+        lemmas = lesk(context, word, synsets=senses).lemmas()
+        return {antonym.name() for lemma in lemmas for antonym in lemma.antonyms()}
+
+    def base_form(self, word: str) -> str:
+        """`word` without its inflection as WordNet's rules take it off, the word itself where they know none."""
+        return self._reader.morphy(word) or word
+
+
+def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
+    """The dictionaries at hand, by the names that `measure.difficulty.every_measure` takes, and what is missing: name
+    of the measure -> what to install.
+    """
+    found, missing = {}, {}
+    for name, look_up, measure in (("unknown", spelling, "misspelled"), ("wordnet", Wordnet, "antonyms")):
+        try:
+            found[name] = look_up()
+        except LexiconError as error:
+            missing[measure] = str(error)
+    return found, missing
+
+
+@functools.cache
+def _open_wordnet():
+    try:
+        import nltk
+        from nltk.corpus import wordnet
+        from nltk.corpus.reader import WordNetCorpusReader
+    except ModuleNotFoundError:
+        raise LexiconError("antonyms need nltk and WordNet's files: pip install nltk") from None
+    with contextlib.suppress(LookupError):
+        wordnet.ensure_loaded()
+        return wordnet
+    if not (DEBIAN / "data.noun").is_file():
+        raise LexiconError(
+            "antonyms need WordNet's files: apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"
+        )
+
+    nltk.data.path.append(str(DEBIAN))  # nltk reads from folders on its path only
+
+    class DebianReader(WordNetCorpusReader):
+        def open(self, file: str):
+            if file == "lexnames":
+                return io.StringIO("".join(f"{i:02d}\tfile-{i:02d}\t0\n" for i in range(LEXICOGRAPHER_FILES)))
+            return super().open(file)
+
+        def map_wn(self, version: str = "wordnet") -> None:
+            """No map to other languages, whose files Debian's package leaves out too."""
+
+    with warnings.catch_warnings(action="ignore"):  # that those languages are not there
+        return DebianReader(str(DEBIAN), omw_reader=None)
+
+
+# ---------------------------------------------------------------- stress
+
+
+_ALL = yaml.safe_load(Path(__file__).with_name("stress.yaml").read_text(encoding="utf-8"))
+TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
+NAIK_SHARES: dict[str, float] = _ALL["shares"]
+KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
+
+WORD = re.compile(r"[A-Za-z]{3,}")
+ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards every blank would be a beginning
+# a whole number from 2 to 999 that is no part of a longer one, of a date, a time or a fraction
+NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBER = re.compile(
+    rf"(?<![\w.,:/-])(?:[2-9]|[1-9]\d{{1,2}}|{'|'.join(NUMBER_WORDS)})(?![\w/-]|[.,:]\d)", re.IGNORECASE
+)
+KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+
+
+def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None = None) -> Corpus:
+    """The stress set of one of `KINDS` made from `corpus`; examples that give no row are counted in `skipped`.
+
+    word overlap, negation, length mismatch   a tautology is added; the label stays
+    spelling: swap                            two neighbouring letters of a word of the hypothesis change places
+    spelling: keyboard                        a letter of it becomes its neighbour on a QWERTY keyboard
+    antonym                                   the premise, and as hypothesis the premise with one word replaced by its
+                                              antonym in the sense that Lesk's rule picks; always contradiction
+    numerical                                 the premise, and as hypothesis the premise with its number replaced: an
+                                              entailment ("more than" a smaller number) and a contradiction; and the
+                                              entailment with its sides exchanged, which is neutral
+
+    "antonym" needs `wordnet`. "antonym" and "numerical" use each premise once, under its first uid.
+    """
+    if corpus.classes != LABELS:
+        raise CorpusError(f"a stress set is made from a three-way corpus; {corpus.name} has {corpus.classes}")
+    if kind not in KINDS:
+        raise CorpusError(f"stress: kind={kind!r} is not one of {', '.join(KINDS)}")
+    if kind == "antonym" and wordnet is None:
+        raise CorpusError("stress: antonyms need wordnet=Wordnet() (nli_lib.corpora.suites)")
+    rows_of = MAKERS[kind] if kind in MAKERS else partial(_antonym, wordnet)
+    once = corpus[~corpus.table["premise"].duplicated()] if kind in ("antonym", "numerical") else corpus
+    made, empty = [], 0
+    for pair in once.table.itertuples():
+        # a random stream of the example's own
+        random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(pair.uid.encode())])
+        rows = list(rows_of(pair, random))
+        uid = f"{pair.uid}#{kind}"
+        made += [(f"{uid}#{at}" if len(rows) > 1 else uid, pair.uid, *row) for at, row in enumerate(rows)]
+        empty += not rows
+    table = pd.DataFrame(made, columns=["uid", "origin_uid", "premise", "hypothesis", "label", "rule"])
+    table = table.astype({"label": np.int64}).assign(corpus=corpus.name, split=corpus.split)
+    intended = np.array(LABELS, dtype=object)[table["label"]]
+    table = table.assign(origin_corpus=corpus.name, maker="rule", intended_label=intended)
+    skipped = {f"nothing to change ({kind})": empty} if empty else {}
+    return Corpus(table, corpus.name, f"{corpus.split}, {kind}", LABELS, skipped, f"{corpus.source}, stress: {kind}")
+
+
+Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
+
+
+def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Iterator[Row]:
+    """The pair with a tautology before the end of one side."""
+    tail = f" {words}" * times
+    texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
+    text = texts[side].rstrip()
+    marks = ENDING.match(text[::-1])[0][::-1]
+    texts[side] = text.removesuffix(marks).rstrip() + tail + marks
+    yield *texts.values(), pair.label, f'"{words}" {times} x at the end of the {side}'
+
+
+# ---------------------------------------------------------------- spelling
+
+
+def _misspelt(change: Callable, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+    for changed, rule in _one_word_changed(pair.hypothesis, change, random):
+        yield pair.premise, changed, pair.label, rule
+
+
+def _one_word_changed(text: str, change: Callable, random: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The text with one word changed, and the rule; words are tried in random order until one can be, often none."""
+    words = list(WORD.finditer(text))
+    for at in random.permutation(len(words)):
+        old, (start, end) = words[at][0], words[at].span()
+        if (new := change(old, random)) != old:
+            yield text[:start] + new + text[end:], f"{old} -> {new}"
+            return
+
+
+def _swap(word: str, random: np.random.Generator) -> str:
+    places = [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]
+    if not places:
+        return word
+    at = int(random.choice(places))
+    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+
+
+def _keyboard(word: str, random: np.random.Generator) -> str:
+    at = int(random.integers(len(word)))
+    old = word[at]
+    row = next(row for row in KEYBOARD if old.lower() in row)
+    place = row.index(old.lower())
+    new = str(random.choice([row[i] for i in (place - 1, place + 1) if 0 <= i < len(row)]))
+    return word[:at] + (new.upper() if old.isupper() else new) + word[at + 1 :]
+
+
+# ---------------------------------------------------------------- meaning
+
+
+def _antonym(wordnet: Wordnet, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+    context = [word.lower() for word in WORD.findall(pair.premise)]
+
+    def opposite(word: str, random: np.random.Generator) -> str:
+        known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
+        if not known:
+            return word
+        new = str(random.choice(known))
+        return new.capitalize() if word[0].isupper() else new
+
+    for changed, rule in _one_word_changed(pair.premise, opposite, random):
+        yield pair.premise, changed, C, rule
+
+
+def _numerical(pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+    premise = pair.premise
+    numbers = list(NUMBER.finditer(premise))
+    if not numbers:
+        return
+    found = numbers[int(random.integers(len(numbers)))]
+    number = int(found[0]) if found[0].isdigit() else 2 + NUMBER_WORDS.index(found[0].lower())
+    less, more = int(random.integers(1, number)), int(random.integers(number + 1, 2 * number + 1))
+
+    def with_number(words: str) -> str:
+        words = words.capitalize() if found[0][0].isupper() else words
+        return premise[: found.start()] + words + premise[found.end() :]
+
+    true = str(random.choice([f"more than {less}", f"less than {more}"]))
+    false = str(random.choice([f"less than {number}", f"more than {number}", f"{more}"]))
+    yield premise, with_number(true), E, f"{found[0]} -> {true}"
+    yield with_number(true), premise, N, f"{true} -> {found[0]}"
+    yield premise, with_number(false), C, f"{found[0]} -> {false}"
+
+
+# kind -> what makes its rows of an example and a random stream; "antonym" needs a WordNet too
+MAKERS = {
+    **{kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()},
+    "spelling: swap": partial(_misspelt, _swap),
+    "spelling: keyboard": partial(_misspelt, _keyboard),
+    "numerical": _numerical,
+}

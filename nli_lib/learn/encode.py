@@ -3,15 +3,231 @@
 tokens = encode(*corpus.texts("pair"), tokenizer, max_length=128)
 for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
     inputs = tokens.batch(rows)
+
+A pair as the one text that a generator reads and writes: premise, label, hypothesis, in that order.
+
+    <start>A man eats.
+    entailment
+    Somebody eats.<end>
+
+Source: the paper on debiased generation, section 2.1; it gives the order. *Departures*: it gives neither separators nor
+words for the labels, and no code was released; here a line break separates, and the words are the names of the classes.
+
+From words to word pieces: which word pieces of a text are part of words that somebody flagged.
+
+Words are those of `measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is
+flagged when it holds a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's."
+the pieces "there" and "'s" are, and a full stop of its own is not.
 """
 
+from __future__ import annotations
+
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from transformers import PreTrainedTokenizerBase
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.learn.text import SEPARATOR, one_line
+
+# The column "part" of the tokens says what a word piece belongs to; 0 fills a row of a batch that is shorter.
+PREMISE, LABEL, HYPOTHESIS, END = 1, 2, 3, 4  # with the start and the separators: premise, label
+
+
+class SequenceError(UserError, ValueError):
+    """A tokenizer, a text or a length with which no pair can be written as a sequence; the message says why."""
+
+
+class Frame(NamedTuple):
+    """The ids around the texts: `start`, `end`, and `labels`, for each class the ids of separator, name, separator."""
+
+    start: int
+    end: int
+    labels: list[list[int]]
+
+
+def frame(classes: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Frame:
+    """What stands around the texts of a corpus with these `classes`. Raises `SequenceError` for a tokenizer without a
+    token that ends a text; one without a token that begins a text begins with that too, as GPT-2 does."""
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise SequenceError(f"{tokenizer.name_or_path}: this tokenizer has no token that ends a text (eos_token)")
+    start = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    separator = _ids([SEPARATOR], tokenizer)[0]
+    return Frame(start, end, [[*separator, *name, *separator] for name in _ids(list(classes), tokenizer)])
+
+
+def pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+    """The word pieces of all texts, each on one line, end to end (T,), and how many each text has (N,)."""
+    parts, lengths = [np.empty(0, np.int64)], []
+    for start in range(0, len(texts), CHUNK):
+        ids = _ids(one_line(texts[start : start + CHUNK]), tokenizer)
+        lengths += map(len, ids)
+        parts.append(np.fromiter(chain.from_iterable(ids), np.int64))
+    return np.concatenate(parts), np.array(lengths, np.int64)
+
+
+def sequences(
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    flags: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Tokens:
+    """The pairs under their own labels, with the column "part" beside "input_ids".
+
+    flags  booleans for the word pieces of all premises and of all hypotheses, in the order of `pieces`; they become a
+           third column, "flagged", in which everything that stands around the texts is 0
+
+    The three parts are tokenised apart, so that another label changes no id of premise and hypothesis. Where a sequence
+    is longer than `max_length`, the end of the longer text is cut, as `encode.encode` does it; it still ends.
+    """
+    around = frame(corpus.classes, tokenizer)
+    (p, p_lengths), (h, h_lengths) = (pieces(side, tokenizer) for side in (corpus.premise, corpus.hypothesis))
+    names = np.array([len(each) for each in around.labels])
+    room = max_length - 2 - names.max()  # whichever the label: a wrong one fits as well
+    if room < 2:
+        raise SequenceError(f"max_length={max_length} leaves no room for the texts beside the label")
+    keep_p, keep_h = _longest_first(np.column_stack([p_lengths, h_lengths]), room).T
+    # everything that any sequence is made of, laid end to end; `place` says where each of its T ids is from
+    pool = [p, h, np.concatenate(around.labels), [around.start], [around.end]]
+    sizes = [len(each) for each in pool]
+    first_p, first_h, first_name, start, end = np.cumsum([0, *sizes[:-1]])
+    own = names[corpus.labels]
+    lengths = 1 + keep_p + own + keep_h + 1
+    offsets = np.cumsum([0, *lengths])
+    row = np.repeat(np.arange(len(corpus)), lengths)
+    at = np.arange(offsets[-1]) - offsets[row] - 1  # -1 for the start
+    ends = np.cumsum([keep_p, own, keep_h], axis=0)[:, row]  # of premise, label and hypothesis
+    place = np.select(
+        [at < 0, at < ends[0], at < ends[1], at < ends[2]],
+        [
+            start,
+            first_p + _starts(p_lengths)[row] + at,
+            first_name + _starts(names)[corpus.labels[row]] + at - ends[0],
+            first_h + _starts(h_lengths)[row] + at - ends[1],
+        ],
+        default=end,
+    )
+    columns = {
+        "input_ids": np.concatenate(pool).astype(np.int64),
+        "part": np.repeat([PREMISE, HYPOTHESIS, LABEL, PREMISE, END], sizes).astype(np.int8),
+    }
+    if flags is not None:
+        columns["flagged"] = np.concatenate([*flags, np.zeros(sum(sizes[2:]), bool)]).astype(np.int8)
+    joined = {name: torch.from_numpy(column[place]) for name, column in columns.items()}
+    return Tokens(joined, torch.from_numpy(offsets.astype(np.int64)), pad=around.end)
+
+
+def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: torch.Tensor) -> dict[str, torch.Tensor]:
+    """A batch of sequences, (B, L), with other labels in them: ids, parts and attention mask, (B, L').
+
+    labels (B,) the classes that are to stand there; pieces (C, W) the ids of each class, filled up with -1
+    """
+    ids, part = batch["input_ids"], batch["part"]
+    before, old, after = ((part == PREMISE).sum(1), (part == LABEL).sum(1), (part >= HYPOTHESIS).sum(1))
+    middle = pieces[labels]  # (B, W)
+    new = (middle >= 0).sum(1)
+    total = before + new + after
+    place = torch.arange(int(total.max()), device=ids.device)[None]
+    inside = (place >= before[:, None]) & (place < (before + new)[:, None])
+    filled = place >= total[:, None]
+    # where each id comes from: the premise from its own place, what follows the label from so many places further on
+    source = torch.where(place < before[:, None], place, place + (old - new)[:, None]).clamp(0, ids.shape[1] - 1)
+    word = (place - before[:, None]).clamp(0, middle.shape[1] - 1)
+    changed = torch.where(inside, middle.gather(1, word), ids.gather(1, source))
+    parts = torch.where(inside, LABEL, part.gather(1, source)).masked_fill(filled, 0)
+    return {"input_ids": changed.masked_fill(filled, 0), "part": parts, "attention_mask": (~filled).long()}
+
+
+def label_pieces(around: Frame) -> torch.Tensor:
+    """(C, W) the ids of each class with its separators, filled up with -1."""
+    width = max(map(len, around.labels))
+    return torch.tensor([[*ids, *[-1] * (width - len(ids))] for ids in around.labels])
+
+
+def _ids(texts: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    return tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"] if texts else []
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    """Where each of several parts laid end to end begins."""
+    return np.cumsum(lengths) - lengths
+
+
+def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
+    """(N, 2) how much of two texts is kept, so that both together have `room`: the longer one is cut first."""
+    over = np.maximum(lengths.sum(1) - room, 0)
+    gap = lengths[:, 0] - lengths[:, 1]
+    first = np.minimum(over, np.abs(gap))  # from the longer one alone, until they are equal
+    rest = over - first
+    cut = np.column_stack([rest - rest // 2, rest // 2])
+    cut[np.arange(len(lengths)), np.where(gap >= 0, 0, 1)] += first
+    return lengths - cut
+
+
+# ---------------------------------------------------------------- alignment
+
+
+PUNCTUATION = np.array([ord(sign) for sign in string.punctuation])
+
+
+def flagged_pieces(
+    texts: Sequence[str], words: ArrayLike, tokenizer: PreTrainedTokenizerBase, *, whole: ArrayLike | None = None
+) -> NDArray[np.bool_]:
+    """Which word pieces of the texts belong to flagged words, in the order of `serialise.pieces`, (T,) bool.
+
+    words  (W,) bool, the words of all texts end to end, as `measure.features.tokenize(texts)` has them
+    whole  (N,) bool, texts all of whose pieces are flagged, punctuation too
+
+    Source: the paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the
+    hypothesis for any other feature. *Departures*: it does not say what becomes of punctuation, which its n-grams leave
+    out; a piece that is punctuation alone is not flagged with its word. A piece over two words (in some vocabularies)
+    is flagged with either.
+    """
+    if not tokenizer.is_fast:
+        raise SequenceError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")
+    texts = one_line(texts)
+    whole = np.zeros(len(texts), bool) if whole is None else np.asarray(whole, bool)
+    signs = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)  # one text a line
+    flagged = _flagged_signs(signs, np.asarray(words, bool))
+    sums = np.concatenate([[0], np.cumsum(flagged)])
+    first = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    found = [np.empty(0, bool)]
+    for start in range(0, len(texts), CHUNK):
+        part = tokenizer(
+            texts[start : start + CHUNK],
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_offsets_mapping=True,
+        )["offset_mapping"]
+        text = np.repeat(np.arange(start, start + len(part)), list(map(len, part)))
+        span = np.array(list(chain.from_iterable(part)), np.int64).reshape(-1, 2) + first[text, None]
+        found.append((sums[span[:, 1]] > sums[span[:, 0]]) | whole[text])
+    return np.concatenate(found)
+
+
+def _flagged_signs(signs: NDArray[np.uint32], words: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the signs of all texts, blanks and line breaks between words, belong to flagged words."""
+    gap = (signs == ord(" ")) | (signs == ord("\n"))
+    counts = ~gap & ~np.isin(signs, PUNCTUATION)
+    chunk = np.cumsum(gap)  # what stands between two gaps is one chunk
+    kept = np.bincount(chunk[counts], minlength=int(chunk[-1]) + 1 if len(chunk) else 0) > 0
+    if kept.sum() != len(words):
+        raise SequenceError(f"{len(words):,} flags for {kept.sum():,} words: flag the words of these very texts")
+    of_chunk = np.zeros(len(kept), bool)
+    of_chunk[kept] = words
+    return counts & of_chunk[chunk] if len(chunk) else counts
+
+
+# ---------------------------------------------------------------- encode
+
 
 CHUNK = 10_000  # texts given to the tokenizer at a time; bounds the memory of its Python lists
 MEGABATCH = 50  # batches that are sorted by length together, as in Hugging Face's length-grouped sampler
@@ -45,7 +261,7 @@ class Tokens:
         ids = self.columns["input_ids"]
         return torch.unique(torch.cat([ids, ids.new_tensor([self.pad])]))
 
-    def __getitem__(self, keep: np.ndarray) -> "Tokens":
+    def __getitem__(self, keep: np.ndarray) -> Tokens:
         """The examples named by a boolean mask (N,) or integer positions, encoded as they are here."""
         keep = np.asarray(keep)
         rows = torch.from_numpy(np.flatnonzero(keep) if keep.dtype == bool else keep.astype(np.int64))
@@ -54,7 +270,7 @@ class Tokens:
         place = torch.arange(int(offsets[-1])) + (starts - offsets[:-1]).repeat_interleave(lengths)
         return Tokens({name: column[place] for name, column in self.columns.items()}, offsets, self.pad)
 
-    def to(self, device: torch.device) -> "Tokens":
+    def to(self, device: torch.device) -> Tokens:
         """The same tokens with their columns on `device`; offsets stay where batches are planned, on the CPU."""
         return Tokens({name: column.to(device) for name, column in self.columns.items()}, self.offsets, self.pad)
 
@@ -81,7 +297,7 @@ class Tokens:
 
 def encode(
     texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> "Tokens":
+) -> Tokens:
     """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
     names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
     columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, [0]

@@ -23,9 +23,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.encode import Tokens, encode, sorted_batches
 from nli_lib.learn.fast import speed_up
-from nli_lib.learn.fit import Run
+from nli_lib.learn.fit import Arrays, Classify, Run
 from nli_lib.learn.model import exact_output, last_token, load_classifier, load_tokenizer, pick_device, takes_bf16
-from nli_lib.learn.objectives import Arrays, Classify
 from nli_lib.spec import RunSpec
 
 HEAD = "expert"  # the bias head's name among the model's parameters

@@ -5,30 +5,177 @@
     run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
 
 `Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
-and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.serialise`.
+and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.encode`.
+
+Language models for the generator: by hub id, by folder, or one of those that are made of the packaged SmolLM2.
+
+    spec = RunSpec(corpus="snli", model=language_model("smollm2"), ...)
+
+A name that is made here is also entered where `learn.text` looks names up, so that a run can be called by it on any
+machine.
+
+log p of the tokens that were chosen, over a vocabulary so large that a copy of all logits in fp32 is a burden.
+
+Sampling whole sequences from a generator, many at a time, each draw from random numbers of its own.
 """
 
-from typing import Literal
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock
 from numpy.typing import ArrayLike
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
-from nli_lib.learn.alignment import flagged_pieces
-from nli_lib.learn.encode import Tokens
-from nli_lib.learn.fit import Run, fit
-from nli_lib.learn.language_models import language_model
-from nli_lib.learn.likelihood import chosen_log_p
-from nli_lib.learn.model import find_model, load_tokenizer, pick_device
-from nli_lib.learn.objective_names import debias_name, generate_name
-from nli_lib.learn.objectives import Arrays
-from nli_lib.learn.serialise import END, HYPOTHESIS, PREMISE, frame, label_pieces, relabelled, sequences
+from nli_lib.learn.encode import (
+    END,
+    HYPOTHESIS,
+    PREMISE,
+    Tokens,
+    flagged_pieces,
+    frame,
+    label_pieces,
+    relabelled,
+    sequences,
+)
+from nli_lib.learn.fit import Arrays, Run, fit
+from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, resolve_model
 from nli_lib.spec import RunSpec
+from nli_lib.store import atomic
+
+PACKAGED = "smollm2-6"  # the name under which `learn.text` knows the package's file
+
+
+class Part(NamedTuple):
+    """How much of SmolLM2-135M a model has: its lowest `layers`, its first `pieces` of the vocabulary; None is all."""
+
+    layers: int | None = None
+    pieces: int | None = None
+
+
+PARTS = {
+    "smollm2": Part(),
+    # For the scale smoke. Byte-pair encoding finds the frequent word pieces first, so the first ones write any text, in
+    # more of them; the output layer over all 49,152 would cost four times what the two layers do.
+    "smollm2-2": Part(layers=2, pieces=4096),
+}
+
+
+def language_model(name: str) -> str:
+    """The name itself, when what it stands for is there: one of `PARTS` is made at its first use."""
+    if name in PARTS:
+        HUB_MODELS[name] = str(make(PARTS[name], paths.MODELS / name))
+    return name
+
+
+def make(part: Part, target: Path) -> Path:
+    """Write a part of the packaged model to `target` in transformers' format, once; `target` is whole or absent.
+
+    *Departures*: the package's weights are quantised (four bits and an offset); they are taken as fp32. A model of the
+    lower layers keeps the last norm of the whole one, which was made for the output of its last layer.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{target}.lock"):  # another process may be making it
+        if target.is_dir():
+            return target
+        source = _source(part)
+        config = AutoConfig.from_pretrained(**source)
+        config.num_hidden_layers = part.layers or config.num_hidden_layers
+        # a model as it is read from a quantised file refuses to be saved, so its weights go into a new one
+        whole = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32).state_dict()
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        model.load_state_dict({name: whole[name] for name in model.state_dict()})
+        tokenizer = AutoTokenizer.from_pretrained(**source)
+        tokenizer.backend_tokenizer.post_processor = None  # what ends a text is the objective's to say
+        if part.pieces is not None:
+            model.resize_token_embeddings(part.pieces)
+            tokenizer = first_pieces(tokenizer, part.pieces)
+        with atomic(target) as draft:
+            model.save_pretrained(draft)
+            tokenizer.save_pretrained(draft)
+    return target
+
+
+def _source(part: Part) -> dict[str, str]:
+    """Where the weights are read from: the lower layers that an encoder uses are read faster, if they are enough."""
+    if part.layers is not None and part.layers <= LOWER_LAYERS[PACKAGED]:
+        return {"pretrained_model_name_or_path": find_model(PACKAGED)}
+    weights = Path(resolve_model(PACKAGED))
+    return {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+
+
+def first_pieces(tokenizer: PreTrainedTokenizerFast, count: int) -> PreTrainedTokenizerFast:
+    """A byte-pair tokenizer with the first `count` ids: special tokens, bytes, and the merges learnt first.
+
+    It is the tokenizer that the same training would have given, had it stopped at this size.
+    """
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    vocabulary = {piece: at for piece, at in state["model"]["vocab"].items() if at < count}
+    merges = [pair for pair in state["model"]["merges"] if "".join(pair) in vocabulary]
+    state["model"] |= {"vocab": vocabulary, "merges": merges}
+    cut = type(tokenizer.backend_tokenizer).from_str(json.dumps(state))
+    special = {"bos_token": tokenizer.bos_token, "eos_token": tokenizer.eos_token, "pad_token": tokenizer.pad_token}
+    return PreTrainedTokenizerFast(tokenizer_object=cut, **special)
+
+
+# ---------------------------------------------------------------- likelihood
+
+
+AT_ONCE = 2**21  # logits that are looked at in fp32 together: 8 MB, which a processor keeps near
+
+
+class _ChosenLogP(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        total = torch.cat([part.float().logsumexp(1) for part in logits.split(_rows(logits))])
+        ctx.save_for_backward(logits, chosen, total)
+        return logits.gather(1, chosen[:, None])[:, 0].float() - total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: torch.Tensor):
+        """With p the probabilities and e the chosen token's unit vector: d_logits = d_log_p (e - p)."""
+        logits, chosen, total = ctx.saved_tensors
+        result, rows = torch.empty_like(logits), _rows(logits)
+        for part, *of in zip(*(each.split(rows) for each in (result, logits, chosen, total, gradient)), strict=True):
+            values, token, normaliser, factor = of
+            p = (values.float() - normaliser[:, None]).exp_().mul_(-factor[:, None])
+            part.copy_(p.scatter_add_(1, token[:, None], factor[:, None]))
+        return result, None
+
+
+def chosen_log_p(logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """log p, (T,) in fp32, of the token `chosen` (T,) by each row of `logits` (T, V).
+
+    As `log_softmax(logits.float())` at these tokens, and with its gradient, rounded to the type of the logits as a cast
+    would round it; but no more than `AT_ONCE` logits stand in fp32 at a time.
+    """
+    return _ChosenLogP.apply(logits, chosen)
+
+
+def _rows(logits: torch.Tensor) -> int:
+    return max(1, AT_ONCE // logits.shape[1])
+
+
+# ---------------------------------------------------------------- generator
+
 
 SUREST = 1 - 2**-20  # the probability from where on unlikelihood is counted as at this one: 13.9
 
@@ -238,3 +385,51 @@ def load(path: str) -> PreTrainedModel:
         raise GeneratorError(f"{path} sees the words that follow: name a causal language model, not an encoder")
     model.plain_head = plain.shape == logits.shape and torch.allclose(plain, logits, atol=1e-5)
     return model
+
+
+# ---------------------------------------------------------------- sampling
+
+
+@torch.no_grad()  # under inference_mode autocast would make its bf16 copies of the weights anew at every token
+def sample(
+    model: PreTrainedModel, start: int, end: int, draws: Sequence[int], *, seed: int, max_length: int = 128
+) -> list[np.ndarray | None]:
+    """The ids between start and end of one sequence for each number in `draws`; None where no end came in time.
+
+    Each token is drawn from the model's whole distribution (temperature 1, nothing cut off), by the place at which a
+    number of the draw's own, from `seed` and its number, falls in the cumulated probabilities. So a draw does not
+    depend on which others are drawn with it, but for the last digits of the model's arithmetic, which differ between
+    batches of different size; the same `draws` together give the same ids.
+
+    Source: the paper on debiased generation, section 2.2.1: "randomly sample". *Departures*: it states no temperature.
+    """
+    device = pick_device()
+    model.to(device).eval()
+    bf16 = takes_bf16("bf16", device)
+    uniform = np.stack([np.random.default_rng([seed, draw]).random(max_length) for draw in draws])
+    uniform = torch.from_numpy(uniform).to(device)
+    drawn = torch.full((len(draws), max_length), end, device=device)
+    drawn[:, 0] = start
+    going = torch.arange(len(draws), device=device)  # the rows that the cache holds, in its order
+    cache = None
+    # entered once, for autocast keeps those copies until it is left
+    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+        for at in range(1, max_length):
+            found = model(input_ids=drawn[going, at - 1 : at], past_key_values=cache, use_cache=True)
+            cache = found.past_key_values
+            cumulated = found.logits[:, -1].softmax(-1, dtype=torch.float32).cumsum(-1, dtype=torch.float64)
+            wanted = uniform[going, at, None] * cumulated[:, -1:]
+            token = torch.searchsorted(cumulated, wanted, right=True)[:, 0].clamp(max=cumulated.shape[1] - 1)
+            ended = drawn[going, at - 1] == end if at > 1 else torch.zeros_like(going, dtype=torch.bool)
+            drawn[going, at] = torch.where(ended, end, token)
+            alive = drawn[going, at] != end
+            left = int(alive.sum())
+            if left == 0:
+                break
+            if left <= len(going) // 2 and hasattr(cache, "batch_select_indices"):
+                cache.batch_select_indices(torch.nonzero(alive)[:, 0])
+                going = going[alive]
+    drawn = drawn.cpu().numpy()[:, 1:]
+    ends = (drawn == end).argmax(1)
+    finished = (drawn == end).any(1)
+    return [row[:stop] if done else None for row, stop, done in zip(drawn, ends, finished, strict=True)]

@@ -1,14 +1,42 @@
-"""predict, predict_epochs and embed: what a trained run, or any ready model, says about a corpus."""
+"""predict, predict_epochs and embed: what a trained run, or any ready model, says about a corpus.
 
+stored: a run that another chapter has trained, found again by the spec that the chapter recorded.
+
+cross_score: every example of a corpus scored by a model that did not train on it.
+
+fold = folds(corpus.labels, groups=corpus.premise, seed=0)
+logits = cross_score(spec, corpus, fold)          # (N, C), out of sample
+
+What other chapters have trained, asked once more: models of folds on other texts.
+
+Pairs that are watched and never learnt from: what a model makes of them after every epoch.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import joblib
 import numpy as np
+import pandas as pd
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from numpy.typing import ArrayLike
+from pydantic import ValidationError
+from torch.nn import functional
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS, head_columns
-from nli_lib.learn.encode import encode, sorted_batches
+from nli_lib.corpora.corpus import LABELS, Corpus, head_columns
+from nli_lib.learn.encode import Tokens, encode, sorted_batches
 from nli_lib.learn.fast import speed_up
-from nli_lib.learn.fit import Run
+from nli_lib.learn.fit import Arrays, Classify, Run, fit
 from nli_lib.learn.model import (
     exact_output,
     find_model,
@@ -18,8 +46,8 @@ from nli_lib.learn.model import (
     pick_device,
     takes_bf16,
 )
-from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError, alone, reading, write_array
+from nli_lib.spec import RUN, RunSpec
+from nli_lib.store import RunFolder, StoreError, alone, reading, write_array
 
 
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
@@ -109,3 +137,184 @@ def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: i
             result = np.empty((len(corpus), taken.shape[1]), np.float32)
         result[rows] = taken
     return result
+
+
+# ---------------------------------------------------------------- stored
+
+
+def finished(spec: RunSpec) -> bool:
+    """Whether the run is in the store and trained to its end. Raises `StoreError` where that cannot be read."""
+    return (spec.folder / "done.npy").exists() and bool(RunFolder(spec.folder).done.all())
+
+
+def stored(settings: str) -> Run:
+    """The finished run with these settings (JSON of `RunSpec`); nothing is trained.
+
+    Raises `StoreError` naming the run where it is not in the store or not finished, and the file where it is damaged.
+    """
+    try:
+        spec = RunSpec.model_validate_json(settings, strict=False)
+    except ValidationError as error:
+        raise StoreError(f"the settings of a run cannot be read: {error.errors()[0]['msg']}") from None
+    if not finished(spec):
+        raise StoreError(f"{spec.id} is not in {spec.folder.parent}, or not finished: run the chapter that trains it")
+    run = Run(spec, spec.folder)
+    run.store.verify("arrays")
+    return run
+
+
+# ---------------------------------------------------------------- cross
+
+
+ON_A_GPU = 4  # trainings of a small encoder that keep one GPU busy
+
+
+def cross_score(
+    spec: RunSpec, corpus: Corpus, fold: ArrayLike, *, reuse_model_for: int = 1, jobs: int | None = None
+) -> np.ndarray:
+    """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
+
+    fold             (N,) fold of each example, 0 and up, as `select.selection.folds` draws them
+    reuse_model_for  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of
+                     one fold is trained on for the next, over so many folds in a row, and so it has seen what it scores
+    jobs             folds trained at a time, each in a process of its own with its share of the cores; by default one
+                     for each core that torch uses here, and `ON_A_GPU` on a GPU
+
+    Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
+    fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
+    folds that they were handed; the next call waits for those.
+    Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
+    Source: the consensus cleaning paper, section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two
+    points a fold and start again at the sixth, which `reuse_model_for=5` gives and fresh models do not.
+    """
+    fold = np.asarray(fold)
+    found = np.unique(fold)
+    if fold.shape != (len(corpus),) or len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
+        raise ValueError(
+            f"fold has shape {fold.shape} and holds {found.tolist()}: number the folds of the {len(corpus)} examples "
+            "from 0 up, two folds or more and none of them empty"
+        )
+    count = len(found)
+    tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
+    chains = [range(start, min(start + reuse_model_for, count)) for start in range(0, count, reuse_model_for)]
+    jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
+    work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
+    logits, begun = np.empty((len(corpus), len(corpus.classes)), np.float32), time.monotonic()
+    # joblib leaves OMP_NUM_THREADS as it finds it: each process would take all the threads that are set here
+    with joblib.parallel_config("loky", inner_max_num_threads=max(1, torch.get_num_threads() // jobs)):
+        scored = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
+        for done, (at, part) in enumerate(chain.from_iterable(scored), 1):
+            here = fold == at
+            logits[here] = part
+            right = float((part.argmax(axis=1) == corpus.labels[here]).mean())
+            said = f"fold {at}: trained on {(~here).sum():,}, scored {here.sum():,}, accuracy {right:.4f}"
+            left = (time.monotonic() - begun) / done * (count - done) / 60
+            print(f"{said}; {done} of {count} done, about {left:.0f} min left", flush=True)
+    return logits
+
+
+def _score_chain(
+    spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequence[int], tokens: Tokens
+) -> list[tuple[int, np.ndarray]]:
+    """(fold, its logits) for the folds of a chain, in order; each starts from the model of the one before."""
+    scored = []
+    for at, run_spec in zip(folds, fold_specs(spec, fold, folds), strict=True):
+        run = fit(run_spec, corpus, fold != at, tokens=tokens)
+        scored.append((at, predict(run, corpus[fold == at])))
+    return scored
+
+
+def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterator[RunSpec]:
+    """The spec of each fold's run; in a chain all but the first start from the model of the run before.
+
+    A spec of a part of a corpus keeps the part's name: another part may fall into the same folds.
+    """
+    drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
+    part = "" if spec.subset == "all" else f"{spec.subset}, "
+    for at in folds:
+        spec = spec.model_copy(update={"subset": f"{part}without fold {at} of {int(fold.max()) + 1}, {drawn}"})
+        yield spec
+        spec = spec.model_copy(update={"model": f"{RUN}{spec.id}"})
+
+
+# ---------------------------------------------------------------- reuse
+
+
+def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike) -> np.ndarray:
+    """Logits (K, C) float32 of texts that belong to pairs of a cross-scored corpus, such as their revisions.
+
+    Each by the model that did not train on the pair: fold (N,) and spec are what `learn.predict.cross_score` was called
+    with, of (K,) the pair that each of the K texts of ``others`` belongs to. Raises `StoreError` where that call is yet
+    to be made.
+    """
+    fold, of = np.asarray(fold), np.asarray(of, dtype=int)
+    if len(of) != len(others):
+        raise ValueError(f"{len(of)} pairs for {len(others)} texts: say of each which pair it belongs to")
+    logits = np.empty((len(others), len(others.classes)), np.float32)
+    for at in np.unique(fold[of]):
+        here = fold[of] == at
+        run = stored(next(fold_specs(spec, fold, [int(at)])).model_dump_json())
+        logits[here] = predict(run, others[here])
+    return logits
+
+
+# ---------------------------------------------------------------- held out
+
+
+class Watched(NamedTuple):
+    """A finished run, and the logits (E, H, C) of the H pairs that it watched, in the corpus's order."""
+
+    run: Run
+    logits: np.ndarray
+
+
+def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> Watched:
+    """What a model that learns from other premises alone makes of some pairs, after each epoch.
+
+    held_out (N,) bool, the H pairs of `corpus`. The other pairs of their premises are left out altogether. The run is
+    one of the store, resumed if it was killed and found again if it is finished.
+    """
+    held_out = np.asarray(held_out, dtype=bool)
+    keep = held_out | ~pd.Series(corpus.premise).isin(corpus.premise[held_out]).to_numpy()
+    objective = ClassifyOthers(held_out[keep])
+    spec = spec.model_copy(update={"subset": "other premises", "objective": objective.name})
+    run = fit(spec, corpus, keep, objective=objective)
+    return Watched(run, np.asarray(run.logits[:, held_out[keep]]))
+
+
+class ClassifyOthers(Classify):
+    """The gold label of each example that is not held out; of those that are, only the logits are recorded.
+
+    held_out (N,) bool, in the order of the corpus. A run keeps the logits of the examples in it, epoch by epoch; for
+    any other it has only its last model. So the held-out examples stand in the corpus, and their loss counts nothing:
+    their texts and labels move no weight of the model. They take places in the batches, which are that much smaller.
+    """
+
+    def __init__(self, held_out: ArrayLike):
+        self.held_out = np.asarray(held_out, dtype=bool)
+        self.name = f"classify all but {hashlib.sha256(self.held_out.tobytes()).hexdigest()[:8]}"
+
+    def arrays(
+        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
+    ) -> Arrays:
+        if len(self.held_out) != len(corpus):
+            raise ValueError(f"held_out has {len(self.held_out)} entries for {len(corpus)} examples")
+        learnt = torch.tensor(~self.held_out, dtype=torch.float32)
+        return {**super().arrays(spec, corpus, tokenizer, tokens), "learnt": learnt}
+
+    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        """The mean over the batch's examples that are learnt from, 0 where it has none.
+
+        The pass after an epoch looks at the held-out examples alone, which takes a few seconds; NaN for the others.
+        """
+        learnt = batch["learnt"]
+        if torch.is_inference_mode_enabled():
+            held_out = learnt == 0
+            recorded = torch.full((len(learnt), model.config.num_labels), torch.nan, device=learnt.device)
+            if held_out.any():
+                inputs = {name: column[held_out] for name, column in batch["tokens"].items()}
+                recorded[held_out] = model(**inputs).logits.float()
+            return learnt.new_zeros(()), recorded
+        logits = model(**batch["tokens"]).logits.float()
+        each = functional.cross_entropy(logits, batch["labels"], reduction="none")
+        return (each * learnt).sum() / learnt.sum().clamp(min=1), logits

@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS
 from nli_lib.measure.check import check_scored
 from nli_lib.measure.dynamics import confidence, margin, variability
 

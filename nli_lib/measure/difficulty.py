@@ -148,7 +148,7 @@ def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, correcte
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
     Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
-    and is asked once, for each distinct word of the corpus (`corpora.lexicon.spelling`).
+    and is asked once, for each distinct word of the corpus (`corpora.suites.spelling`).
     *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
     of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
     """
@@ -170,7 +170,7 @@ def antonyms(
 
     Formula: tokens of the hypothesis, repeats counted, that are in the union of `antonyms_of(word)` over the premise's
     words / tokens of the hypothesis (H6). `antonyms_of` is asked once for each distinct word of a premise
-    (`corpora.lexicon.Wordnet`).
+    (`corpora.suites.Wordnet`).
     *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
     "win". With `base_form` the corrected variant compares base forms.
     """
@@ -192,7 +192,7 @@ def every_measure(
     """The five measures and their corrected variants by name, each (N,).
 
     Those whose dictionary is not given are left out.
-    unknown  as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.lexicon.Wordnet`)
+    unknown  as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
     """
     texts = (premises, hypotheses)
     found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}

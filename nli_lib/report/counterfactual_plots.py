@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
+from nli_lib.plots import SMALL, drawing, headline, palette
 from nli_lib.report.counterfactuals import ALL, BOTH
-from nli_lib.report.style import SMALL, drawing, headline, palette
 
 
 def diversity_by_size(table: pd.DataFrame, *, paper: Mapping[str, float] | None = None, title: str = "") -> Figure:

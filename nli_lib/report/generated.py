@@ -7,9 +7,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
+from nli_lib.generate.pairs import COPIED, EXAMPLE, PHRASE, SHORT
 from nli_lib.measure.similarity import random_companions, shared_words, time_under_way
 from nli_lib.select.selection import KEPT, Selection
 from nli_lib.stats import Estimate, mean_over_premises
@@ -27,7 +27,7 @@ def share_of(flags: pd.Series, contexts: pd.Series) -> Estimate:
 def answer_table(pairs: pd.DataFrame) -> pd.DataFrame:
     """Outcomes of the continuations by intended label and in all: columns title, outcome, count, n, share, low, high.
 
-    pairs  as `generate.contexts.continuations`; the outcome is `PAIR` or the reason
+    pairs  as `generate.pairs.continuations`; the outcome is `PAIR` or the reason
     """
     outcome = pairs["reason"].replace("", PAIR)
     outcomes = [PAIR, *sorted(set(outcome) - {PAIR})]
@@ -43,7 +43,7 @@ def answer_table(pairs: pd.DataFrame) -> pd.DataFrame:
 def likeness_to_seeds(pairs: pd.DataFrame, corpus: Corpus, contexts: ArrayLike, *, seed: int = 0) -> pd.DataFrame:
     """Words that generated pairs have in common with the seed of their own context, and with that of another one.
 
-    pairs     rows of `generate.contexts.continuations` that have a premise and a hypothesis; contexts (S, k + 1)
+    pairs     rows of `generate.pairs.continuations` that have a premise and a hypothesis; contexts (S, k + 1)
     The control, `OTHER`, is the seed of a random other context of the same label; pairs without one are left out.
     Columns seed (`OWN` or `OTHER`), value (mean Jaccard index of the words of both texts), low, high, n: the interval
     draws whole contexts. No rows where there is no pair.

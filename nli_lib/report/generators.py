@@ -1,6 +1,6 @@
 """What trained generators write: whether the labels fit, which features give them away, and what a mask covers.
 
-Several generators are told apart by columns of the samples, such as "unlikelihood" and "seed"; see `generate.samples`.
+Several generators are told apart by columns of the samples, such as "unlikelihood" and "seed"; see `study.generators`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """What a review by people amounts to: what its rules keep, how far it can be repeated, and what was revised.
 
-Annotations are tables as `nli_lib.generate.annotations` takes them, two or more of an item, or only one: WANLI's
+Annotations are tables as `nli_lib.generate.review` takes them, two or more of an item, or only one: WANLI's
 released sample has one annotation of each pair. What its second annotator did is not known, so the rules are asked
 twice, for two plain cases of a second annotator (`SECONDS`). Neither is a bound: a second one may discard what the
 first has kept.
@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from nli_lib.agreement import kappa
-from nli_lib.corpora import wanli_annotations
+from nli_lib.corpora import people
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.annotations import DISCARDED, SIDES, aggregate, revisions
-from nli_lib.generate.exchange import table
-from nli_lib.generate.simulated import simulated_annotations
+from nli_lib.generate.review import DISCARDED, SIDES, aggregate, as_table, revisions, simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
 from nli_lib.stats import Estimate, share, wilson
 
@@ -34,9 +32,9 @@ def annotated(corpus: Corpus, data_dir: str | None = None) -> tuple[str, pd.Data
     """
     if corpus.name == "planted":
         return corpus.name, simulated_annotations(corpus, SIMULATED)
-    if corpus.name == "wanli" and wanli_annotations.find(data_dir):
-        return wanli_annotations.NAME, wanli_annotations.annotations(data_dir)
-    return wanli_annotations.NAME, table([])
+    if corpus.name == "wanli" and people.find(data_dir):
+        return people.NAME, people.annotations(data_dir)
+    return people.NAME, as_table([])
 
 
 def with_second(annotations: pd.DataFrame, how: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.label_quality import average_precision
 from nli_lib.measure.consensus import COUNTS, FIVE, MEMBERS, MODELS, VOTES, combine, suspicion
-from nli_lib.report.style import TWIN
+from nli_lib.plots import TWIN
 from nli_lib.stats import Estimate, resample_counts, with_trainings
 
 ORDERS = (*MEMBERS, "low normalised margin", "gap", "variability (data map)")
@@ -111,7 +111,7 @@ def score_items(watched: Mapping[int, ArrayLike], items: pd.DataFrame) -> pd.Dat
     """Every order of review of every judged label: seed, key, the orders of `suspicion` and of `combine`.
 
     watched  seed -> logits (E, H, C) of the H judged pairs, in the order of their places in the corpus
-    items    `corpora.varierr.known_errors`
+    items    `corpora.people.known_errors`
     """
     row, parts = np.unique(items["position"], return_inverse=True)[1], []
     for seed, logits in watched.items():
@@ -127,7 +127,7 @@ def find_errors(
 ) -> dict[str, Precision]:
     """`Precision` of all orders on the same resamples of the items, by name; none where no item is an error.
 
-    scores  `score_items`; published: `corpora.varierr.published_scores`, or no rows. The controls are the counts alone
+    scores  `score_items`; published: `corpora.people.published_scores`, or no rows. The controls are the counts alone
             (`COUNTED`), a random order, and the counts with a random order among equals. `FIVE` is left out where the
             corpus's own five labels are not known.
     """
@@ -169,7 +169,7 @@ def gain_table(found: Mapping[str, Precision], others: Sequence[str]) -> pd.Data
 def reproduced(published: pd.DataFrame, items: pd.DataFrame, printed: pd.Series) -> pd.DataFrame:
     """The release's table made again from its prediction files: method, ours, printed (average precision in percent).
 
-    published  `corpora.varierr.published_scores`; items: key, error, count of all items; printed: method -> percent
+    published  `corpora.people.published_scores`; items: key, error, count of all items; printed: method -> percent
 
     Protocol, as the release's code has it: scikit-learn's average precision over the items that a file scores, the mean
     over its runs. Rows that end in "_rerank" put the labels that fewest annotators gave first, and among equals the

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from nli_lib.claims import PLACES, Region, widened
-from nli_lib.report.style import COLOURS, SMALL, drawing
+from nli_lib.plots import COLOURS, SMALL, drawing
 
 DISTANCES = (-2.0, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0)  # of the truth from the border, in half-widths of the interval
 STUDIES = 200  # simulated for each claim and distance

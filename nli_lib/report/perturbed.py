@@ -10,11 +10,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.corpora.counterfactuals import directions
-from nli_lib.corpora.labels import LABELS
-from nli_lib.generate.perturbation_filter import perturbation_filter
-from nli_lib.generate.perturbations import CODE_2022, CODE_2023
+from nli_lib.generate.perturb import CODE_2022, CODE_2023, perturbation_filter
 from nli_lib.select.selection import KEPT, Selection, probability_shift
 from nli_lib.stats import Estimate, mean_over_premises, means_of, over_trainings
 
@@ -50,7 +48,7 @@ def other_premises(corpus: Corpus, premises: ArrayLike) -> Selection:
 def survival_table(pairs: pd.DataFrame, steps: Mapping[str, ArrayLike]) -> pd.DataFrame:
     """How many perturbations are left after each step: columns direction, step, count, n, share, low, high.
 
-    pairs  rows of `generate.perturbations.perturbed`; steps: name -> (N,) bool, what is left after it
+    pairs  rows of `generate.perturb.perturbed`; steps: name -> (N,) bool, what is left after it
     One row a direction and step, with `EVERY` first; a direction without problems is there, with missing shares.
     """
     rows = []

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from nli_lib.agreement import square
-from nli_lib.report.style import INK, SERIES, SMALL, drawing
+from nli_lib.plots import INK, SERIES, SMALL, drawing
 
 COLOURS = LinearSegmentedColormap.from_list("agreement", [SERIES[1], "white", SERIES[0]])  # -1, 0, 1
 DARK = 0.6  # |rho| from which on a number is white on its colour

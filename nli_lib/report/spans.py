@@ -7,8 +7,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.perturbations import Demonstration
-from nli_lib.generate.spans import NOUN, PREDICATE, PREPOSITION, RULES, VERB, choose_spans, find_spans
+from nli_lib.generate.perturb import (
+    NOUN,
+    PREDICATE,
+    PREPOSITION,
+    SPAN_RULES,
+    VERB,
+    Demonstration,
+    choose_spans,
+    find_spans,
+)
 from nli_lib.measure.similarity import shared_words
 from nli_lib.stats import mean_over_premises
 
@@ -40,13 +48,13 @@ def kinds_of_spans(spans: pd.DataFrame) -> pd.DataFrame:
 
 
 def rules_compared(spans: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """What each rule of `RULES` tries: columns rule, tried (spans of a premise), different, share of all, repeated.
+    """What each of `SPAN_RULES` tries: columns rule, tried (spans of a premise), different, share of all, repeated.
 
     repeated is the share of the tried that repeat a span of the same premise.
     """
     everything, rows = len(choose_spans(spans)), []
     texts = spans["text"].nunique()
-    for rule in RULES if texts else ():
+    for rule in SPAN_RULES if texts else ():
         chosen = choose_spans(spans, rule, seed=seed)
         different = len(chosen.drop_duplicates(["text", "span"]))
         repeated = 1 - different / len(chosen)

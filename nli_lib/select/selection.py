@@ -283,7 +283,7 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
 
 
 class Folding(NamedTuple):
-    """One way of cross-scoring: `fold` (N,), the folds in a row that a model is reused for (`learn.cross.cross_score`),
+    """One way of cross-scoring: `fold` (N,), folds in a row that share a model (`learn.predict.cross_score`),
     and `siblings` (N, C), the `sibling_labels` of random folds drawn with the same seed."""
 
     seed: int

@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nli_lib.study.notebook import ParameterError, Study, StudyError, begin
-    from nli_lib.study.show import show_interactive
+    from nli_lib.study.notebook import ParameterError, Study, StudyError, begin, show_interactive
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin", "show_interactive"]
 

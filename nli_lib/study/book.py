@@ -3,35 +3,457 @@
 Nothing is trained and no corpus is read. A chapter whose notebook did not finish is replaced by a page that says so and
 names the command; one whose record is stale, or was made with other versions than this clone pins, is stamped on top.
 The study of a corpus that is not its scale's own gets a book in a folder of its own, of the chapters run on it.
+
+Draws chapters for the book: executes the cells that show, from the recorded tables, and none of those that measure.
+
+Chapters share a kernel, so that pandas, matplotlib and seaborn are imported once; `%reset` clears the names of the
+chapter before. What is run and leaves a record has a process of its own instead: `nli_lib.study.execute`.
+
+A drawn chapter as a page of the report: the question, its answer, then the rest, with the code out of the way.
+
+In the notebook prose, measuring and showing alternate, as a person steps through them. The page keeps prose and outputs
+where they stand and folds the code: one fold at the end of a section with the code of its figures and sentences, and
+one fold in all for the measuring half.
+
+The page that says when, where and with what each chapter was recorded, from the records alone.
+
+What a statement of the book rests on: the tables behind a chapter's headline, the verdicts on its claims, and which
+chapters a study lacks.
+
+What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
+
+{{ answer 10_data_map }}    the sentences of that chapter's answer
+{{ headline 10_data_map }}  those of them that the chapter's cells tag `headline`
+{{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
+{{ verdicts wanli }}        how many of a paper's own claims, declared before their result, have each verdict
+{{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
+{{ rests 10_data_map }}     what that chapter's headline rests on: its tables and the verdicts on its claims
+{{ lessons do }}            of `ledger`: do, doubt, open, and count, a sentence that says how many there are
+{{ chapters absent }}       the chapters that this study has not recorded
 """
 
+import ast
+import base64
+import copy
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import yaml
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 from plotly.offline import get_plotlyjs
 
 from nli_lib import paths
+from nli_lib.claims import LEDGER as COLUMNS
+from nli_lib.claims import read_claims
 from nli_lib.errors import UserError
+from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
 from nli_lib.store import alone, atomic, write_json
-from nli_lib.study import digests, pages, words
-from nli_lib.study import manifest as records
-from nli_lib.study.draw import draw
-from nli_lib.study.grounds import title_of
-from nli_lib.study.notebook import SMOKE_LABEL
-from nli_lib.study.prose import as_text
-from nli_lib.study.schedule import Request, order
-from nli_lib.study.status import stamps, status_page
+from nli_lib.study import record as records
+from nli_lib.study import standing
+from nli_lib.study.execute import socket_folder
+from nli_lib.study.notebook import DRAW, PLOTLY, SMOKE_LABEL, as_text
+from nli_lib.study.runner import Request, order, resolve
+from nli_lib.study.standing import stale
+from nli_lib.tables import find_table, read_table
+
+
+def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
+    """Of each chapter its executed copy without the measuring cells, and what stopped it ("" where nothing did)."""
+    copies = {name: showing(name, request) for name in names}
+    whole, died = new_notebook(), ""
+    whole.cells = [cell for copy in copies.values() for cell in (new_code_cell("%reset -f"), *copy.cells)]
+    if copies:
+        with socket_folder() as sockets:
+            kernel = AsyncKernelManager(transport="ipc", ip=f"{sockets}/kernel")
+            place = {"metadata": {"path": str(paths.HOME)}}
+            client = NotebookClient(whole, km=kernel, timeout=None, allow_errors=True, resources=place)
+            try:
+                client.execute(env={**os.environ, DRAW: "1"}, cleanup_kc=True)
+            except DeadKernelError as error:
+                died = str(error)
+    return {name: (copy, _problem(copy, died)) for name, copy in copies.items()}
+
+
+def showing(name: str, request: Request) -> NotebookNode:
+    """A notebook without the cells tagged `measure`, with the parameters of the request in it."""
+    copy = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
+    copy.cells = [cell for cell in copy.cells if "measure" not in cell.metadata.tags]
+    return parameterize_notebook(copy, {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]})
+
+
+def _problem(copy: NotebookNode, died: str) -> str:
+    code = [cell for cell in copy.cells if cell.cell_type == "code" and cell.source.strip()]
+    for number, cell in enumerate(code, 1):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                return f"code cell {number} of {len(code)}: {output.ename}: {output.evalue}"
+        if not cell.execution_count:
+            return f"code cell {number} of {len(code)} was never executed. {died}"
+    return ""
+
+
+# ---------------------------------------------------------------- pages
+
+
+MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
+ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
+HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
+INTERACTIVE = Path(__file__).with_name("interactive.html")
+FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
+
+
+@dataclass
+class Section:
+    """What stands between two `##` headings."""
+
+    shown: list[NotebookNode] = field(default_factory=list)  # prose and outputs
+    code: list[str] = field(default_factory=list)
+
+    @property
+    def heading(self) -> str:
+        return self.shown[0].source if self.shown and self.shown[0].cell_type == "markdown" else ""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing but the heading is left: what stood below it was the answer, and moved up."""
+        return not self.shown or (len(self.shown) == 1 and re.fullmatch(r"## .*", self.heading.strip()) is not None)
+
+
+def caption_of(cell: NotebookNode) -> str:
+    """The caption of a cell's figure, "" when it has none."""
+    return cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+
+
+def tagged(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", ()))
+
+
+def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
+    """The sentences that the tagged cells of a page or a drawn notebook show, as Markdown, one text an output."""
+    outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
+    texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
+    return ["".join(text).strip() for text in texts]
+
+
+def _interactive(figure: dict) -> str:
+    """A plotly figure as HTML that draws itself with the shared script. No text in it can end the script element."""
+    parts = [figure.get(part, {}) for part in ("data", "layout", "config")]
+    arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
+    return INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
+
+
+def _is_image(output: NotebookNode) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {})) and PLOTLY not in output["data"]
+
+
+def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) -> list[NotebookNode]:
+    """One cell without code for each output, so that a caption goes with its image and with nothing else. Several
+    images of one cell are counted in their captions."""
+    cells, outputs = [], list(outputs)
+    images = [at for at, output in enumerate(outputs) if _is_image(output)]
+    for at, output in enumerate(outputs):
+        data, settings = output.get("data", {}), {}
+        if PLOTLY in data:
+            output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
+        elif at in images:
+            about = caption_of(cell) or f"Figure in the section {heading!r}"
+            settings = copy.deepcopy(cell.metadata.get("mystnb", {}))
+            if len(images) > 1 and caption_of(cell):
+                about = f"{about} ({images.index(at) + 1} of {len(images)})"
+                settings["figure"]["caption"] = about
+            # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
+            settings["image"] = {"alt": about, "width": "100%"}
+        tags = sorted({"remove-input"} | tagged(cell) & {"answer", "headline"})
+        # the code is taken out of the page; a cell without any would be left out with its output
+        cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))
+    return cells
+
+
+def _fold(code: list[str], measuring: bool) -> NotebookNode:
+    prompts = {"code_prompt_show": FOLDS[measuring], "code_prompt_hide": FOLDS[measuring]}
+    return new_code_cell("\n\n".join(code), metadata={"tags": ["hide-input"], "mystnb": prompts})
+
+
+def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section], list[NotebookNode], list[str]]:
+    """(sections in order, the answer's outputs, the measuring code)."""
+    outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
+    sections, answers, measuring = [Section()], [], []
+    for cell in source.cells:
+        if cell.cell_type == "markdown":
+            for text in filter(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
+                if text.startswith("## "):
+                    sections.append(Section())
+                sections[-1].shown.append(new_markdown_cell(text.strip()))
+        elif tagged(cell) & MACHINERY:
+            measuring.append(cell.source)
+        elif cell.cell_type == "code":
+            heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
+            place = answers if "answer" in tagged(cell) else sections[-1].shown
+            place += _shown(cell, outputs.get(cell.id, ()), heading)
+            sections[-1].code.append(cell.source)
+    return sections, answers, measuring
+
+
+def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "") -> NotebookNode:
+    """The page of a chapter.
+
+    source: the notebook, for its prose and code. drawn: its executed copy, for the outputs; cells are matched by id.
+    boxes: Markdown that goes below the title. foot: Markdown at the end.
+    """
+    sections, answers, measuring = _sections(source, drawn)
+    first, *sections[0].shown = sections[0].shown
+    for section in sections:
+        if ANSWER.match(section.heading):
+            rest = ANSWER.sub("", section.shown.pop(0).source).strip()
+            answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
+            section.shown = []
+    title, _, question = first.source.partition("\n")
+    answers.sort(key=lambda cell: not answer(new_notebook(cells=[cell])))  # sentences first, then figures
+    cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
+    home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
+    left = []  # code of a section that is gone goes with the one before it
+    for number, section in enumerate(sections):
+        if number and section.gone and section is not home:
+            left[-1].code += section.code
+        else:
+            left.append(section)
+    for section in left:
+        cells += section.shown
+        code = [*(measuring if section is home else ()), *section.code]
+        if code:
+            cells.append(_fold(code, section is home))
+    if foot:
+        cells.append(new_markdown_cell(f"---\n\n{foot}"))
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"  # equal chapters give equal files
+    metadata = {key: value for key, value in source.metadata.items() if key in ("kernelspec", "language_info")}
+    return new_notebook(cells=cells, metadata=metadata)
+
+
+# ---------------------------------------------------------------- status
+
+
+MACHINE = ("python", "torch")  # of a record's environment
+HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Revision")
+
+
+def stamps(name: str, request: Request) -> list[str]:
+    """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
+    record = records.read(name, request.study)
+    found = []
+    if reasons := standing.why_stale(record):
+        found.append(f"The numbers here were recorded before something changed: {standing.in_short(reasons)}.")
+    if reasons := records.other_environment(record):
+        found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
+    return found
+
+
+def _row(name: str, request: Request) -> str:
+    record = records.read(name, request.study)
+    state, _ = records.end_state(record)
+    if state == records.FINISHED and stamps(name, request):
+        state += ", stale"
+    cells = [
+        f"[{name}]({name})",
+        state,
+        str(record.get("ended", ""))[:10],
+        f"{record['seconds']:,.0f}" if "seconds" in record else "",
+        ", ".join(map(str, record.get("seeds", []))),
+        record.get("environment", {}).get("revision", ""),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return as_text(", ".join(f"{name} = {value}" for name, value in values.items() if value is not None))
+
+
+def _named(corpus: str) -> str:
+    """A corpus of a record; "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size."""
+    parts = corpus.split(", ")
+    return f"{parts[0]} (draw {parts[2]})" if len(parts) == 3 and parts[1].endswith(" rows") else corpus
+
+
+def used(record: Mapping) -> list[str]:
+    """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
+    corpora = {_named(name): f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
+    given = {
+        name: None if value == "" else value for name, value in record.get("parameters", {}).items() if name != "SCALE"
+    }
+    machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
+    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
+    lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
+    entries = record.get("confirmed", [])
+    # older entries name modules
+    if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
+        revision = record.get("environment", {}).get("revision", "unknown")
+        count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
+        note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
+        names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
+        lines += [as_text(note), names]
+    return lines
+
+
+def status_page(names: Collection[str], request: Request) -> str:
+    """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
+    rule = f"|{' --- |' * len(HEAD)}"
+    table = "\n".join([f"| {' | '.join(HEAD)} |", rule, *(_row(name, request) for name in names)])
+    label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
+    known = {name: used(records.read(name, request.study)) for name in names}
+    lists = [f"{name}\n: " + "\n: ".join(lines) for name, lines in known.items() if lines]
+    return (
+        f"# Status of this report\n{label}\n"
+        f"Study {as_text(request.study)}. Each chapter is drawn from the tables that its run recorded. A run counts as "
+        "finished only when its last cell wrote its record and every cell was counted; *stale* says that something "
+        "which it rests on has changed since. Seconds are those of its last "
+        "run; trainings that it found in the store took theirs before.\n\n"
+        f"{table}\n\n## What each chapter used\n\n" + "\n\n".join(lists) + "\n"
+    )
+
+
+# ---------------------------------------------------------------- grounds
+
+
+def _tree(source: str) -> ast.Module:
+    return ast.parse("\n".join(line for line in source.splitlines() if not line.startswith("%")))
+
+
+def _names(tree: ast.Module, use: type[ast.expr_context]) -> set[str]:
+    """Names that a cell reads (`ast.Load`) or gives a value (`ast.Store`)."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, use)}
+
+
+def _tables(tree: ast.Module, name: str) -> list[str]:
+    """What `study.table(...)` reads in a cell, as "notebook.part"; a part whose name is computed cannot be told."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "study.table"]
+    found = []
+    for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        part, *notebook = (*node.args, *(each.value for each in node.keywords))
+        if isinstance(part, ast.Constant):
+            found.append(f"{notebook[0].value if notebook else name}.{part.value}")
+    return found
+
+
+def headline_tables(name: str) -> list[str]:
+    """The tables that the headline of a chapter is computed from, as "10_data_map.eval", by its drawing cells: what the
+    cells of the headline read, and those before them that give a value to a name which they use."""
+    cells = [cell for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb") if cell["cell_type"] == "code"]
+    needed, found = set(), []
+    for cell in reversed(cells):
+        tags = set(cell["metadata"].get("tags", []))
+        tree = _tree("" if tags & MACHINERY else cell["source"])
+        if "headline" in tags or needed & _names(tree, ast.Store):
+            needed |= _names(tree, ast.Load)
+            found = _tables(tree, name) + found
+    return list(dict.fromkeys(found))
+
+
+def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
+    """Markdown: the tables of a chapter's headline, each to take away, and the verdicts on the chapter's claims.
+
+    "" where a table is not recorded in this study. `ledger` has no rows where no verdict is.
+    The link to the verdicts leads from a page in the book's root.
+    """
+    files = {table: find_table(paths.RESULTS / study / table) for table in headline_tables(name)}
+    if not files or None in files.values():
+        return ""
+    links = [f"{{download}}`{table} </{_seen_from_book(path)}>`" for table, path in files.items()]
+    own = ledger[ledger["notebook"] == name] if len(ledger) else ledger
+    if own.empty:
+        return f"from {', '.join(links)}; no claim on this chapter has a verdict"
+    # to the first of them: MyST looks for targets in its sources, and a row of the ledger is made when it is drawn
+    counts = f'<a href="chapters/63_claims.html#{own["id"].iloc[0]}">{verdict_counts(own)}</a>'
+    return f"from {', '.join(links)}; all claims on this chapter: {counts}"
+
+
+def _seen_from_book(path: Path) -> str:
+    return Path(os.path.relpath(path, paths.BOOK)).as_posix()
+
+
+def title_of(name: str) -> str:
+    """The title of a chapter, as its first cell has it."""
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
+
+
+def absent_chapters(chapters: Path) -> str:
+    """One sentence of Markdown that names the notebooks without a drawn page in the folder ``chapters``."""
+    names = sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb"))
+    lacking = [name for name in names if not (chapters / f"{name}.ipynb").is_file()]
+    if not lacking:
+        return "Every chapter of the study is recorded at this scale."
+    listed = ", ".join(f"{{doc}}`{title_of(name)} </chapters/{name}>`" for name in lacking)
+    return f"{len(lacking)} of {len(names)} chapters are *not recorded at this scale*: {listed}."
+
+
+# ---------------------------------------------------------------- words
+
+
+LEDGER = "63_claims.ledger"
+
+
+def _figures(page: nbformat.NotebookNode, folder: Path) -> dict[str, str]:
+    """Words for the figures of a drawn chapter that have a name; the images are written into `folder`."""
+    found = {}
+    for cell in page.cells:
+        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+        if name and images:
+            with atomic(folder / f"{name}.png") as draft:
+                draft.write_bytes(base64.b64decode(images[0]))
+            caption = caption_of(cell)
+            lines = (f":::{{figure}} /chapters/figures/{name}.png", f":alt: {caption}", caption, ":::")
+            found[f"figure {name}"] = "\n".join(lines)
+    return found
+
+
+def _claims(ledger: pd.DataFrame) -> dict[str, str]:
+    """Words for every declared claim, every paper and the lessons; "" where this study has recorded nothing."""
+    declared = paths.BOOK / "claims.yaml"
+    found = {f"verdict {claim.id}": "" for claim in read_claims(declared)} if declared.is_file() else {}
+    found |= {f"verdicts {key}": "" for key in PAPERS}
+    if len(ledger):
+        found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
+        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
+    if LESSONS.is_file():
+        found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
+    return found
+
+
+def words(chapters: Path, study: str) -> dict[str, str]:
+    """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
+    path = find_table(paths.RESULTS / study / LEDGER)
+    ledger = pd.DataFrame(columns=COLUMNS) if path is None else read_table(path)
+    ledger = ledger.assign(stale=ledger["notebook"].isin(stale(study)))
+    found = _claims(ledger) | {"chapters absent": absent_chapters(chapters)}
+    for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
+        path = chapters / f"{name}.ipynb"
+        page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
+        found |= _figures(page, chapters / "figures")
+        found[f"answer {name}"] = "\n\n".join(answer(page))
+        found[f"headline {name}"] = " ".join(text.removeprefix("- ") for text in answer(page, "headline"))
+        found[f"rests {name}"] = rests_on(name, study, ledger)
+    return found
+
+
+# ---------------------------------------------------------------- book
+
 
 KERNELS = 2  # that draw at a time
 
@@ -149,7 +571,7 @@ def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
 
 def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
-    library = (path for path in digests.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
+    library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
     own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: `Study.elsewhere`
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     inputs = records.read(name, request.study).get("inputs")
@@ -161,7 +583,7 @@ def _page(name: str, executed: nbformat.NotebookNode, site: Site) -> None:
     request, source = site.request, paths.NOTEBOOKS / f"{name}.ipynb"
     notes = [f"{note} Run `{request.command(name)}`." for note in stamps(name, request)]
     boxes = [_box("warning", "Run it again", note) for note in notes]
-    page = pages.page(nbformat.read(source, as_version=4), executed, boxes, _foot(name, request))
+    page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, _foot(name, request))
     _write(site.chapters / f"{name}.ipynb", nbformat.writes(page))
     _write(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
 
@@ -199,7 +621,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
 
 def _digest_book(site: Site) -> str:
     files = (path for path in site.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
-    library = _digests(digests.LIBRARY.rglob("*.py"), digests.LIBRARY)  # the reference is made from its docstrings
+    library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)  # the reference is made from its docstrings
     parts = [_digests(files, site.source), library, site.request.study, sys.version]
     return records.digest_bytes(json.dumps(parts).encode())
 
@@ -245,9 +667,9 @@ def _build(request: Request, book: Site) -> Path:
     write_json(memory, keys)
     _write(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
     _write(folder / "status.md", status_page(names, request))
-    said = words.words(folder, request.study)
+    said = words(folder, request.study)
     said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
-    _write(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
+    _write(folder / "json", json.dumps(said, indent=1, ensure_ascii=False))
     built, digest = book.output / "_build" / "built.json", _digest_book(book)
     if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
         print("book: nothing changed since it was built")

@@ -22,11 +22,15 @@ Columns of the table
     training seconds, scoring seconds          of the training, and of the models that score the candidates for it
     device                                     what it was trained on
     right: <title>                             which pairs of a test set it gets right, one bit a pair
+
+When each claim was declared and when its statistic was first recorded, as the project's git history has it.
 """
 
 import functools
+import re
+import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,13 +40,12 @@ import typer
 from numpy.typing import NDArray
 
 from nli_lib import paths
+from nli_lib.claims import Claim, Region, read_yaml
+from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import Corpus, CorpusError, check_enough, concat, overlap
 from nli_lib.corpora.counterfactuals import Counterfactuals, join, load_pairs
-from nli_lib.corpora.lexicon import dictionaries
-from nli_lib.corpora.load import sources
-from nli_lib.corpora.load.catalogue import SOURCES
-from nli_lib.corpora.stress import KINDS, stress
-from nli_lib.corpora.suites import load_each, without_folder
+from nli_lib.corpora.sources import SOURCES
+from nli_lib.corpora.suites import KINDS, dictionaries, load_each, stress, without_folder
 from nli_lib.errors import UserError
 from nli_lib.select.arms import (
     ARM,
@@ -63,17 +66,90 @@ from nli_lib.select.arms import (
 )
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.spec import RunSpec
-from nli_lib.study import manifest as records
-from nli_lib.study.dial import read_scale
-from nli_lib.study.parameters import form_of, is_own_file
-from nli_lib.study.parts import Part, decided, file_of, gather
-from nli_lib.study.recipes import run_spec
-from nli_lib.study.trainings import packed, unpacked
+from nli_lib.study import record as records
+from nli_lib.study.dial import form_of, is_own_file, read_scale, run_spec
+from nli_lib.study.parts import Part, decided, file_of, gather, packed, unpacked
 
 if TYPE_CHECKING:
-    from nli_lib.learn.fit import Run
-    from nli_lib.learn.objectives import Objective
+    from nli_lib.learn.fit import Objective, Run
     from nli_lib.study.notebook import Study
+
+
+DECLARED, RECORDED = "book/claims.yaml", "data/results/small/*.claims.csv"
+COLUMNS = ["id", "declared_in", "declared_on", "recorded_in", "recorded_on", "confirmed_then"]
+# ids began with the paper's number before they began with its name
+NUMBERS = {"000": "wanli", "001": "zfilter", "002": "consensus", "003": "disco", "004": "difficulty"}
+
+
+def _git(home: Path, *words: str) -> str:
+    """What git says about the folder; "" where there is no git, no history, or only a part of it."""
+    try:
+        return subprocess.run(["git", "-C", str(home), *words], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _named(id: str) -> str:
+    number, _, rest = id.partition("-")
+    return f"{NUMBERS.get(number, number)}-{rest}"
+
+
+def _added(home: Path, files: str, line: str) -> Iterator[tuple[str, str, str]]:
+    """(id, commit, time) of each line that a commit added to `files` and `line` matches, the oldest commit first."""
+    shown = ["--reverse", "--date-order", "--format=%x00%h %cI", "--patch", "--no-renames", "--unified=0"]
+    for commit in _git(home, "log", *shown, "--", files).split("\0")[1:]:
+        head, _, patch = commit.partition("\n")
+        yield from ((_named(id), *head.split()) for id in re.findall(line, patch, re.MULTILINE))
+
+
+def declarations(home: Path | None = None) -> pd.DataFrame:
+    """One row a claim of the history, `COLUMNS`: the commits of its declaration and of its first record at small.
+
+    `confirmed_then` is the region that would have confirmed it in that first record. Ends are None where there is none
+    yet; the table is empty without git or with a shallow history.
+    """
+    home = home or paths.HOME
+    if _git(home, "rev-parse", "--is-shallow-repository").strip() != "false":
+        return pd.DataFrame(columns=COLUMNS)
+    first = {}
+    for kind, files, line in (
+        ("declared", DECLARED, r"^\+- id: (\S+)"),
+        ("recorded", RECORDED, r"^\+(\d*[a-z]*-[\w.-]+),"),
+    ):
+        for id, commit, time in _added(home, files, line):
+            first.setdefault(id, {}).setdefault(kind, (commit, time))
+    commits = {found["recorded"][0] for found in first.values() if "recorded" in found}
+    then = {commit: _confirmed(_git(home, "show", f"{commit}:{DECLARED}")) for commit in sorted(commits)}
+    rows = []
+    for id, found in first.items():
+        ends = [part for kind in ("declared", "recorded") for part in found.get(kind, (None, None))]
+        rows.append([id, *ends, then.get(ends[2], {}).get(id)])
+    return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+
+
+def _confirmed(text: str) -> dict[str, str]:
+    return {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in read_yaml(text) or ()}
+
+
+def unfounded(claims: Sequence[Claim], history: pd.DataFrame) -> list[str]:
+    """What contradicts "declared before" in the history, one sentence a claim; empty when nothing does."""
+    known, found = history.set_index("id").to_dict("index"), []
+    for claim in claims:
+        row = known.get(claim.id, {})
+        if claim.declared == "after" or not row.get("recorded_in"):
+            continue
+        if not row["declared_in"] or pd.Timestamp(row["declared_on"]) >= pd.Timestamp(row["recorded_on"]):
+            found.append(f"{claim.id}: first recorded in {row['recorded_in']}, declared in {row['declared_in']}")
+        elif row["confirmed_then"] not in (None, str(claim.confirm)):
+            found.append(
+                f"{claim.id}: confirmed by values {row['confirmed_then']} when it was first recorded, "
+                f"by values {claim.confirm} now"
+            )
+    return found
+
+
+# ---------------------------------------------------------------- budgets
+
 
 NOTEBOOK = "61_equal_budgets"
 OWN = {  # source of our own pairs -> chapter and export that holds them, and its table of what they cost
@@ -268,15 +344,15 @@ class Plan:
 
     def cross(self, seed: int) -> NDArray[np.float32]:
         """Logits (M, C) of the candidates from models that did not train on their premise."""
-        from nli_lib.learn.cross import cross_score
+        from nli_lib.learn.predict import cross_score
 
         spec = self.spec_of(self.candidates(seed), seed, capture="train")
         return cross_score(spec, self.candidates(seed), self._folds(seed), jobs=1)
 
     def cross_runs(self, seed: int, which: Sequence[int] | None = None) -> list["Run"]:
         """The models of some folds, by default of all; `cross` finds them."""
-        from nli_lib.learn.cross import fold_specs
         from nli_lib.learn.fit import fit
+        from nli_lib.learn.predict import fold_specs
 
         candidates, fold = self.candidates(seed), self._folds(seed)
         spec = self.spec_of(candidates, seed, capture="train")

@@ -2,18 +2,30 @@
 
 A notebook reads them from `study.dial`, which notes every key with its value for the record; so a new key makes no
 recorded chapter stale. A new chapter adds its keys to the section of its part, here and in the three files.
+
+The parameters of a notebook, checked inside the notebook: a wrong type, value or name is one clear error.
+
+papermill hands parameters over untyped and only warns about names it does not know, so the check stands in the
+notebook's own second cell (`nli_lib.study.begin`) and holds for papermill, JupyterLab and the runner alike.
+
+The papers' training recipes (`recipes.yaml`) and how one becomes the spec of a run.
 """
 
+import difflib
 import functools
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 from pydantic_core import to_jsonable_python
 
 from nli_lib.errors import UserError
+from nli_lib.spec import RunSpec
 
 SCALES = ("smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
@@ -304,3 +316,173 @@ class Dial:
             return Dial(value, self._note, f"{self._section}{name}.")
         self._note(f"{self._section}{name}", to_jsonable_python(value))
         return value
+
+
+# ---------------------------------------------------------------- parameters
+
+
+# What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values. With
+# None in a range, as in (2, 100, None), None is allowed too: the scale's own value.
+Rule = type | tuple | list | UnionType
+
+
+# How a user's own file is read: arguments of `load`, options of the command line, in capitals parameters of a notebook.
+FORM = ("columns", "labels", "encoding")
+
+
+class ParameterError(UserError, ValueError):
+    """A parameter is wrong; the message names it, what was given and what is allowed."""
+
+
+class Parameters(BaseModel):
+    """What every notebook takes; its own parameters are added by `check`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    SCALE: Literal[SCALES] = "smoke"
+    SEEDS: Annotated[int, Field(ge=1, le=20)] | None = None
+    DATA_DIR: str | None = None
+    CORPUS: str | None = None
+    COLUMNS: dict[str, str] | None = None  # `FORM`: the command line sets it, no notebook declares it
+    LABELS: dict[str, str] | None = None
+    ENCODING: str | None = None
+
+    @field_validator("CORPUS")
+    @classmethod
+    def is_known(cls, corpus: str | None, others: ValidationInfo) -> str | None:
+        """Refuse what is neither a known name nor a file here or in the data folder."""
+        from nli_lib.corpora import reading, sources
+
+        names = sources.names()
+        if corpus in (None, *names):
+            return corpus
+        if reading.kind(Path(corpus)):
+            if own_path(corpus, others.data.get("DATA_DIR")):
+                return corpus
+            raise ValueError(f"no such file: {corpus} (looked from {Path.cwd()})")
+        if Path(corpus).expanduser().is_dir():
+            raise ValueError(f"{corpus} is a folder: name one of its files ({', '.join(reading.SUFFIXES)})")
+        raise ValueError(
+            f"{_shown(corpus)} is neither a known corpus ({', '.join(names)}) "
+            f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, names)}"
+        )
+
+    @field_validator("LABELS")
+    @classmethod
+    def are_names(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
+        """Refuse what is no label's name."""
+        if labels:
+            from nli_lib.corpora.corpus import declared
+
+            declared(labels)
+        return labels
+
+
+def form_of(parameters: Mapping[str, object]) -> dict[str, object]:
+    """What the parameters of a notebook say about how a user's file is read, as `load` takes it."""
+    return {name: parameters[name.upper()] for name in FORM}
+
+
+def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
+    """How a user's file is read as the command line takes it."""
+    return {
+        name: ",".join(map("=".join, said.items())) if isinstance(said, dict) else said for name, said in form.items()
+    }
+
+
+def _kind(rule: Rule) -> Any:
+    """A rule as a type that pydantic checks."""
+    if isinstance(rule, list):
+        return Literal[tuple(rule)]
+    if isinstance(rule, tuple):
+        kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1])]
+        return kind | None if None in rule else kind
+    return rule
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=repr) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def close(name: object, choices: Iterable[str]) -> str:
+    """'; did you mean "..."?' when one of `choices` is near `name`, else ""."""
+    upper = {choice.upper(): choice for choice in choices}
+    near = difflib.get_close_matches(str(name).upper(), upper, n=1, cutoff=0.6)
+    return f'; did you mean "{upper[near[0]]}"?' if near else ""
+
+
+def _told(error: Mapping, known: Iterable[str]) -> str:
+    """One of pydantic's errors with the parameter, what was given and what is near it."""
+    name = error["loc"][0]
+    if error["type"] == "extra_forbidden":
+        return f"{name}: no such parameter{close(name, known)} (allowed: {', '.join(known)})"
+    if error["type"] == "missing":
+        return f"{name}: declared, but the parameters cell does not set it"
+    if error["type"] == "value_error":
+        return f"{name}: {error['ctx']['error']}"
+    hint = close(error["input"], re.findall(r"'(.+?)'", error["msg"]))
+    return f"{name}: {error['msg']}, got {_shown(error['input'])}{hint}"
+
+
+def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
+    """Where a user's own file lies, here or in the data folder; None for a corpus by name, and where there is none."""
+    if not is_own_file(corpus):
+        return None
+    from nli_lib.corpora import sources
+
+    path, folder = Path(corpus).expanduser(), sources.data_folder(data_dir)
+    return next((place for place in (path, folder and folder / path) if place and place.is_file()), None)
+
+
+def is_own_file(corpus: str) -> bool:
+    """Whether CORPUS is a user's own file and not a corpus by name: those have no ending."""
+    return bool(Path(corpus).suffix)
+
+
+def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None) -> dict[str, object]:
+    """All parameters, defaults filled in, or one `ParameterError` that lists every problem.
+
+    `values` are names and values as given; `extra` declares a notebook's own parameters, which must all be given.
+    """
+    own = {name: (_kind(rule), ...) for name, rule in (extra or {}).items()}
+    model = create_model("Parameters", __base__=Parameters, **own)
+    try:
+        return model.model_validate(dict(values)).model_dump()
+    except ValidationError as error:
+        raise ParameterError("\n".join(_told(each, model.model_fields) for each in error.errors())) from None
+
+
+def literals(namespace: Mapping[str, object]) -> dict[str, object]:
+    """The parameters in a notebook's namespace: public names of plain values. In and Out are the kernel's own."""
+    plain = (type(None), bool, int, float, str, list, tuple, dict, set)
+    return {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and name not in ("In", "Out") and isinstance(value, plain)
+    }
+
+
+# ---------------------------------------------------------------- recipes
+
+
+FILE = Path(__file__).with_name("recipes.yaml")
+
+
+@functools.lru_cache
+def recipes() -> dict[str, dict[str, Any]]:
+    """Every paper's recipe by the paper's key: fields of `RunSpec` and their values."""
+    return yaml.safe_load(FILE.read_text(encoding="utf-8"))
+
+
+def run_spec(paper: str, dial: Any, **fields: object) -> RunSpec:
+    """The spec of a run by a paper's recipe.
+
+    `fields` come before the recipe; encoder, epochs and learning rate that neither names are the dial's, the paper's
+    own section first.
+    """
+    chosen = {**recipes()[paper], **fields}
+    for name in ("model", "epochs", "learning_rate"):
+        if name not in chosen:
+            chosen[name] = getattr(getattr(dial, paper, None), name, None) or getattr(dial, name)
+    return RunSpec(**chosen)

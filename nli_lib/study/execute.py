@@ -31,7 +31,7 @@ from traitlets.config import Config
 from nli_lib import paths
 from nli_lib.errors import UserError
 from nli_lib.store import now
-from nli_lib.study import manifest as records
+from nli_lib.study import record as records
 
 LOCK = "nli-study.lock"  # in a folder of sockets, by which it is known as ours
 LONGEST = 75  # bytes of the path of the folder above them: that of a socket has at most 103, on macOS
@@ -183,7 +183,7 @@ def _cut(*_: object) -> None:
     raise Cut
 
 
-def run(job: Job) -> tuple[str, str]:
+def run_job(job: Job) -> tuple[str, str]:
     """Execute the notebook; (state, reason) of how it ended."""
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -234,7 +234,7 @@ def main() -> None:
         # a runner that is killed outright takes its notebooks with it
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
-        state, reason = run(job)
+        state, reason = run_job(job)
     except Cut:  # while papermill was still being imported
         state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
     stored = records.read(job.notebook, job.study)

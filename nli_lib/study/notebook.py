@@ -14,36 +14,175 @@
 
 Importing this module needs no torch.
 What decides a number stands in definitions that the record names (`Recording.rests_on`), not here.
+
+Prose with numbers in it: a template is filled whole or not at all.
+
+Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures.
+
+Tables are recorded with short names and shown with those of the prose: `above_half` as "above half", the corpus `mnli`
+as MultiNLI, and true and false as yes and no. A number that is rounded to zero has no sign.
 """
 
 import contextlib
+import hashlib
+import json
+import math
+import numbers
 import os
-from collections.abc import Mapping, MutableMapping, Sequence
+import re
+import string
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import HTML, Markdown, display
+from pandas.io.formats.style import Styler
 
 from nli_lib import paths
-from nli_lib.corpora import suites
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS
-from nli_lib.corpora.load import sources
-from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.corpora import sources, suites
+from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.sources import SOURCES
+from nli_lib.errors import UserError
 from nli_lib.generate.journal import Journal
-from nli_lib.generate.prompts import digest_prompt
+from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.spec import RunSpec
 from nli_lib.stats import Estimate
 from nli_lib.store import atomic
-from nli_lib.study import manifest as records
 from nli_lib.study import parts, standing
-from nli_lib.study.dial import Dial, read_scale
-from nli_lib.study.parameters import ParameterError, Rule, as_options, check, form_of, is_own_file, literals
-from nli_lib.study.prose import fill
-from nli_lib.study.recipes import recipes, run_spec
-from nli_lib.study.recording import Recording, StudyError
-from nli_lib.study.show import show
-from nli_lib.study.tables import find_table, read_table, write_table
+from nli_lib.study import record as records
+from nli_lib.study.dial import (
+    Dial,
+    ParameterError,
+    Rule,
+    as_options,
+    check,
+    form_of,
+    is_own_file,
+    literals,
+    read_scale,
+    recipes,
+    run_spec,
+)
+from nli_lib.study.standing import Recording, StudyError
+from nli_lib.tables import find_table, read_table, write_table
+
+
+class ProseError(UserError):
+    """A sentence of a notebook lacks a number; the message names it."""
+
+
+class _Filler(string.Formatter):
+    """``str.format`` that refuses a field without a number in it and escapes text, however deep the field reaches."""
+
+    def get_field(self, field_name, args, kwargs):
+        value, first = super().get_field(field_name, args, kwargs)
+        if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
+            raise ProseError(f"say: {field_name} is {value}: the tables hold no such number")
+        if hasattr(value, "_repr_markdown_"):
+            return value.data, first
+        return (as_text(value) if isinstance(value, str) else value), first
+
+    def format_field(self, value, format_spec):
+        return unsigned_zero(super().format_field(value, format_spec))
+
+
+def as_text(value: str) -> str:
+    """The Markdown that shows ``value`` as it is, on one line: no tag, link or role of the book comes alive in it."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", value))
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities.
+
+    Text among the values is shown as text (`as_text`); what is meant as Markdown comes as IPython's ``Markdown``.
+    A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a table's row.
+    """
+    fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
+    names = {field.split(".")[0].split("[")[0] for field in fields}
+    if missing := sorted(names - values.keys()):
+        raise ProseError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
+    try:
+        return _Filler().vformat(template, (), values)
+    except (ValueError, AttributeError, LookupError, TypeError) as error:
+        raise ProseError(f"say: {template!r} cannot be filled: {error}") from error
+
+
+# ---------------------------------------------------------------- show
+
+
+NAMED = {"corpus", "condition", "encoder", "given", "pool", "score", "set", "slice", "source", "subset", "title"}
+HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # of an evaluation, "title" is that of its test set
+TEXTS = ("premise", "hypothesis")  # wide columns
+PLOTLY = "application/vnd.plotly.v1+json"
+CONFIG = {"responsive": True, "displaylogo": False}
+
+
+def show(
+    table: pd.DataFrame, formats: Mapping[str, str] | None = None, *, digits: int = 3, index: bool = False
+) -> None:
+    """Show a table; one without rows shows "(no rows)".
+
+    formats  column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole
+             numbers separate thousands, and a missing value is empty
+    index    whether the index is shown, as first columns
+    """
+    if unknown := set(formats or ()) - set(table.columns) - set(table.index.names):
+        raise KeyError(f"show: the table has no column {sorted(unknown)}; it has {list(table.columns)}")
+    if not len(table):
+        display(HTML("<p>(no rows)</p>"))
+        return
+    if index:
+        table = table.rename_axis([name or "" for name in table.index.names]).reset_index()
+    else:
+        table = table.reset_index(drop=True)
+    table.columns = table.columns.set_names([None] * table.columns.nlevels)
+    table = table.map(_shown)
+    for column in NAMED.intersection(table):
+        table[column] = table[column].map(name_of)
+    text = [
+        {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in TEXTS else 'auto'}"}
+        for place, (column, kind) in enumerate(zip(table, table.dtypes, strict=True))
+        if not pd.api.types.is_numeric_dtype(kind)
+    ]
+    # a name from the content: the same table makes the same page, and rules meet their own table only
+    name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
+    style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
+    floats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}")
+    formats = floats | dict(formats or {})
+    written = {column: _written(how) for column, how in formats.items()}
+    style.format(written, na_rep="", precision=digits, thousands=",", escape="html")
+    style.format_index(_header, escape="html", axis=1)
+    display(HTML(style.to_html()))
+
+
+def _shown(value: object) -> object:
+    """A cell: the Styler escapes strings alone, so that whatever is no number becomes one."""
+    if pd.api.types.is_bool(value):
+        return "yes" if value else "no"
+    return value if pd.api.types.is_scalar(value) else str(value)
+
+
+def _written(how: str) -> Callable[[object], str]:
+    return lambda value: unsigned_zero(how.format(value))
+
+
+def _header(name: object) -> object:
+    if isinstance(name, str):
+        return HEADERS.get(name, name.replace("_", " "))
+    return f"{name:g}" if isinstance(name, float) else name
+
+
+def show_interactive(figure: object) -> None:
+    """Display a plotly figure, which answers the pointer.
+
+    Only its data go into the notebook: JupyterLab draws them with plotly's extension, which comes with plotly, and the
+    book with the one copy of plotly's script that all its pages share. `figure.show()` would store 4 MB of script.
+    """
+    display({PLOTLY: json.loads(figure.to_json()) | {"config": CONFIG}, "text/plain": "interactive figure"}, raw=True)
+
+
+# ---------------------------------------------------------------- notebook
+
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin"]
 
@@ -376,6 +515,8 @@ class Study:
 
     def log_journal(self, journal: Journal, keys: Sequence[str], prompt: str) -> None:
         """Write into the record which answers of a language model were used: the journal and the prompt, by digest."""
+        from nli_lib.generate.pairs import digest_prompt
+
         entry = {**journal.summary(keys), "prompt": {prompt: digest_prompt(prompt)}}
         self._note("journals", journal.path.name, entry)
 

@@ -6,8 +6,8 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.study import audit as audits
-from nli_lib.study.schedule import Request
+from nli_lib.study.runner import Request
+from nli_tools import audit_page
 
 NASTY = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\"> =1+1"
 
@@ -26,7 +26,7 @@ def pages(home, tmp_path):
     mine = next(tmp_path.glob("mine*.csv"))
     found = {}
     for name, test in ((str(mine), str(tmp_path / "test.csv")), (str(tmp_path / "long.csv"), None)):
-        found[name] = audits.run(Request(scale="small", corpus=name), test)[0]
+        found[name] = audit_page.run(Request(scale="small", corpus=name), test)[0]
     assert set(paths.EXPORTS.glob("*/audit.html")) == set(found.values())
     return list(found.values())
 

@@ -15,7 +15,7 @@ SCRIPT = "<img src=x onerror=document.title='executed'> <script>document.title='
 MAKE = f"""
 import json, numpy as np, pandas as pd
 from nli_lib.corpora import Corpus
-from nli_lib.integrations import explore
+from nli_tools import explore
 random = np.random.default_rng(0)
 table = pd.DataFrame({{"uid": [f"p{{at}}" for at in range({PAIRS})], "hypothesis": "It is so.",
                       "premise": [{SCRIPT!r} + f" {{at}}" for at in range({PAIRS})],

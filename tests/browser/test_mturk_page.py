@@ -5,7 +5,7 @@ import string
 
 import pandas as pd
 
-from nli_lib.generate.mturk import read_results, write_hits
+from nli_tools.review import read_results, write_hits
 
 TEXTS = [
     "<script>document.title='executed'</script>",

@@ -9,7 +9,7 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.study import book
-from nli_lib.study.schedule import Request
+from nli_lib.study.runner import Request
 
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}

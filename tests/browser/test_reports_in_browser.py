@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.report import comparison_page
-from nli_lib.study.cli import app
+from nli_tools import compare
+from nli_tools.commands import app
 
 NASTY = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\">"
 
@@ -29,7 +29,7 @@ def report(home, tmp_path):
 @pytest.fixture
 def compared(tmp_path):
     path = tmp_path / "compare.html"
-    path.write_text(comparison_page.page(whole(made()[1])), encoding="utf-8")
+    path.write_text(compare.page(whole(made()[1])), encoding="utf-8")
     return path
 
 

@@ -6,8 +6,8 @@ import pytest
 from lab import serving
 
 from nli_lib.generate.review import annotations
-from nli_lib.study import review as people
-from nli_lib.study.schedule import Request
+from nli_lib.study.runner import Request
+from nli_tools import review
 
 PAIRS = 20
 LABELS = {"1": "entailment", "2": "neutral", "3": "contradiction", "d": None}
@@ -37,8 +37,8 @@ def wait_for(page, done):
 @pytest.mark.notebooks
 def test_what_is_pressed_is_what_is_on_disk(file, browser, tmp_path, monkeypatch):
     """Twenty pairs by key, one of them revised, one answer undone, and the page loaded again in the middle."""
-    monkeypatch.setattr(people.paths, "EXPORTS", tmp_path / "exports")
-    notebook = people.write_notebook(Request(scale="small", corpus=str(file)), "anna", seed=1)
+    monkeypatch.setattr(review.paths, "EXPORTS", tmp_path / "exports")
+    notebook = review.write_notebook(Request(scale="small", corpus=str(file)), "anna", seed=1)
     folder = notebook.parent
     with serving(tmp_path, notebook.relative_to(tmp_path)) as address:
         page = browser.new_page(viewport={"width": 1300, "height": 900})

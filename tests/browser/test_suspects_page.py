@@ -12,8 +12,7 @@ import pytest
 from lab import serving
 
 from nli_lib.measure.consensus import next_suspects
-from nli_lib.report.worklist import read_page, worklist, write_page
-from nli_lib.study.decisions import read_decisions, reorder
+from nli_tools.suspects import read_decisions, read_page, reorder, worklist, write_page
 
 CLASSES = ("entailment", "neutral", "contradiction")
 SUSPECTS = 40
@@ -246,7 +245,7 @@ def test_the_page_says_when_the_browser_keeps_nothing(page_file, browser):
 def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
     """Twenty decisions by key in the widget, the page loaded again in the middle; the file is the page's csv."""
     rows = suspects().set_index("uid")
-    code = f"from nli_lib.report.worklist_widget import suspects_widget\n\nsuspects_widget({str(tmp_path)!r})"
+    code = f"from nli_tools.explorer import suspects_widget\n\nsuspects_widget({str(tmp_path)!r})"
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="list")], metadata={"kernelspec": kernel})
     nbformat.write(book, tmp_path / "list.ipynb")

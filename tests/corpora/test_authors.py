@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.authors import LACKING, with_authors_labels
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.load.sources import load
+from nli_lib.corpora.people import LACKING, with_authors_labels
 from nli_lib.corpora.planted import make_split
+from nli_lib.corpora.sources import load
 
 
 def five_labels(rows):

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import berts
-from nli_lib.corpora.berts import hundred_berts
+from nli_lib.corpora import people, sources
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.load import sources
+from nli_lib.corpora.people import hundred_berts
 
 
 def mnli(n, index=None, split="validation_matched"):
@@ -21,8 +20,8 @@ def mnli(n, index=None, split="validation_matched"):
 @pytest.fixture
 def released(tmp_path, monkeypatch):
     """A short release in the official form; the number of rows it must have is shortened with it."""
-    monkeypatch.setattr(berts, "ROWS", 4)
-    path = tmp_path / "berts_of_a_feather" / berts.FILES[0]
+    monkeypatch.setattr(people, "ROWS", 4)
+    path = tmp_path / "berts_of_a_feather" / people.PREDICTION_FILES[0]
     path.parent.mkdir()
     path.write_text("index,number of correct responses (out of 100)\n0,100\n1,0\n2,57\n3,99\n")
     return path

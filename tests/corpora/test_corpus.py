@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import Corpus, CorpusError, check_enough, duplicates, overlap
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS
 
 PAIRS = [
     ("a", "A cat sleeps.", "An animal rests.", 0),

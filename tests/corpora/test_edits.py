@@ -2,7 +2,7 @@
 
 import pytest
 
-from nli_lib.corpora.edits import edit
+from nli_lib.corpora.planted import edit
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.hard_sets import BENCHMARK, FOLDERS, adversarial, mnli_hard, mnli_hards
-from nli_lib.corpora.labels import LABELS
-from nli_lib.corpora.load import hub
-from nli_lib.corpora.load.rows import Rows
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import LABELS, CorpusError
+from nli_lib.corpora.reading import Rows
+from nli_lib.corpora.suites import BENCHMARK, FOLDERS, adversarial, mnli_hard, mnli_hards
 from nli_lib.report.debiased import ADVERSARIAL, STRESS, benchmark_mean
 
 
@@ -89,6 +88,6 @@ def test_a_sample_is_drawn_from_the_whole_part(tmp_path):
 def test_another_set_on_the_hub_is_not_the_benchmark(tmp_path, monkeypatch):
     table = pd.DataFrame({"premise": ["p"], "hypothesis": ["h"], "label": ["neutral"]})
     read = (Rows.of(table, np.arange(1), "hub x"), "pietrolesci/robust_nli@1")
-    monkeypatch.setattr(hub, "read_hub", lambda *where: read)
+    monkeypatch.setattr(sources, "read_hub", lambda *where: read)
     found, missing = adversarial(tmp_path, titles=["PI-SP"])
     assert not found and "1 rows, but PI-SP has 371: not the same set" in missing["PI-SP"]

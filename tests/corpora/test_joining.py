@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import Corpus, CorpusError, concat
-from nli_lib.corpora.labels import TWO_WAY
+from nli_lib.corpora import Corpus, CorpusError, concat, from_dataset
+from nli_lib.corpora.corpus import TWO_WAY
 
 
 def corpus(name, uids, classes=("entailment", "neutral", "contradiction"), skipped=None, **columns):
@@ -46,7 +46,7 @@ def test_a_dataset_and_back():
     one = corpus("one", ["a", "b", "c"], genre=["x", None, "z"], weight=[1.5, 2.0, 0.0])
     dataset = one.to_dataset()
     assert dataset.features["label"].names == list(one.classes)
-    back = Corpus.from_dataset(dataset)
+    back = from_dataset(dataset)
     assert (back.name, back.split, back.classes, back.digest) == ("one", "train", one.classes, one.digest)
     assert list(back.table) == list(one.table)
     assert back.table["weight"].tolist() == [1.5, 2.0, 0.0]
@@ -58,22 +58,22 @@ def test_a_dataset_with_another_order_and_rows_without_a_gold_label():
     names = ["contradiction", "entailment", "neutral"]
     features = {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string")}
     features = datasets.Features({**features, "label": datasets.ClassLabel(names=names)})
-    found = Corpus.from_dataset(datasets.Dataset.from_dict(rows, features=features), "mine", "dev")
+    found = from_dataset(datasets.Dataset.from_dict(rows, features=features), "mine", "dev")
     assert found.labels.tolist() == [2, 0, 1]
     assert found.skipped == {"no gold label": 1}
     assert (found.name, found.split) == ("mine", "dev")
     with pytest.raises(CorpusError, match="splits train: choose one"):
-        Corpus.from_dataset(datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows)}))
+        from_dataset(datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows)}))
     with pytest.raises(CorpusError, match="numbers without names"):
-        Corpus.from_dataset(datasets.Dataset.from_dict(rows))
+        from_dataset(datasets.Dataset.from_dict(rows))
 
 
 def test_a_frame():
     frame = pd.DataFrame({"a": ["P", "Q", "R"], "b": ["H", None, "I"], "gold": ["neutral", "entailment", "e"], "n": 7})
     columns = {"premise": "a", "hypothesis": "b", "label": "gold"}
-    found = Corpus.from_dataset(frame.set_index("n", drop=False), "mine", columns=columns)
+    found = from_dataset(frame.set_index("n", drop=False), "mine", columns=columns)
     assert found.uid.tolist() == ["mine-train-0", "mine-train-2"]
     assert found.table["n"].tolist() == [7, 7]
     assert found.skipped == {"empty text": 1}
     with pytest.raises(CorpusError, match="'premise' or 'sentence1' .* is missing; found 'a'"):
-        Corpus.from_dataset(frame)
+        from_dataset(frame)

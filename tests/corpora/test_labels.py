@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.corpora.labels import (
+from nli_lib.corpora.corpus import (
     CONTRADICTION_OR_NOT,
     LABELS,
     NO_GOLD,

@@ -8,14 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora import load
-from nli_lib.corpora.authors import with_authors_labels
-from nli_lib.corpora.corpus import Corpus, CorpusError, concat
-from nli_lib.corpora.labels import LABELS
-from nli_lib.corpora.load import sources
-from nli_lib.corpora.people import COLUMNS, REFERENCES, annotators, human_labels, references
+from nli_lib.corpora import load, sources
+from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, concat
+from nli_lib.corpora.people import (
+    COLUMNS,
+    REFERENCES,
+    annotators,
+    human_labels,
+    known_errors,
+    references,
+    with_authors_labels,
+)
 from nli_lib.corpora.planted import make_split, planted_truths
-from nli_lib.corpora.varierr import known_errors
 
 
 def snli(uids, labels):

@@ -8,9 +8,8 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.counterfactuals import pair_up
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
-from nli_lib.corpora.revisions import matched, revisions_of
+from nli_lib.corpora.counterfactuals import matched, pair_up, revisions_of
+from nli_lib.corpora.planted import counterfactuals
 
 
 def corpus(*rows, **columns):

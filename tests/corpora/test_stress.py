@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.labels import LABELS
-from nli_lib.corpora.load import sources
-from nli_lib.corpora.stress import KEYBOARD, KINDS, NUMBER, TAUTOLOGIES, stress
+from nli_lib.corpora import sources
+from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
+from nli_lib.corpora.suites import KEYBOARD, KINDS, NUMBER, TAUTOLOGIES, stress
 
 REAL = os.environ.get("NLI_DATA")
 PAIRS = [

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nli_lib.corpora import CorpusError
-from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.corpora.sources import SOURCES
 from nli_lib.corpora.suites import SUITES, load_each, suite_for, without_folder
 
 

@@ -9,8 +9,8 @@ import pytest
 from nli_lib.claims import paper_table
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
+from nli_lib.corpora.people import known_errors, published_scores, published_table, varierr
 from nli_lib.corpora.planted import make_split
-from nli_lib.corpora.varierr import known_errors, published_scores, published_table, varierr
 from nli_lib.report.known_errors import reproduced
 
 real = pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")

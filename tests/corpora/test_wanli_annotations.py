@@ -6,8 +6,8 @@ import os
 import pytest
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.wanli_annotations import annotations
-from nli_lib.generate.annotations import NEEDED
+from nli_lib.corpora.people import annotations
+from nli_lib.generate.review import NEEDED
 
 
 def row(id=1, worker="A1", gold="neutral", label="entailment", premise="A dog runs.", **changes):

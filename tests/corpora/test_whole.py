@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.corpora.load.whole import every_row, refuse
+from nli_lib.corpora.sources import every_row, refuse
 
 
 class Row(BaseModel, strict=True):

@@ -115,7 +115,7 @@ def fit() -> None:
 def cross() -> None:
     from tiny_words import make_corpus
 
-    from nli_lib.learn.cross import cross_score
+    from nli_lib.learn.predict import cross_score
     from nli_lib.select.selection import folds
     from nli_lib.store import write_array
 
@@ -127,9 +127,9 @@ def cross() -> None:
 def generator() -> None:
     from tiny_words import make_corpus
 
-    from nli_lib.generate.samples import draw
     from nli_lib.learn.generator import Generate, train
     from nli_lib.store import atomic
+    from nli_lib.study.generators import draw
 
     corpus, objective = make_corpus(24), Generate(0.5)
     model = str(shared() / "language-model")
@@ -170,10 +170,10 @@ def journal() -> None:
 
 def study(*words: str) -> None:
     """`nli-study` with these words."""
-    from nli_lib.study import cli
+    from nli_tools import commands
 
     sys.argv = ["nli-study", *words]
-    cli.main()
+    commands.main()
 
 
 def compare() -> None:
@@ -254,7 +254,7 @@ def _work(job: str, home: Path, seam: int | None, env: dict, cwd: Path | None, u
     sys.addaudithook(at_seam)
     try:
         JOBS[job]()
-    except (UserError, OSError) as error:  # as `cli.main` ends
+    except (UserError, OSError) as error:  # as `commands.main` ends
         print(error, file=sys.stderr)
         sys.exit(2)
     finally:

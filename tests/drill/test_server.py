@@ -19,13 +19,12 @@ from server import MODES, serving
 from tiny import write_notebook
 
 from nli_lib.generate import llm
-from nli_lib.generate.endpoint import FEW
-from nli_lib.generate.journal import Journal
-from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, ask
-from nli_lib.generate.reply import UNUSABLE
+from nli_lib.generate.journal import UNUSABLE, Journal
+from nli_lib.generate.llm import FEW, Budget, LanguageModelError, Request, Sampling, ask
 from nli_lib.report.generated import cost_table
-from nli_lib.study import cli, schedule
-from nli_lib.study import manifest as records
+from nli_lib.study import cli as study_cli
+from nli_lib.study import record as records
+from nli_lib.study import runner
 
 pytestmark = pytest.mark.slow
 
@@ -196,21 +195,21 @@ def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, m
     write_notebook(home / "notebooks", "12_asks", CHAPTER, 'study.show(study.table("cost"))')
     with serving("429 for some") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
-        (first,) = schedule.run([], schedule.Request())
+        (first,) = runner.run([], runner.Request())
         assert (first.state, first.reason.partition(", most")[0]) == (
             records.INCOMPLETE,
             "4 of 8 requests to the language model failed",
         )
-        cli.status()
+        study_cli.status()
         assert "12_asks                  incomplete" in (said := capsys.readouterr().out) and first.reason in said
         server.mode = "echo as text"
-        (second,) = schedule.run([], schedule.Request())
+        (second,) = runner.run([], runner.Request())
         assert (second.state, second.ran) == (records.FINISHED, True)
         assert set(server.good.values()) == {1} and sorted(server.asked.values()) == [1] * 4 + [2] * 4
         cost = json.loads(records.record_path("12_asks", "smoke").read_text())["journals"]["j.jsonl"]
         assert (cost["answered"], cost["failed"]) == (8, 0)
     monkeypatch.delenv("OPENAI_BASE_URL")
-    (third,) = schedule.run([], schedule.Request(force=True))  # from the journal alone
+    (third,) = runner.run([], runner.Request(force=True))  # from the journal alone
     assert (third.state, third.ran) == (records.FINISHED, True)
     for file in home.rglob("*"):
         if file.is_file():

@@ -2,6 +2,6 @@
 
 import sklearn.linear_model  # noqa: F401
 
-from nli_lib.generate import samples  # noqa: F401
-from nli_lib.learn import cross, generator, predict  # noqa: F401
-from nli_lib.study import audit, book, cli, compare  # noqa: F401
+from nli_lib.learn import generator, predict  # noqa: F401
+from nli_lib.study import book, cli, generators  # noqa: F401
+from nli_tools import audit, compare  # noqa: F401

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.generate.annotations import (
+from nli_lib.generate.review import (
     BOTH,
     COSMETIC,
     DISCARDED,

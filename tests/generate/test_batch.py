@@ -9,10 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from bad_server import reply
 
-from nli_lib.generate import batch
-from nli_lib.generate.batch import BatchError, read_batch, write_batch
+from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
-from nli_lib.generate.llm import Request, Sampling
+from nli_lib.generate.llm import BatchError, Request, Sampling, read_batch, write_batch
 
 REQUESTS = [Request(model="m", prompt=f"prompt {n}", sampling=Sampling(stop=("\n",)), draw=n) for n in range(5)]
 
@@ -33,12 +32,12 @@ def test_a_line_is_what_the_format_asks_for(tmp_path, api, url):
 
 
 def test_files_are_divided_at_the_limits(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch, "LINES", 2)
+    monkeypatch.setattr(llm, "LINES", 2)
     paths = write_batch(REQUESTS, tmp_path / "batch")
     assert [len(path.read_text().splitlines()) for path in paths] == [2, 2, 1]
     size = len(paths[0].read_text())
-    monkeypatch.setattr(batch, "LINES", 100)
-    monkeypatch.setattr(batch, "BYTES", size)
+    monkeypatch.setattr(llm, "LINES", 100)
+    monkeypatch.setattr(llm, "BATCH_BYTES", size)
     assert all(path.stat().st_size <= size for path in write_batch(REQUESTS, tmp_path / "small"))
 
 

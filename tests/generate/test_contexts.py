@@ -6,17 +6,18 @@ import pytest
 
 from nli_lib.claims import paper_value
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.contexts import (
+from nli_lib.generate.journal import Answer
+from nli_lib.generate.pairs import (
     FAILED,
     SAMPLING,
+    UNPARSED,
     ContextError,
     continuations,
+    continue_examples,
     corpus_of,
     examples,
     requests,
 )
-from nli_lib.generate.journal import Answer
-from nli_lib.generate.prompts import UNPARSED, continue_examples
 
 LABELS = [0, 0, 0, 1, 1, 2]
 

@@ -7,17 +7,18 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
-from nli_lib.generate.demonstrations import (
-    COLUMNS,
+from nli_lib.corpora.planted import counterfactuals
+from nli_lib.generate.perturb import (
+    DEMONSTRATED,
     LONGEST,
     NUMBER,
+    Demonstration,
     DemonstrationError,
+    all_problems,
     at_random,
     from_revisions,
     nearest,
 )
-from nli_lib.generate.perturbations import Demonstration, all_problems
 
 ORIGINALS, REVISED = counterfactuals(60, seed=2)
 
@@ -38,7 +39,7 @@ POOL = from_revisions(*counterfactuals(80, seed=3))
 
 def test_revisions_become_demonstrations():
     found = from_revisions(ORIGINALS, REVISED)
-    assert found.columns.tolist() == COLUMNS and len(found) == len(REVISED)
+    assert found.columns.tolist() == DEMONSTRATED and len(found) == len(REVISED)
     first = found.iloc[0]
     assert first["premise"] == ORIGINALS.premise[0] and first["span"] in first["premise"]
     assert first["output"] == REVISED.table["replacement"][0]

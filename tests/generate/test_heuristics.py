@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, PHRASES, SHORT, clean, heuristic_filter
+from nli_lib.generate.pairs import COPIED, EXAMPLE, PHRASE, PHRASES, SHORT, clean, heuristic_filter
 from nli_lib.select.selection import KEPT
 
 GIVEN = [("A dog runs.", "An animal moves."), ("A cat sleeps.", "A cat rests.")]

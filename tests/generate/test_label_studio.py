@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 from small_reviews import NASTY, corpus
 
-from nli_lib.generate.annotations import NEEDED, SIDES
-from nli_lib.generate.label_studio import CONFIGURATION, TASKS, read_export, write_tasks
-from nli_lib.generate.review import ReviewError, pairs, queue
+from nli_lib.generate.review import NEEDED, SIDES, ReviewError, pairs, queue
+from nli_tools.review import CONFIGURATION, TASKS, read_export, write_tasks
 
 MADE = pairs(corpus([*NASTY, "A dog runs."]))
 

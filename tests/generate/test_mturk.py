@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from small_reviews import NASTY, corpus
 
-from nli_lib.generate.annotations import NEEDED, SIDES
-from nli_lib.generate.mturk import INPUT, PAGE, read_results, write_hits
-from nli_lib.generate.review import ReviewError, pairs, queue
+from nli_lib.generate.review import NEEDED, SIDES, ReviewError, pairs, queue
+from nli_tools.review import INPUT, PAGE, read_results, write_hits
 
 MADE = pairs(corpus([*NASTY, "+1 day", "A dog runs."]))
 # the columns of a results csv before the Input and Answer ones, as the requester's site writes them

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nli_lib.corpora import load
-from nli_lib.generate.perturbation_filter import (
+from nli_lib.generate.perturb import (
+    CODE_2022,
+    CODE_2023,
     COPIES,
     FORBIDDEN,
     GAP,
@@ -22,12 +24,13 @@ from nli_lib.generate.perturbation_filter import (
     LIKE_PREMISE,
     NEGATION,
     NEW_LIKE_HYPOTHESIS,
+    PAPER,
     REASONS,
     RULES,
+    PerturbationError,
     perturbation_filter,
     rules_met,
 )
-from nli_lib.generate.perturbations import CODE_2022, CODE_2023, PAPER, PerturbationError
 from nli_lib.select.selection import KEPT
 
 PREMISE = "A man in a red coat walks his dog through the old town on a sunny day."

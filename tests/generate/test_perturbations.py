@@ -8,18 +8,18 @@ import pytest
 from good_server import serving
 
 from nli_lib.corpora import load, planted
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
-from nli_lib.generate import serve
+from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.planted import counterfactuals
+from nli_lib.generate import llm
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.llm import ask
-from nli_lib.generate.perturbation_filter import IN_HYPOTHESIS, perturbation_filter
-from nli_lib.generate.perturbations import (
+from nli_lib.generate.pairs import digest_prompt, prompts
+from nli_lib.generate.perturb import (
     ABSENT,
     CODE_2022,
     CODE_2023,
     FAILED,
+    IN_HYPOTHESIS,
     NOT_INSERTED,
     PAPER,
     SAMPLING,
@@ -32,11 +32,11 @@ from nli_lib.generate.perturbations import (
     insertion_prompt,
     masked_prompt,
     parse,
+    perturbation_filter,
     perturbed,
     prompts_of,
     requests,
 )
-from nli_lib.generate.prompts import digest_prompt, prompts
 from nli_lib.report.perturbed import DIRECTIONS, survival_table
 
 PAIR = ("Two women are doing dishes.", "The women are cleaning", "are doing dishes")
@@ -250,7 +250,7 @@ def test_a_server_that_writes_well_leaves_true_counterfactuals(monkeypatch, tmp_
         (each.prompt, each.suffix): f" {new}" for each, new in zip(asked, revised.table["replacement"], strict=True)
     }
     with serving(table) as server, Journal(tmp_path / "journal.jsonl") as journal:
-        monkeypatch.setenv(serve.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv(llm.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
         found = perturbed(originals, aimed, ask(asked, journal), name=PAPER)
         before = len(server.asked)
         ask(asked, journal)

@@ -5,7 +5,7 @@ import time
 import pandas as pd
 import pytest
 
-from nli_lib.generate.prompts import UNPARSED, WANLI, continue_examples, digest_prompt, parse_pairs, prompts
+from nli_lib.generate.pairs import UNPARSED, WANLI, continue_examples, digest_prompt, parse_pairs, prompts
 
 # The paper's Table 8, without its italics.
 TABLE_8 = """Write a pair of sentences that have the same relationship as the previous examples. Examples:

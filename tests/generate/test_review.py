@@ -9,8 +9,18 @@ import time
 import pytest
 from small_reviews import NASTY, corpus
 
-from nli_lib.generate.annotations import AnnotationError, aggregate, reviewed
-from nli_lib.generate.review import Answers, Review, ReviewError, annotations, as_left, pairs, queue
+from nli_lib.generate.review import (
+    AnnotationError,
+    Answers,
+    Review,
+    ReviewError,
+    aggregate,
+    annotations,
+    as_left,
+    pairs,
+    queue,
+    reviewed,
+)
 
 
 def label(review, name="neutral", **texts):

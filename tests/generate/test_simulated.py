@@ -6,9 +6,8 @@ import pytest
 
 from nli_lib.agreement import kappa
 from nli_lib.corpora import load
-from nli_lib.generate import simulated
-from nli_lib.generate.annotations import COSMETIC, NEEDED, aggregate, revisions
-from nli_lib.generate.simulated import simulated_annotations
+from nli_lib.generate import review
+from nli_lib.generate.review import COSMETIC, NEEDED, aggregate, revisions, simulated_annotations
 from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
 
 
@@ -21,13 +20,13 @@ def test_rates_are_the_stated_ones(planted):
     found = simulated_annotations(planted, 2)
     assert list(found) == list(NEEDED) and len(found) == 6_000
     assert set(found["annotator"]) == {"simulated 1", "simulated 2"}
-    assert found["discarded"].mean() == pytest.approx(simulated.DISCARDS, abs=0.01)
+    assert found["discarded"].mean() == pytest.approx(review.DISCARDS, abs=0.01)
     changed = revisions(found)
     kept = (~found["discarded"]).sum()
-    assert len(changed) / kept == pytest.approx(simulated.REVISES, abs=0.012)
+    assert len(changed) / kept == pytest.approx(review.REVISES, abs=0.012)
     truth = np.array(planted.classes)[planted.table["true_label"].to_numpy(dtype=int)]
     wrong = found["label"] != pd.Series(truth, planted.uid)[found["item"]].to_numpy()
-    assert wrong[~found["discarded"]].mean() == pytest.approx(simulated.SLIPS, abs=0.015)
+    assert wrong[~found["discarded"]].mean() == pytest.approx(review.SLIPS, abs=0.015)
     slight = is_slight(word_change(changed["before"], changed["after"]))
     assert slight.mean() == pytest.approx(2 / 3, abs=0.06)
     assert pronouns_changed(changed["before"], changed["after"])[~slight].mean() > 0.9
@@ -35,7 +34,7 @@ def test_rates_are_the_stated_ones(planted):
 
 def test_kappa_is_what_independent_slips_give(planted):
     """Both right, or both in the same one of two errors: .85^2 + .15^2 / 2 agree; chance is a third, about."""
-    agree = (1 - simulated.SLIPS) ** 2 + simulated.SLIPS**2 / 2
+    agree = (1 - review.SLIPS) ** 2 + review.SLIPS**2 / 2
     found = kappa(simulated_annotations(planted, 2))
     assert found.value == pytest.approx((agree - 1 / 3) / (2 / 3), abs=0.04)
 

@@ -5,13 +5,13 @@ import sys
 import pandas as pd
 import pytest
 
-from nli_lib.generate import spans
-from nli_lib.generate.spans import (
-    COLUMNS,
+from nli_lib.generate import perturb
+from nli_lib.generate.perturb import (
     NOUN,
     PREDICATE,
     PREPOSITION,
-    RULES,
+    SPAN_COLUMNS,
+    SPAN_RULES,
     VERB,
     SpanError,
     choose_spans,
@@ -53,8 +53,8 @@ def test_a_span_stands_where_it_says(found):
 
 def test_a_text_of_one_word_or_none_has_no_span(found):
     assert not set(found["text"]) & {1, 2, 4}
-    assert find_spans([]).columns.tolist() == COLUMNS and find_spans(["Run"]).empty
-    assert choose_spans(find_spans(["Run"]), RULES[1]).empty
+    assert find_spans([]).columns.tolist() == SPAN_COLUMNS and find_spans(["Run"]).empty
+    assert choose_spans(find_spans(["Run"]), SPAN_RULES[1]).empty
 
 
 def test_a_span_whose_letters_occur_again_says_how_often():
@@ -71,15 +71,15 @@ def test_all_spans_are_each_different_one_once():
 
 def test_two_with_replacement_can_be_one_twice_and_two_cannot(found):
     many = pd.concat([found[found["text"] == 0].assign(text=at) for at in range(300)], ignore_index=True)
-    drawn = choose_spans(many, RULES[1], seed=1)
+    drawn = choose_spans(many, SPAN_RULES[1], seed=1)
     assert (drawn["text"].value_counts() == 2).all()
     repeated = drawn.duplicated(["text", "span"]).sum() / 300
     assert repeated == pytest.approx(1 / 6, abs=0.07)  # of six spans
-    apart = choose_spans(many, RULES[2], seed=1)
+    apart = choose_spans(many, SPAN_RULES[2], seed=1)
     assert (apart["text"].value_counts() == 2).all() and not apart.duplicated(["text", "span"]).any()
     assert drawn["span"].nunique() == apart["span"].nunique() == 6
     single = many.drop_duplicates("text")
-    assert (choose_spans(single, RULES[1])["text"].value_counts() == 1).all()
+    assert (choose_spans(single, SPAN_RULES[1])["text"].value_counts() == 1).all()
 
 
 def test_at_most_so_many_and_the_same_for_the_same_seed(found):
@@ -95,8 +95,8 @@ def test_a_rule_that_there_is_not(found):
 
 
 def test_without_the_parser_one_line_says_what_to_install(monkeypatch):
-    spans._parser.cache_clear()
-    monkeypatch.setitem(sys.modules, spans.MODEL, None)
+    perturb._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, perturb.MODEL, None)
     with pytest.raises(SpanError, match="spans need spaCy and its small English model: pip install -c constraints.txt"):
-        spans.check_parser()
-    spans._parser.cache_clear()
+        perturb.check_parser()
+    perturb._parser.cache_clear()

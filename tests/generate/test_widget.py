@@ -8,7 +8,7 @@ from nli_lib.generate.review import Review, annotations, pairs
 
 @pytest.fixture
 def widget(tmp_path):
-    anywidget = pytest.importorskip("nli_lib.generate.widget", reason="anywidget is not installed (make lab)")
+    anywidget = pytest.importorskip("nli_tools.review", reason="anywidget is not installed (make lab)")
     return anywidget.ReviewWidget(Review(pairs(corpus(NASTY)), tmp_path, "anna"))
 
 

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from nli_lib.integrations.cartography import read_cartography, read_coordinates, write_cartography, write_td_metrics
-from nli_lib.integrations.dynamics import Dynamics, IntegrationError
 from nli_lib.measure import dynamics
+from nli_tools.dynamics import (
+    Dynamics,
+    IntegrationError,
+    read_cartography,
+    read_coordinates,
+    write_cartography,
+    write_td_metrics,
+)
 
 real = pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")
 RANDOM = np.random.default_rng(0)

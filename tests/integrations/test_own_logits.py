@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from nli_lib import integrations
+import nli_tools
 from nli_lib.corpora.planted import make_split
-from nli_lib.integrations.dynamics import Dynamics, IntegrationError, dynamics_of, read_dynamics
-from nli_lib.measure import dynamics as measures
+from nli_lib.measure import dynamics
+from nli_tools.dynamics import Dynamics, IntegrationError, dynamics_of, read_dynamics
 
 LOGITS = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
 GIVEN = Dynamics(LOGITS, np.array([0, 1, 2, 1]), np.array(["a", "b", "c", "d"]), "train")
@@ -51,7 +51,7 @@ def test_rows_that_an_epoch_lacks():
     part = Dynamics(logits, GIVEN.labels, GIVEN.uid)
     assert part.missing.tolist() == [False, False, True, False] and part.whole().uid.tolist() == ["a", "b", "d"]
     with pytest.raises(ValueError, match="not finite"):
-        measures.confidence(part.logits, part.labels)
+        dynamics.confidence(part.logits, part.labels)
 
 
 def test_shapes_and_names_that_do_not_fit():
@@ -68,12 +68,12 @@ def test_arrays_and_runs_are_taken():
 
 def test_the_door_opens_without_torch():
     code = (
-        "import sys, nli_lib.integrations as door\n"
+        "import sys, nli_tools as door\n"
         "[getattr(door, name) for name in door.__all__ if name not in ('RecordLogits', 'explore')]\n"
         "print([name for name in ('torch', 'transformers', 'datasets', 'cleanlab', 'argilla') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
-    assert integrations.RecordLogits.__name__ == "RecordLogits"
+    assert nli_tools.RecordLogits.__name__ == "RecordLogits"
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = integrations.nothing
+        _ = nli_tools.nothing

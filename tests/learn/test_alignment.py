@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tiny_generator import make_tokenizer
 
-from nli_lib.learn import alignment
-from nli_lib.learn.alignment import flagged_pieces
-from nli_lib.learn.serialise import SequenceError, pieces
+from nli_lib.learn import encode
+from nli_lib.learn.encode import SequenceError, flagged_pieces, pieces
 from nli_lib.measure.features import tokenize
 
 
@@ -66,7 +65,7 @@ def test_slow_twin(tokenizer):
 def test_texts_beyond_the_first_chunk_have_their_own_flags(tokenizer, monkeypatch):
     texts, flags = ["a dog.", "a cat eats", "outside", "a dog", "eats."], [0, 1, 0, 0, 1, 1, 0, 1, 1]
     whole = flagged_pieces(texts, flags, tokenizer, whole=[0, 0, 0, 1, 0])
-    monkeypatch.setattr(alignment, "CHUNK", 2)
+    monkeypatch.setattr(encode, "CHUNK", 2)
     assert flagged_pieces(texts, flags, tokenizer, whole=[0, 0, 0, 1, 0]).tolist() == whole.tolist()
 
 

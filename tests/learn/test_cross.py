@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nli_lib.learn import cross as module
-from nli_lib.learn.cross import cross_score, fold_specs
+from nli_lib.learn import predict as module
 from nli_lib.learn.fit import fit
-from nli_lib.learn.predict import predict
+from nli_lib.learn.predict import cross_score, fold_specs, predict
 from nli_lib.select.selection import folds
 from nli_lib.store import RunFolder
 
@@ -99,7 +98,7 @@ def test_stopped_after_a_fold_it_continues_at_the_next(make_spec, corpus, fold, 
 
 
 def test_folds_share_one_tokenisation(make_spec, corpus, fold, monkeypatch):
-    monkeypatch.setattr("nli_lib.learn.objectives.encode", None)  # a loop that tokenised by itself would fail
+    monkeypatch.setattr("nli_lib.learn.fit.encode", None)  # a loop that tokenised by itself would fail
     assert np.isfinite(cross_score(make_spec(epochs=1), corpus, fold)).all()
 
 
@@ -109,7 +108,7 @@ import numpy as np
 sys.path.insert(0, {tests!r})
 from tiny_words import make_corpus
 from nli_lib import paths
-from nli_lib.learn.cross import cross_score
+from nli_lib.learn.predict import cross_score
 from nli_lib.select.selection import folds
 from nli_lib.spec import RunSpec
 def dies():

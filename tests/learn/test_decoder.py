@@ -10,8 +10,7 @@ import torch
 import transformers
 from tokenizers.pre_tokenizers import ByteLevel
 
-from nli_lib.learn.decoder import END, lower_layers
-from nli_lib.learn.model import load_tokenizer
+from nli_lib.learn.model import END, load_tokenizer, lower_layers
 
 NAME, WHOLE, LAYERS, WIDTH, HEADS = "tiny", 4, 2, 32, 4
 

@@ -22,8 +22,7 @@ from nli_lib.learn.experts import (
     others,
     product,
 )
-from nli_lib.learn.fit import fit
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop, fit
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.predict import predict
 
@@ -136,7 +135,7 @@ def test_the_encoder_learns_nothing_from_the_bias_heads_loss(make_spec, corpus, 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_without_a_product_the_encoders_gradient_is_the_classifiers(make_spec, corpus, precision):
     """The encoder reads the hypothesis without a gradient, and that must not cost the pair its own."""
-    from nli_lib.learn.objectives import Classify
+    from nli_lib.learn.fit import Classify
 
     expected, _ = gradients(make_spec, corpus, Classify(), precision=precision)
     found, _ = gradients(make_spec, corpus, ProductOfExperts(0, 1), precision=precision)

@@ -12,8 +12,7 @@ from test_loop import slow_twin
 from tiny_words import WORDS
 
 from nli_lib.learn.experts import HEAD, ProductOfExperts, expert_logits
-from nli_lib.learn.fit import fit
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop, fit
 from nli_lib.learn.predict import predict
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}

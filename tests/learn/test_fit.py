@@ -15,8 +15,7 @@ import torch
 from tiny_words import make_corpus
 
 from nli_lib.learn import fit as module
-from nli_lib.learn.fit import TrainingError, fit
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop, TrainingError, fit
 from nli_lib.learn.predict import predict
 from nli_lib.store import RunFolder, StoreError
 
@@ -125,7 +124,7 @@ import os, signal, sys, torch
 sys.path.insert(0, {tests!r})
 from tiny_words import make_corpus
 from nli_lib.learn.fit import fit
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop
 from nli_lib.learn.predict import predict
 from nli_lib.spec import RunSpec
 torch.set_num_threads(1)

@@ -13,8 +13,8 @@ import torch
 from tiny_generator import make_language_model
 from tiny_words import make_corpus
 
-from nli_lib.learn.encode import Tokens
-from nli_lib.learn.fit import TrainingError, fit
+from nli_lib.learn.encode import Tokens, frame, sequences
+from nli_lib.learn.fit import Loop, TrainingError, fit
 from nli_lib.learn.generator import (
     SUREST,
     Debias,
@@ -25,9 +25,7 @@ from nli_lib.learn.generator import (
     train,
     unlikelihood,
 )
-from nli_lib.learn.loop import Loop
 from nli_lib.learn.model import load_tokenizer
-from nli_lib.learn.serialise import frame, sequences
 from nli_lib.measure.features import tokenize
 from nli_lib.measure.giveaways import flagged_words
 from nli_lib.spec import RunSpec
@@ -334,7 +332,7 @@ from pathlib import Path
 from nli_lib import paths
 paths.RUNS = Path({runs!r})
 from nli_lib.learn.generator import Generate, train
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Loop
 from nli_lib.spec import RunSpec
 from tiny_words import make_corpus
 real, steps = Loop.step, []
@@ -401,7 +399,7 @@ def test_in_bf16_the_loss_is_about_the_same_and_falls(make, corpus, kind, monkey
     """As on a GPU; on a processor without bf16 units the products are emulated, which is enough for a tiny model."""
     losses = {}
     for bf16 in (False, True):
-        monkeypatch.setattr("nli_lib.learn.loop.takes_bf16", lambda precision, device, bf16=bf16: bf16)
+        monkeypatch.setattr("nli_lib.learn.fit.takes_bf16", lambda precision, device, bf16=bf16: bf16)
         objective = Generate(0.5)
         loop = Loop(make(objective, kind, precision="bf16", learning_rate=3e-3), corpus, objective=objective)
         before = loop.evaluate()[0]
@@ -415,7 +413,7 @@ def test_in_bf16_the_loss_is_about_the_same_and_falls(make, corpus, kind, monkey
 
 
 def test_compiled_layers_share_one_program_and_change_no_number(make, corpus, monkeypatch):
-    monkeypatch.setattr("nli_lib.learn.fast.layers.install", lambda *_: [])  # on a GPU they are transformers' own
+    monkeypatch.setattr("nli_lib.learn.fast.install_layers", lambda *_: [])  # on a GPU they are transformers' own
     spec = make(Generate(0.5), "llama")
     plain, compiled = (Loop(spec, corpus, objective=Generate(0.5)) for _ in range(2))
     programs = []

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nli_lib.learn.fit import fit
-from nli_lib.learn.held_out import ClassifyOthers, watch
-from nli_lib.learn.loop import Loop
-from nli_lib.learn.predict import predict
+from nli_lib.learn.fit import Loop, fit
+from nli_lib.learn.predict import ClassifyOthers, predict, watch
 
 
 def test_held_out_pairs_move_no_weight(make_spec, corpus):

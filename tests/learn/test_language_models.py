@@ -8,9 +8,8 @@ from tiny_generator import make_language_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from nli_lib import paths
-from nli_lib.learn import language_models
-from nli_lib.learn.generator import load
-from nli_lib.learn.language_models import Part, first_pieces, language_model, make
+from nli_lib.learn import generator
+from nli_lib.learn.generator import Part, first_pieces, language_model, load, make
 from nli_lib.learn.model import find_model, load_tokenizer
 
 
@@ -22,8 +21,8 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def packaged(whole, monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "MODELS", tmp_path)
-    monkeypatch.setattr(language_models, "find_model", lambda name: whole)
-    monkeypatch.setattr(language_models, "LOWER_LAYERS", {language_models.PACKAGED: 2})
+    monkeypatch.setattr(generator, "find_model", lambda name: whole)
+    monkeypatch.setattr(generator, "LOWER_LAYERS", {generator.PACKAGED: 2})
     return whole
 
 
@@ -41,7 +40,7 @@ def test_one_layer_and_the_first_pieces(packaged, tmp_path):
 
 def test_the_whole_model_of_a_quantised_file(weights, monkeypatch, tmp_path):  # noqa: F811
     """As the package ships it: saved in fp32, in transformers' format, with the file's own logits."""
-    monkeypatch.setattr(language_models, "resolve_model", lambda name: str(weights))
+    monkeypatch.setattr(generator, "resolve_model", lambda name: str(weights))
     model = load(str(make(Part(), tmp_path / "whole")))
     original = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.float32)
     assert model.config.num_hidden_layers == original.config.num_hidden_layers == 4
@@ -68,8 +67,8 @@ def test_the_first_pieces_write_any_text(whole):
 
 
 def test_a_name_is_found_by_the_loop_once_it_was_asked_for(packaged, monkeypatch, tmp_path):
-    monkeypatch.setitem(language_models.PARTS, "tiny-part", Part(layers=1, pieces=300))
-    monkeypatch.setitem(language_models.HUB_MODELS, "tiny-part", "not yet made")  # and gone after the test
+    monkeypatch.setitem(generator.PARTS, "tiny-part", Part(layers=1, pieces=300))
+    monkeypatch.setitem(generator.HUB_MODELS, "tiny-part", "not yet made")  # and gone after the test
     assert language_model("tiny-part") == "tiny-part"
     assert find_model("tiny-part") == str(tmp_path / "tiny-part")
     assert len(load_tokenizer("tiny-part")) == 300

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from nli_lib.learn import likelihood
-from nli_lib.learn.likelihood import chosen_log_p
+from nli_lib.learn import generator
+from nli_lib.learn.generator import chosen_log_p
 
 
 def test_by_hand():
@@ -19,7 +19,7 @@ def test_by_hand():
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 def test_value_and_gradient_against_log_softmax(monkeypatch, rows, kind):
     """However many rows are taken at a time."""
-    monkeypatch.setattr(likelihood, "AT_ONCE", 11 * rows)
+    monkeypatch.setattr(generator, "AT_ONCE", 11 * rows)
     logits, theirs = ((10 * torch.randn(7, 11, generator=torch.manual_seed(1))).to(kind) for _ in range(2))
     logits.requires_grad_()
     theirs.requires_grad_()

@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig
 
-from nli_lib.learn import objectives
-from nli_lib.learn.fast import layers, vocabulary
-from nli_lib.learn.loop import Loop
+from nli_lib.learn import fast as layers
+from nli_lib.learn import fit
+from nli_lib.learn.fit import Loop
 from nli_lib.learn.model import load_classifier, load_tokenizer
 from nli_lib.learn.optimizer import decayed, rate_factor
 
@@ -23,7 +23,7 @@ def without_dropout(monkeypatch):
                 each.p = 0.0
         return model, new
 
-    monkeypatch.setattr(objectives, "load_classifier", load)
+    monkeypatch.setattr(fit, "load_classifier", load)
 
 
 def slow_twin(spec, corpus, batches, precision="fp32"):
@@ -74,7 +74,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
     trained = []
     for cut in (True, False):
         if not cut:
-            monkeypatch.setattr(vocabulary, "compact", lambda model, ids: (None, "whole"))
+            monkeypatch.setattr(layers, "compact", lambda model, ids: (None, "whole"))
         loop = Loop(spec, corpus)
         for rows in loop.start_epoch(0):
             loop.step(rows)

@@ -7,10 +7,8 @@ from torch import nn
 from torch.nn import functional
 
 from nli_lib.learn.encode import encode
-from nli_lib.learn.fit import fit
-from nli_lib.learn.loop import Loop
+from nli_lib.learn.fit import Classify, Loop, fit
 from nli_lib.learn.model import load_classifier, load_tokenizer
-from nli_lib.learn.objectives import Classify
 
 
 class Product(Classify):

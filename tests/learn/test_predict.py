@@ -7,7 +7,7 @@ import pytest
 from tiny_words import make_corpus
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaModel
 
-from nli_lib.corpora.labels import LabelError
+from nli_lib.corpora.corpus import LabelError
 from nli_lib.learn import predict as module
 from nli_lib.learn.fit import fit
 from nli_lib.learn.model import is_decoder, load_classifier, load_tokenizer

@@ -21,8 +21,7 @@ from transformers import (
     set_seed,
 )
 
-from nli_lib.learn.numbered import RecorderError
-from nli_lib.learn.recorder import FILE, RecordLogits
+from nli_lib.learn.recorder import FILE, RecorderError, RecordLogits
 from nli_lib.measure import dynamics
 
 ROWS, BATCH, EPOCHS, RATE = 22, 8, 3, 1e-3  # the last batch of an epoch holds 6

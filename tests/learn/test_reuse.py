@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from nli_lib.learn.cross import cross_score
 from nli_lib.learn.fit import fit
-from nli_lib.learn.predict import predict
-from nli_lib.learn.reuse import cross_predict
+from nli_lib.learn.predict import cross_predict, cross_score, predict
 from nli_lib.select.selection import folds
 from nli_lib.store import StoreError
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 from tiny_generator import make_language_model
 
-from nli_lib.learn.generator import load
-from nli_lib.learn.sampling import sample
+from nli_lib.learn.generator import load, sample
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
@@ -43,7 +42,7 @@ def likely_end(model, end):
 
 def test_slow_twin(model, monkeypatch):
     """In fp32: where the processor has bf16 units, the digits that are lost there move some draws."""
-    monkeypatch.setattr("nli_lib.learn.sampling.takes_bf16", lambda *_: False)
+    monkeypatch.setattr("nli_lib.learn.generator.takes_bf16", lambda *_: False)
     likely_end(model, 0)
     found = as_lists(sample(model, 1, 0, range(20, 44), seed=7, max_length=24))
     assert found == [slow(model, 1, 0, draw, 7, 24) for draw in range(20, 44)]

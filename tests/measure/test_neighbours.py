@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.measure import similarity as module
+from nli_lib.measure import similarity
 from nli_lib.measure.similarity import PLACES, neighbours, random_companions
 
 
@@ -46,7 +46,7 @@ def test_equal_to_the_definition(k, cap):
 def test_blocks_do_not_matter(monkeypatch):
     vectors, labels = corpus()
     whole = neighbours(vectors, labels, np.arange(90))
-    monkeypatch.setattr(module, "BLOCK", 100)
+    monkeypatch.setattr(similarity, "BLOCK", 100)
     assert np.array_equal(neighbours(vectors, labels, np.arange(90)), whole)
 
 

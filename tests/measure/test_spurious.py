@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib.corpora import lexicon
-from nli_lib.measure import difficulty as spurious
+from nli_lib.corpora import suites
+from nli_lib.measure import difficulty
 
 OPPOSITES = {"win": {"lose"}, "big": {"small", "little"}, "up": {"down"}, "down": {"up"}}
 KNOWN = {"a", "dog", "the", "runs", "don't", "no", "win", "big", "up", "down", "small", "3"}
@@ -23,13 +23,13 @@ def unknown(words):
 
 
 SPURIOUS = {
-    "word overlap": spurious.word_overlap,
-    "length mismatch": spurious.length_mismatch,
-    "negation": spurious.negation,
-    "corrected negation": lambda p, h: spurious.negation(p, h, corrected=True),
-    "misspelled": lambda p, h: spurious.misspelled(p, h, unknown),
-    "corrected misspelled": lambda p, h: spurious.misspelled(p, h, unknown, corrected=True),
-    "antonyms": lambda p, h: spurious.antonyms(p, h, opposites),
+    "word overlap": difficulty.word_overlap,
+    "length mismatch": difficulty.length_mismatch,
+    "negation": difficulty.negation,
+    "corrected negation": lambda p, h: difficulty.negation(p, h, corrected=True),
+    "misspelled": lambda p, h: difficulty.misspelled(p, h, unknown),
+    "corrected misspelled": lambda p, h: difficulty.misspelled(p, h, unknown, corrected=True),
+    "antonyms": lambda p, h: difficulty.antonyms(p, h, opposites),
 }
 
 
@@ -82,13 +82,13 @@ def test_no_pairs_give_no_numbers():
 
 def test_sides_of_unequal_number_are_refused():
     with pytest.raises(ValueError, match="2 premises and 1 hypotheses"):
-        spurious.word_overlap(["a", "b"], ["a"])
+        difficulty.word_overlap(["a", "b"], ["a"])
 
 
 def test_base_forms_find_inflected_antonyms():
     base = {"lost": "lose", "won": "win"}
-    assert spurious.antonyms(["they win"], ["they lost"], opposites)[0] == 0
-    corrected = spurious.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
+    assert difficulty.antonyms(["they win"], ["they lost"], opposites)[0] == 0
+    corrected = difficulty.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
     assert corrected[0] == 0.5
 
 
@@ -135,7 +135,7 @@ def test_a_dictionary_is_asked_once_for_each_word():
         asked.extend(wanted)
         return set()
 
-    spurious.misspelled(["the dog the dog"] * 50, ["a dog"] * 50, counting)
+    difficulty.misspelled(["the dog the dog"] * 50, ["a dog"] * 50, counting)
     assert sorted(asked) == ["a", "dog", "the"]
 
 
@@ -144,13 +144,13 @@ def test_a_dictionary_is_asked_once_for_each_word():
 
 def test_the_word_list_knows_words_and_numbers():
     pytest.importorskip("spellchecker", reason="pyspellchecker is not installed")
-    assert lexicon.spelling()(["dog", "dgoxq", "theres", "42", "don't"]) == {"dgoxq", "theres"}
+    assert suites.spelling()(["dog", "dgoxq", "theres", "42", "don't"]) == {"dgoxq", "theres"}
 
 
 def test_wordnets_first_antonyms_and_base_forms():
     try:
-        wordnet = lexicon.Wordnet()
-    except lexicon.LexiconError as error:
+        wordnet = suites.Wordnet()
+    except suites.LexiconError as error:
         pytest.skip(str(error))
     assert "cold" in wordnet.antonyms_of("hot")
     assert wordnet.antonyms_of("qxqx") == set()
@@ -160,22 +160,22 @@ def test_wordnets_first_antonyms_and_base_forms():
 
 
 def test_what_is_missing_says_what_to_install(monkeypatch, tmp_path):
-    lexicon._open_wordnet.cache_clear()
-    monkeypatch.setattr(lexicon, "DEBIAN", tmp_path)
+    suites._open_wordnet.cache_clear()
+    monkeypatch.setattr(suites, "DEBIAN", tmp_path)
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
     try:
-        with pytest.raises(lexicon.LexiconError, match="wordnet-base|pip install nltk"):
-            lexicon.Wordnet()
+        with pytest.raises(suites.LexiconError, match="wordnet-base|pip install nltk"):
+            suites.Wordnet()
     finally:
-        lexicon._open_wordnet.cache_clear()
+        suites._open_wordnet.cache_clear()
 
 
 def test_every_measure_by_name_and_those_without_a_dictionary_left_out():
     texts = (["A dog isn't here.", ""], ["No dog.", "?!"])
-    bare = spurious.every_measure(*texts)
+    bare = difficulty.every_measure(*texts)
     assert list(bare) == ["word overlap", "length mismatch", "negation", "negation, corrected"]
     assert bare["negation"].tolist() == [1, 0]
     assert all(values.shape == (2,) for values in bare.values())
-    full = spurious.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})
+    full = difficulty.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})
     assert full["misspelled"].tolist() == [1 / 6, 0]
     assert "antonyms" not in full

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS, Corpus
 
 
 def corpus(rows, classes=LABELS, skipped=None):

@@ -10,7 +10,7 @@ from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.agreement import ANOTHER, AREA, CORRELATION, LABEL, adds, follows, gain_of, ordering, out_of_fold
 from nli_lib.measure.pair_scores import CONFIDENCE
-from nli_lib.report.style import TWIN
+from nli_lib.plots import TWIN
 
 N, S = 900, 3
 RANDOM = np.random.default_rng(42)

@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from nli_lib.agreement import kappa
-from nli_lib.generate.annotations import untouched
+from nli_lib.generate.review import untouched
 
 
 def both(ones, others):

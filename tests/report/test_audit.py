@@ -9,14 +9,21 @@ import pytest
 from audited import corpus, planted, written
 
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.measure.features import features_in_shards, z_from_counts, z_statistics
 from nli_lib.measure.giveaways import cross_fitted
-from nli_lib.report import audit as audits
-from nli_lib.report.audit import audit, comparable, hypothesis_alone, kept_together
-from nli_lib.report.audit_features import top_table, z_over_shares
-from nli_lib.report.audit_figures import leakage, repeated, sample_premises
+from nli_tools import audit as audits
+from nli_tools.audit import (
+    audit,
+    comparable,
+    hypothesis_alone,
+    kept_together,
+    leakage,
+    repeated,
+    sample_premises,
+    top_table,
+    z_over_shares,
+)
 
 
 def test_repeated_pairs_by_hand():

@@ -9,13 +9,10 @@ import pandas as pd
 import pytest
 from audited import corpus, planted, written
 
-from nli_lib.corpora.labels import LABELS
-from nli_lib.report import audit_page
-from nli_lib.report.audit import audit
-from nli_lib.report.audit_figures import Figure
-from nli_lib.report.audit_reference import reference
-from nli_lib.report.audit_words import ends, next_steps, percent, plain, points, visible, whose
+from nli_lib.corpora.corpus import LABELS
 from nli_lib.stats import Estimate
+from nli_tools import audit_page
+from nli_tools.audit import Figure, audit, ends, next_steps, percent, plain, points, reference, visible, whose
 
 NASTY = "<script>alert(1)</script>"
 

@@ -5,22 +5,20 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
-from nli_lib.corpora.labels import CONTRADICTION_OR_NOT, LABELS, TWO_WAY
-from nli_lib.report import audit_reference as references
-from nli_lib.report.audit import comparable
-from nli_lib.report.audit_figures import leakage, sample_premises
-from nli_lib.report.audit_reference import curves, make_curves, reference, with_classes
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY
+from nli_tools import audit
+from nli_tools.audit import comparable, curves, leakage, make_curves, reference, sample_premises, with_classes
 
 
 def test_the_recorded_curves_are_numbers_that_can_be():
     table = curves()
-    assert list(table) == list(references.COLUMNS)
+    assert list(table) == list(audit.COLUMNS)
     assert set(table["corpus"]) == {"snli", "mnli", "wanli"}
     assert not table.duplicated(["corpus", "classes", "figure", "n"]).any()
     assert (table["low"] <= table["value"]).all() and (table["value"] <= table["high"]).all()
     shares = table[~table["figure"].isin(["highest z", "gain"])]
     assert shares[["low", "value", "high"]].stack().between(0, 1).all()
-    names = {"/".join(classes) for classes in references.SETS}
+    names = {"/".join(classes) for classes in audit.SETS}
     assert set(table["classes"]) == names | {"any"}
     for (corpus, classes), part in table.groupby(["corpus", "classes"]):
         # of two classes out of three WANLI's sample has 10,000 pairs
@@ -37,8 +35,8 @@ def test_a_figure_is_interpolated_over_the_logarithm_of_the_pairs(monkeypatch):
         for classes, figure in (("entailment/neutral", "gain"), ("any", "leaked pairs"))
         for n, value in ((100, 0.2), (10_000, 0.4))
     ]
-    table = pd.DataFrame(rows, columns=references.COLUMNS)
-    monkeypatch.setattr(references, "curves", lambda: table)
+    table = pd.DataFrame(rows, columns=audit.COLUMNS)
+    monkeypatch.setattr(audit, "curves", lambda: table)
     found = reference(("entailment", "neutral"), 1_000)
     assert found["value"].tolist() == pytest.approx([0.3] * 4) and found["low"].tolist() == pytest.approx([0.2] * 4)
     assert set(found["at"]) == {1_000}
@@ -58,7 +56,7 @@ def test_classes_are_left_out_or_joined():
 
 def test_curves_are_what_they_say(monkeypatch):
     """Of a small corpus: the mean of the draws is that of `comparable`, and a single set is its own test set."""
-    monkeypatch.setattr(references, "SETS", (LABELS,))
+    monkeypatch.setattr(audit, "SETS", (LABELS,))
     parts = [load("planted", "train", limit=300), load("planted", "test", limit=200)]
     made = pd.concat(make_curves({"snli": parts, "wanli": parts[:1]}, sizes=(60, 100)))
     leaks = made[(made["corpus"] == "snli") & (made["classes"] == "any")]
@@ -66,7 +64,7 @@ def test_curves_are_what_they_say(monkeypatch):
     values = [each["leaked premises"].estimate.value for each in drawn]
     row = leaks.query("n == 100 and figure == 'leaked premises'").iloc[0]
     assert (row["value"], row["low"], row["high"]) == pytest.approx((np.mean(values), min(values), max(values)))
-    whole = references.concat(parts, name="snli")
+    whole = audit.concat(parts, name="snli")
     values = [comparable(whole[sample_premises(whole, 60, seed)], seed=seed)["above"] for seed in range(10)]
     row = made.query("corpus == 'snli' and n == 60 and figure == 'above'").iloc[0]
     assert row["value"] == pytest.approx(np.nanmean(values)) and row["draws"] == np.isfinite(values).sum()

@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from nli_lib.report.boxes import boxes
+from nli_lib.plots import boxes
 
 mpl.use("Agg")
 LEVELS = ("easy", "hard")

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus
-from nli_lib.corpora.labels import LABELS
+from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus
 from nli_lib.report.combined import NO_SETS, training_sets
 
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from compared import PREMISES, TITLE, TRUTH, N, S, made, whole
 
-from nli_lib.report import comparison_page
-from nli_lib.report.audit_words import distance, points
-from nli_lib.report.comparison import (
+from nli_lib.select.arms import ARM, TWIN
+from nli_lib.stats import Estimate
+from nli_tools import compare
+from nli_tools.audit import distance, points
+from nli_tools.compare import (
     BETTER,
     OPEN,
     SAME,
@@ -23,8 +25,6 @@ from nli_lib.report.comparison import (
     trainings_needed,
     verdict,
 )
-from nli_lib.select.arms import ARM, TWIN
-from nli_lib.stats import Estimate
 
 NOISE = Noise(0.01, 0.45)
 
@@ -96,7 +96,7 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
     _, content = made(dict.fromkeys(TRUTH, (0.5, 0.5)))
     assert content["next"].startswith("Do not act on the comparison") and not content["learnt"]
     assert {each["verdict"] for each in content["arms"][1:]} == {UNLEARNT}
-    assert "have not learnt the task" in comparison_page.page(whole(content))
+    assert "have not learnt the task" in compare.page(whole(content))
     # one arm whose models, like its twin's, give one label: that they are alike says nothing
     _, content = made(dict.fromkeys(TRUTH, (0.6, 0.6)) | {"hard": (0.5, 0.5), "z-filter": (0.4, 0.6)})
     verdicts = {each["arm"]: each["verdict"] for each in content["arms"]}
@@ -112,7 +112,7 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
 def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file():
     _, content = made()
     content = whole(content)
-    page = comparison_page.page(content)
+    page = compare.page(content)
     tags = []
     parser = html.parser.HTMLParser()
     parser.handle_starttag = lambda tag, attrs: tags.append(tag)
@@ -121,6 +121,6 @@ def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file()
     for each in content["arms"]:
         assert f"{100 * each['accuracy']['value']:.1f}%" in page
     assert "without 2 that stand in what is trained on" in page and "none is &lt;u&gt;" in page
-    table = comparison_page.table(content).set_index("arm")
+    table = compare.table(content).set_index("arm")
     assert table.loc["hard", "difference"] == pytest.approx(content["arms"][2]["difference"]["value"], abs=1e-5)
     assert table.loc["easy", "verdict"] == "left out: none is <u>"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from audited import corpus
 
-from nli_lib.corpora.labels import LABELS, TWO_WAY
-from nli_lib.report.contradicted import MOST, contradicted
+from nli_lib.corpora.corpus import LABELS, TWO_WAY
+from nli_tools.suspects import MOST_CONTRADICTED, contradicted
 
 
 def given(labels, classes=LABELS):
@@ -38,7 +38,7 @@ def test_models_that_have_learnt_nothing_are_not_acted_on():
     labels = random.integers(3, size=200)
     part = contradicted(given(labels), sure(random.integers(3, size=200), 3), how="")
     assert not part["learnt"] and part["next"].startswith("Do not act on contradicted labels yet")
-    assert len(part["rows"]) == MOST
+    assert len(part["rows"]) == MOST_CONTRADICTED
     part = contradicted(given(labels), sure(labels, 3), how="")
     assert part["learnt"] and part["next"].startswith("Leave the labels as they are") and part["rows"] == []
 

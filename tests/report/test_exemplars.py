@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.report import exemplars as module
+from nli_lib.report import exemplars
 from nli_lib.report.exemplars import ELSEWHERE, SENTENCES, WORDS, difference, estimate_table, likeness, spread
 from nli_lib.stats import over_trainings
 
@@ -16,7 +16,9 @@ def corpus(monkeypatch):
     rows = {"uid": list("wxyz"), "premise": texts, "hypothesis": texts, "label": [0, 0, 0, 0], "corpus": "tiny"}
     table = pd.DataFrame({**rows, "split": "train", "genre": ["talk", "talk", "letters", ""]})
     # a stand-in for the sentence encoder: 1 where the texts are equal, 0 elsewhere
-    monkeypatch.setattr(module, "similarity", lambda one, other: (np.asarray(one) == np.asarray(other)).astype(float))
+    monkeypatch.setattr(
+        exemplars, "similarity", lambda one, other: (np.asarray(one) == np.asarray(other)).astype(float)
+    )
     return Corpus(table, "tiny", "train")
 
 

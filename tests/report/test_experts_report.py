@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import LABELS, TWO_WAY
+from nli_lib.corpora.corpus import LABELS, TWO_WAY, Corpus
 from nli_lib.report.experts import accuracy_on, best_of, choices
 
 ROWS = [  # beta, gamma, development, hard

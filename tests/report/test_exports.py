@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.csv_files import read_csv, unguarded
 from nli_lib.evaluate import export_filtered, export_review, review_list
 from nli_lib.select.selection import Selection
+from nli_lib.tables import read_csv, unguarded
 
 LOGITS = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [1.0, 1.5, 0.0]])
 GOLD = [0, 0, 1, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora import from_dataset
 from nli_lib.evaluate import seed_gains
 from nli_lib.measure.features import features, z_statistics, z_threshold
 from nli_lib.report import filtered
@@ -17,9 +17,7 @@ def corpus():
     labels = np.arange(120) % 2
     texts = [f"thing {n % 7} is {'not ' * bool(label or n % 10 == 0)}here" for n, label in enumerate(labels)]
     names = np.array(["entailment", "contradiction"])[labels]
-    return Corpus.from_dataset(
-        pd.DataFrame({"premise": "a scene", "hypothesis": texts, "label": names}), "tiny", "train"
-    )
+    return from_dataset(pd.DataFrame({"premise": "a scene", "hypothesis": texts, "label": names}), "tiny", "train")
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.heuristics import COPIED, EXAMPLE, PHRASE, SHORT, heuristic_filter
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
-from nli_lib.generate.prompts import UNPARSED
+from nli_lib.generate.pairs import COPIED, EXAMPLE, PHRASE, SHORT, UNPARSED, heuristic_filter
 from nli_lib.report.generated import (
     ALL,
     LETTERS,

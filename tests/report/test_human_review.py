@@ -6,8 +6,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.annotations import BOTH, COSMETIC, DISCARDED, NONE, ONE
-from nli_lib.generate.simulated import DISCARDS, SLIPS
+from nli_lib.generate.review import BOTH, COSMETIC, DISCARDED, DISCARDS, NONE, ONE, SLIPS
 from nli_lib.report.human_review import (
     GIVEN,
     SECONDS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib import stats as inference
+from nli_lib import stats
 from nli_lib.stats import (
     bootstrap_interval,
     correlation,
@@ -51,7 +51,7 @@ def test_mann_whitney_corrects_for_ties_and_continuity_as_by_hand():
     ties = sum(count**3 - count for count in np.unique(pooled, return_counts=True)[1])
     sd = np.sqrt(6 * 5 / 12 * ((n + 1) - ties / (n * (n - 1))))
     z = (mann_whitney(a, b).u - 15 - 0.5) / sd
-    assert mann_whitney(a, b).p == pytest.approx(2 * inference.stats.norm.sf(z))
+    assert mann_whitney(a, b).p == pytest.approx(2 * stats.stats.norm.sf(z))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_bootstrap_agrees_with_a_loop():
 def test_bootstrap_does_not_depend_on_the_block_size(monkeypatch):
     values = np.random.default_rng(1).normal(size=41)
     whole = bootstrap_interval(values, resamples=301)
-    monkeypatch.setattr(inference, "CELLS", 41 * 7)
+    monkeypatch.setattr(stats, "CELLS", 41 * 7)
     assert bootstrap_interval(values, resamples=301) == whole
 
 
@@ -159,7 +159,7 @@ def test_correlation_agrees_with_scipy_and_ignores_order():
     x = generator.integers(0, 8, 120).astype(float)
     y = x + generator.normal(scale=3, size=120)
     spearman = correlation(x, y, resamples=300)
-    assert spearman.value == pytest.approx(inference.stats.spearmanr(x, y).statistic)
+    assert spearman.value == pytest.approx(stats.stats.spearmanr(x, y).statistic)
     assert -1 <= spearman.low < spearman.value < spearman.high <= 1
     order = generator.permutation(120)
     assert correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
@@ -168,5 +168,5 @@ def test_correlation_agrees_with_scipy_and_ignores_order():
 
 
 def test_mean_and_range():
-    found = inference.mean_and_range(np.array([0.2, 0.3, 0.7]), n=50, over="orders")
+    found = stats.mean_and_range(np.array([0.2, 0.3, 0.7]), n=50, over="orders")
     assert found[:4] == pytest.approx((0.4, 0.2, 0.7, 50)) and found.over == "orders"

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from nli_lib import plots
 from nli_lib.measure.features import first_pairs
-from nli_lib.report import interactive
-from nli_lib.report.interactive import SAMPLE, competency, interactive_map
-from nli_lib.report.style import COLOURS
+from nli_lib.plots import COLOURS, SAMPLE, interactive_competency, interactive_map
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_competency_tells_counts_and_draws_the_lines_of_significance():
     table = pd.DataFrame(
         {"feature": ["nobody<b>", "a"], "label": ["contradiction", "neutral"], "n": [4, 40], "p": [1.0, 0.5]}
     )
-    figure = competency(table.assign(**{"such as": ["Nobody <i>moves</i>.", None]}), tests=2, p0=1 / 3)
+    figure = interactive_competency(table.assign(**{"such as": ["Nobody <i>moves</i>.", None]}), tests=2, p0=1 / 3)
     text = told(figure)[4, 1.0]
     assert "nobody&lt;b&gt;" in text and "100% [51%, 100%]" in text and "<b>z</b>: 2.83" in text
     assert "Nobody &lt;i&gt;moves" in text and "such as" not in told(figure)[40, 0.5]
@@ -82,7 +81,7 @@ def test_competency_tells_counts_and_draws_the_lines_of_significance():
 
 
 def test_of_too_many_points_a_part_is_drawn_and_the_title_says_so(points, monkeypatch):
-    monkeypatch.setattr(interactive, "MOST", 2)
+    monkeypatch.setattr(plots, "MOST", 2)
     figure = a_map(points, title="Map")
     assert len(told(figure)) == 2
     assert figure.layout.title.text == "Map (2 of 3 points)"

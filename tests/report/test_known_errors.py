@@ -6,9 +6,10 @@ import pytest
 from scipy import stats
 from sklearn.metrics import average_precision_score
 
+from nli_lib.corpora.people import known_errors
 from nli_lib.corpora.planted import make_split
-from nli_lib.corpora.varierr import known_errors
 from nli_lib.measure.consensus import COUNTS, FIVE, MODELS
+from nli_lib.plots import TWIN
 from nli_lib.report.known_errors import (
     COUNTED,
     Resamples,
@@ -19,7 +20,6 @@ from nli_lib.report.known_errors import (
     score_items,
     weighted_precision,
 )
-from nli_lib.report.style import TWIN
 
 RANDOM = np.random.default_rng(1)
 WRONG = RANDOM.random(120) < 0.2

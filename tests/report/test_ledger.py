@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.claims import VERDICTS
-from nli_lib.report.ledger import (
+from nli_lib.ledger import (
     changed_verdicts,
     fragile,
     interval,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from nli_lib.claims import LEDGER, RECORD, VERDICTS, ledger, read_claims
-from nli_lib.report.lessons import (
+from nli_lib.ledger import (
     ABSENT,
     NOTHING,
     PLACES,

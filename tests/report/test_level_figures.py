@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from audited import corpus
 
-from nli_lib.corpora.labels import LABELS, TWO_WAY
+from nli_lib.corpora.corpus import LABELS, TWO_WAY
 from nli_lib.measure.difficulty import dynamics_features, levels
-from nli_lib.report import level_figures as module
-from nli_lib.report.level_figures import CONTRADICTED, WORDS, level_figures
+from nli_tools import report
+from nli_tools.report import CONTRADICTED, WORDS, level_figures
 
 
 @pytest.fixture(autouse=True)
 def two_mixtures(monkeypatch):
     """Of five: each fit takes a tenth of a second or two, and these tests ask for dozens."""
-    monkeypatch.setattr(module, "MIXTURES", 2)
+    monkeypatch.setattr(report, "MIXTURES", 2)
 
 
 def given(n=120, classes=LABELS):

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from nli_lib.claims import paper_table
-from nli_lib.learn.encoders import HUB_MODELS, OFFLINE_MODELS
-from nli_lib.report.intervals import interval_plot
-from nli_lib.report.names import name_of, printed_name
+from nli_lib.learn.text import HUB_MODELS, OFFLINE_MODELS
+from nli_lib.names import name_of, printed_name
+from nli_lib.plots import interval_plot
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
+from nli_lib.corpora import people as module
 from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.people import BERTS, ENTROPY, ERROR, OVERRULED, TAKEN_BACK, TRUTH_COLUMNS, outside_truths
 from nli_lib.corpora.planted import make_split
-from nli_lib.report import outside_truths as module
-from nli_lib.report.outside_truths import BERTS, COLUMNS, ENTROPY, ERROR, OVERRULED, TAKEN_BACK, outside_truths
 
 
 def tiny():
@@ -41,7 +41,7 @@ def test_by_hand(monkeypatch):
 def test_nobody_judged_a_corpus(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     found = outside_truths(tiny(), data_dir=str(tmp_path))
-    assert list(found) == list(COLUMNS) and found.empty
+    assert list(found) == list(TRUTH_COLUMNS) and found.empty
 
 
 def test_the_planted_corpus_knows_what_was_planted():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.claims import PAPERS, PaperError, paper_table, paper_value, paper_values
-from nli_lib.corpora.stress import NAIK_SHARES
+from nli_lib.corpora.suites import NAIK_SHARES
 
 CITED = (
     "wanli",

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora import load
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
-from nli_lib.generate.perturbation_filter import HOLDS, REASONS
+from nli_lib.corpora.planted import counterfactuals
+from nli_lib.generate.perturb import HOLDS, REASONS
 from nli_lib.report.perturbed import (
     DIRECTIONS,
     EVERY,

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from nli_lib import plots
 from nli_lib.claims import RECORD, ledger, read_claims
-from nli_lib.corpora.labels import LABELS
-from nli_lib.report import intervals, plot
-from nli_lib.report.ledger import own_claims, verdict_bars
-from nli_lib.report.style import COLOURS, GREY, STYLE, drawing, palette
+from nli_lib.corpora.corpus import LABELS
+from nli_lib.ledger import own_claims, verdict_bars
+from nli_lib.plots import COLOURS, GREY, STYLE, drawing, palette
 
 mpl.use("Agg")
 COLOURS_SHARED = ("not_entailment", "non_contradiction")  # two-class names share the colour of what they hold
@@ -68,11 +68,11 @@ def figures(words):
         [("WANLI", "hypothesis", 0.42, 0.4, 0.44)], columns=["corpus", "view", "accuracy", "low", "high"]
     )
     return {
-        "data_map": plot.data_map(share / 2, 1 - share / 3, share, epochs=4, overlay=share == 0, title="A map"),
-        "competency": plot.competency(words, title="words"),
-        "similarity": plot.similarity_densities(similar),
-        "suite": intervals.interval_plot(suite, reference={"HANS": 0.5}, paper={"SNLI test": 0.9}),
-        "partial": intervals.interval_plot(
+        "data_map": plots.data_map(share / 2, 1 - share / 3, share, epochs=4, overlay=share == 0, title="A map"),
+        "competency": plots.competency(words, title="words"),
+        "similarity": plots.similarity_densities(similar),
+        "suite": plots.interval_plot(suite, reference={"HANS": 0.5}, paper={"SNLI test": 0.9}),
+        "partial": plots.interval_plot(
             partial,
             y="view",
             hue="corpus",
@@ -91,14 +91,14 @@ def test_no_text_is_smaller_than_eleven_points_at_seven_inches(figures):
 
 def test_drawing_changes_no_global_state_and_leaves_no_open_figure(words):
     before = dict(mpl.rcParams)
-    plot.competency(words)
+    plots.competency(words)
     assert dict(mpl.rcParams) == before
     assert not plt.get_fignums()
 
 
 def test_data_map_draws_every_pair_and_three_histograms():
     v, c, share = np.array([0.1, 0.4, 0.2]), np.array([0.9, 0.5, 0.1]), np.array([1, 0.5, 0])
-    figure = plot.data_map(v, c, share, epochs=4, overlay=np.array([False, True, False]))
+    figure = plots.data_map(v, c, share, epochs=4, overlay=np.array([False, True, False]))
     points, ring = offsets(figure.axes[0])
     assert np.allclose(points, np.column_stack([v, c]))
     assert np.allclose(ring, [[0.4, 0.5]])
@@ -110,17 +110,17 @@ def test_data_map_draws_every_pair_and_three_histograms():
 
 def test_data_map_turns_to_hexagons_when_dense():
     values = np.linspace(0, 0.5, 50)
-    figure = plot.data_map(values, values, values, epochs=5, dense=10)
+    figure = plots.data_map(values, values, values, epochs=5, dense=10)
     assert isinstance(figure.axes[0].collections[0], mpl.collections.PolyCollection)
 
 
 def test_data_map_refuses_counts():
     with pytest.raises(ValueError, match="share from 0 to 1, not 0 to 4"):
-        plot.data_map([0.1, 0.2], [0.1, 0.2], [0, 4], epochs=4)
+        plots.data_map([0.1, 0.2], [0.1, 0.2], [0, 4], epochs=4)
 
 
 def test_competency_draws_every_feature_and_the_lines_of_significance(words):
-    figure = plot.competency(words, named=1, tests=9)
+    figure = plots.competency(words, named=1, tests=9)
     everything, ringed = offsets(figure.axes[0])
     assert sorted(map(tuple, everything)) == sorted(zip(words["n"], words["p"], strict=True))
     assert len(ringed) == 3
@@ -133,7 +133,7 @@ def test_competency_draws_every_feature_and_the_lines_of_significance(words):
 def test_competency_names_do_not_overlap():
     generator = np.random.default_rng(0)
     rows = [(f"word number {i}", LABELS[i % 3], 500 + i, 0.7 + 0.01 * generator.random()) for i in range(30)]
-    figure = plot.competency(pd.DataFrame(rows, columns=["feature", "label", "n", "p"]), named=10)
+    figure = plots.competency(pd.DataFrame(rows, columns=["feature", "label", "n", "p"]), named=10)
     axes = figure.axes[0]
     with plt.rc_context(STYLE):
         boxes = [t.get_window_extent() for t in axes.texts if t.get_text().startswith("word")]
@@ -142,7 +142,7 @@ def test_competency_names_do_not_overlap():
 
 
 def test_competency_panels_share_their_axes(words):
-    figure = plot.competency(pd.concat([words.assign(panel="one"), words[words["n"] < 100].assign(panel="two")]))
+    figure = plots.competency(pd.concat([words.assign(panel="one"), words[words["n"] < 100].assign(panel="two")]))
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["one", "two"]
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
 
@@ -159,7 +159,7 @@ def test_similarity_curves_are_densities_with_medians(figures):
 
 def test_a_label_with_one_value_has_no_curve_and_no_warning():
     rows = pd.DataFrame({"corpus": "a", "label": ["neutral", "neutral", "entailment"], "similarity": [0.1, 0.4, 0.3]})
-    assert len(plot.similarity_densities(rows).axes[0].collections) == 1
+    assert len(plots.similarity_densities(rows).axes[0].collections) == 1
 
 
 def test_suite_marks(figures):
@@ -181,7 +181,7 @@ def test_the_papers_value_of_one_condition_and_a_line_for_all(figures):
 
 def test_intervals_take_any_columns_leave_gaps_out_and_stay_within_what_is_possible():
     table = pd.DataFrame({"score": ["a", "b", "c"], "area": [0.9, np.nan, 0.4], "low": [0.7, 0.1, np.nan], "high": 1.2})
-    figure = intervals.interval_plot(table, value="area", y="score", hue=None, within=(0, 1))
+    figure = plots.interval_plot(table, value="area", y="score", hue=None, within=(0, 1))
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "c"]
     ends = [segment[:, 0] for segment in axes.containers[0].lines[2][0].get_segments()]
@@ -192,7 +192,7 @@ def test_intervals_take_any_columns_leave_gaps_out_and_stay_within_what_is_possi
 @pytest.mark.parametrize("hue", [None, "label"])
 def test_a_column_called_condition_can_be_the_lines(hue):
     table = pd.DataFrame({"condition": ["a", "b"], "label": ["x", "x"], "accuracy": [0.2, 0.4]})
-    axes = intervals.interval_plot(table, y="condition", hue=hue).figure.axes[0]
+    axes = plots.interval_plot(table, y="condition", hue=hue).figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
 
 
@@ -228,29 +228,29 @@ def test_verdict_bars_count_the_claims_of_each_paper():
 
 def test_labels_keep_their_colours_as_conditions():
     rows = [{"title": "hard", "condition": label, "accuracy": 0.3, "low": 0.2, "high": 0.4} for label in sorted(LABELS)]
-    figure = intervals.interval_plot(pd.DataFrame(rows))
+    figure = plots.interval_plot(pd.DataFrame(rows))
     drawn = {bars.get_label(): bars.lines[0].get_color() for bars in figure.axes[0].containers}
     assert drawn == {label: COLOURS[label] for label in LABELS}
 
 
 def test_a_reference_of_zero_needs_no_number():
     rows = [{"title": "hard", "condition": "z-filter", "accuracy": 0.3, "low": 0.2, "high": 0.4}]
-    told = [written(intervals.interval_plot(pd.DataFrame(rows), reference=at, reference_label="by chance"))
+    told = [written(plots.interval_plot(pd.DataFrame(rows), reference=at, reference_label="by chance"))
             for at in (0.0, 0.5)]  # fmt: skip
     assert "by chance" in told[0] and "by chance 0" not in told[0] and "by chance 0.5" in told[1]
 
 
 def test_a_table_without_values_says_so():
     empty = pd.DataFrame({"title": ["a"], "condition": ["b"], "accuracy": [np.nan]})
-    assert "Nothing to show" in written(intervals.interval_plot(empty, title="Wrong labels"))
-    assert "Nothing to show" in written(intervals.interval_plot(empty[:0]))
+    assert "Nothing to show" in written(plots.interval_plot(empty, title="Wrong labels"))
+    assert "Nothing to show" in written(plots.interval_plot(empty[:0]))
 
 
 def test_z_by_rank_draws_three_curves_a_label():
     sets, ranks = {"before": 9.0, "after": 2.0, "random twin": 5.0}, range(1, 4)
     rows = [{"label": label, "rank": rank, "z": z - rank, "pairs": name, "line": 4.2}
             for label in LABELS[:2] for name, z in sets.items() for rank in ranks]  # fmt: skip
-    figure = plot.z_by_rank(pd.DataFrame(rows), title="flat")
+    figure = plots.z_by_rank(pd.DataFrame(rows), title="flat")
     assert [axes.get_title(loc="left") for axes in figure.axes] == list(LABELS[:2])
     for axes in figure.axes:
         lines = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}

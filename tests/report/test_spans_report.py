@@ -7,8 +7,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.perturbations import Demonstration
-from nli_lib.generate.spans import NOUN, RULES, VERB, find_spans
+from nli_lib.generate.perturb import NOUN, SPAN_RULES, VERB, Demonstration, find_spans
 from nli_lib.report.spans import (
     MISSING,
     demonstrations_alike,
@@ -46,7 +45,7 @@ def test_rules_by_hand():
     table = rules_compared(SPANS).set_index("rule")
     assert table.loc["all", ["tried", "share", "repeated"]].tolist() == [1.5, 1.0, 0.0]
     assert table.loc["two", "tried"] == 1.5
-    assert table.loc[RULES[1], "tried"] == 1.5 and table.loc[RULES[1], "share"] <= 1
+    assert table.loc[SPAN_RULES[1], "tried"] == 1.5 and table.loc[SPAN_RULES[1], "share"] <= 1
     assert rules_compared(SPANS[:0]).empty
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.report.worklist import read_page, worklist, write_page
+from nli_tools.suspects import read_page, worklist, write_page
 
 CLASSES = ("entailment", "neutral", "contradiction")
 NASTY = '</script><script>alert(1)</script><!-- {{ 7*7 }} \u2028 "q" é'
@@ -56,7 +56,7 @@ def test_decisions_are_kept_under_a_key_of_the_list_and_not_of_its_order():
 
 def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
     pytest.importorskip("anywidget")
-    from nli_lib.report.worklist_widget import WorklistError, suspects_widget
+    from nli_tools.explorer import WorklistError, suspects_widget
 
     with pytest.raises(WorklistError, match="holds no suspects.html"):
         suspects_widget(tmp_path)
@@ -77,7 +77,7 @@ def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
 
 def test_a_decision_that_cannot_be_written_is_said(tmp_path):
     pytest.importorskip("anywidget")
-    from nli_lib.report.worklist_widget import suspects_widget
+    from nli_tools.explorer import suspects_widget
 
     write_page(tmp_path / "suspects.html", made(table()))
     widget = suspects_widget(tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora import from_dataset
 from nli_lib.measure.features import features, join, prediction
 from nli_lib.select.zfilter import by_size, vary, z_filter
 
@@ -20,7 +20,7 @@ def corpus():
     frame = pd.DataFrame({"premise": [f"scene {n // 2}" for n in range(240)], "hypothesis": words, "label": names})
     repeated = frame.index % 8 == 7
     frame.loc[repeated] = frame.shift(2).loc[repeated]
-    return Corpus.from_dataset(frame, "tiny", "train")
+    return from_dataset(frame, "tiny", "train")
 
 
 def test_each_row_changes_one_setting(corpus):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora import from_dataset
 from nli_lib.select.zfilter import compare_ways, z_filter, z_mix
 
 
@@ -51,7 +51,7 @@ def test_the_three_ways_compared_on_two_corpora():
     texts = [f"{word} {n % 9}" for n, word in enumerate(["yes", "perhaps", "no"] * 40)]
     labels = ["entailment", "neutral", "contradiction"] * 40
     frame = pd.DataFrame({"premise": [f"scene {n}" for n in range(120)], "hypothesis": texts, "label": labels})
-    own, other = (Corpus.from_dataset(frame[at::2], name, "train") for at, name in enumerate(("own", "other")))
+    own, other = (from_dataset(frame[at::2], name, "train") for at, name in enumerate(("own", "other")))
     table = compare_ways(own, other, k=2, batch_size=5).set_index("way")
     assert table.index.tolist() == ["z-aug", "par-z", "seq-z"]
     assert table.loc["z-aug", "of D0"] == 1 > table.loc["z-aug", "of G"]

@@ -11,15 +11,15 @@ from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
-from nli_lib.study import trainings
-from nli_lib.study.parts import gather
-from nli_lib.study.trainings import (
+from nli_lib.study import parts
+from nli_lib.study.parts import (
     Trained,
     Training,
     accuracies,
     answers,
     dynamics,
     epochs_in,
+    gather,
     guesses,
     logits,
     logits_in,
@@ -140,5 +140,5 @@ def test_no_torch_is_needed_to_read():
     import subprocess
     import sys
 
-    script = f"import sys, {trainings.__name__}; print('torch' in sys.modules)"
+    script = f"import sys, {parts.__name__}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.split() == ["False"]

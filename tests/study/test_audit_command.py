@@ -15,12 +15,10 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
 from nli_lib.errors import UserError
-from nli_lib.report import audit as numbers
-from nli_lib.study import audit as audits
-from nli_lib.study import own_corpus
-from nli_lib.study.cli import app
-from nli_lib.study.parameters import ParameterError
-from nli_lib.study.schedule import Request
+from nli_lib.study.dial import ParameterError
+from nli_lib.study.runner import Request
+from nli_tools import audit, audit_page, own_corpus
+from nli_tools.commands import app
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -83,14 +81,14 @@ def test_progress_is_told_on_the_error_stream(here):
     write(here / "mine.csv", pairs())
     told = call("audit", "mine.csv").stderr.splitlines()
     stages = [line for line in told if line.startswith("[")]
-    assert [line.split("] ")[1].split(",")[0] for line in stages] == list(audits.STAGES)
+    assert [line.split("] ")[1].split(",")[0] for line in stages] == list(audit_page.STAGES)
     assert all("s left" in line for line in stages[1:])
 
 
 def test_time_left_is_by_what_the_stages_took(capsys, monkeypatch):
     times = iter(range(0, 1000, 10))
-    monkeypatch.setattr(audits.time, "monotonic", lambda: next(times))
-    clock = audits.Clock()
+    monkeypatch.setattr(audit_page.time, "monotonic", lambda: next(times))
+    clock = audit_page.Clock()
     clock.rows = 10_000  # 0.15 s foretold for the repeated pairs, which take 10
     with clock("repeated pairs"):
         pass
@@ -182,8 +180,8 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     assert done.exit_code == 0, done.output
     (path,) = paths.EXPORTS.glob("*/card.md")
     assert path.read_text(encoding="utf-8").startswith("## Data quality\n") and str(path) in done.stdout
-    asked, run = [], audits.run
-    monkeypatch.setattr(audits, "run", lambda *words, **more: asked.append(words) or run(*words, **more))
+    asked, run = [], audit_page.run
+    monkeypatch.setattr(audit_page, "run", lambda *words, **more: asked.append(words) or run(*words, **more))
     call("card", "mine.csv")
     assert not asked  # the audit of the same file is there
     write(here / "test.csv", pairs(12))
@@ -210,7 +208,7 @@ def test_an_audit_of_other_columns_is_another_audit(here):
     rows = [(premise, hypothesis, "It rains.", label) for premise, hypothesis, label in pairs()]
     write(here / "mine.csv", rows, header=("premise", "one", "other", "label"))
     asked = [Request("smoke", "mine.csv", columns={"hypothesis": name}) for name in ("one", "other")]
-    first, second = (audits.content(each) for each in asked)
+    first, second = (audit_page.content(each) for each in asked)
     assert first["columns"] == {"hypothesis": "one"} and second["columns"] == {"hypothesis": "other"}
     assert first["digest"] == second["digest"] and first["next"] != second["next"]
 
@@ -302,8 +300,8 @@ def test_a_test_set_by_name_is_its_test_split(here, monkeypatch):
 
 def test_a_large_corpus_is_compared_at_the_size_of_the_curves(here, monkeypatch):
     write(here / "mine.csv", pairs(240))
-    curve = audits.reference(LABELS, 90)
-    monkeypatch.setattr(audits, "reference", lambda classes, n: curve)
+    curve = audit_page.reference(LABELS, 90)
+    monkeypatch.setattr(audit_page, "reference", lambda classes, n: curve)
     assert call("audit", "mine.csv").exit_code == 0
     content = found()
     own = content["own figures at that size"]
@@ -324,7 +322,7 @@ def test_scripts_and_formulas_stay_text(here):
 
 def test_samples_of_a_larger_corpus_are_said_on_the_page(here, monkeypatch):
     write(here / "mine.csv", pairs(120))
-    monkeypatch.setattr(numbers, "FEATURES_OF", 90)
+    monkeypatch.setattr(audit, "FEATURES_OF", 90)
     call("audit", "mine.csv", "--pairs")
     (note,) = found()["notes"]
     assert note == "Features and z-filter are those of 90 of 120 pairs, drawn at random by premise."

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora import concat, load
-from nli_lib.study.cli import app
+from nli_tools.commands import app
 
 DATA = os.environ.get("NLI_DATA")  # a home of one's own unsets it
 pytestmark = [

@@ -12,10 +12,10 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
-from nli_lib.study import book, digests, draw, pages, status, words
-from nli_lib.study import manifest as records
+from nli_lib.study import book, standing
+from nli_lib.study import record as records
 from nli_lib.study.dial import read_scale
-from nli_lib.study.schedule import Request
+from nli_lib.study.runner import Request
 
 LIMIT = read_scale("smoke").limit
 
@@ -46,7 +46,7 @@ def test_building_computes_nothing_and_needs_no_network():
 
 
 def test_every_placeholder_of_a_tracked_page_is_known():
-    known = words.words(ROOT / "book" / "nowhere", "no study")
+    known = book.words(ROOT / "book" / "nowhere", "no study")
     named = {name for name in figure_names() if name}
     for path in (ROOT / "book").glob("**/*.md"):
         if {"chapters", "_build"} & set(path.parts):
@@ -105,8 +105,8 @@ def notebook():
 
 
 def test_a_page_answers_first_and_folds_its_code(notebook):
-    page = pages.page(*notebook, boxes=["A box."], foot="The end.")
-    seen = [cell for cell in page.cells if "hide-input" not in pages.tagged(cell)]
+    page = book.chapter_page(*notebook, boxes=["A box."], foot="The end.")
+    seen = [cell for cell in page.cells if "hide-input" not in book.tagged(cell)]
     shown = [cell.source if cell.cell_type == "markdown" else next(iter(cell.outputs[0].data)) for cell in seen]
     assert shown == [
         "# A chapter\n\nA box.\n\n**Question.** Does it hold?",
@@ -123,7 +123,7 @@ def test_a_page_answers_first_and_folds_its_code(notebook):
         "image/png",
         "---\n\nThe end.",
     ]
-    folds = [cell.source for cell in page.cells if "hide-input" in pages.tagged(cell)]
+    folds = [cell.source for cell in page.cells if "hide-input" in book.tagged(cell)]
     measuring = "SCALE = 1\n\nstudy = begin()\n\nfirst()\n\nsecond()\n\nstudy.finish()"
     assert folds == [measuring, "one()\n\ntwo()\n\nsay()"], "one fold for the measuring, one for a section"
     assert "## What we found" not in "".join(cell.source for cell in page.cells), "nothing but the answer stood there"
@@ -131,23 +131,23 @@ def test_a_page_answers_first_and_folds_its_code(notebook):
 
 
 def test_a_caption_stands_with_its_image_alone_and_is_its_alternative_text(notebook):
-    page = pages.page(*notebook)
-    with_caption = [c for c in page.cells if pages.caption(c)]
-    assert [pages.caption(cell) for cell in with_caption] == [
+    page = book.chapter_page(*notebook)
+    with_caption = [c for c in page.cells if book.caption_of(c)]
+    assert [book.caption_of(cell) for cell in with_caption] == [
         "The main figure.",
         "The first figure.",
         "The second figure.",
     ]
     for cell in with_caption:
         assert "image/png" in cell.outputs[0].data
-        assert cell.metadata["mystnb"]["image"]["alt"] == pages.caption(cell)
+        assert cell.metadata["mystnb"]["image"]["alt"] == book.caption_of(cell)
 
 
 def test_several_images_of_a_cell_are_counted_in_their_captions(notebook):
     source, drawn = notebook
     cell = next(cell for cell in drawn.cells if cell.source == "one()")
     cell.outputs = [*cell.outputs, cell.outputs[-1]]
-    captions = [pages.caption(each) for each in pages.page(source, drawn).cells if pages.caption(each)]
+    captions = [book.caption_of(each) for each in book.chapter_page(source, drawn).cells if book.caption_of(each)]
     assert captions == [
         "The main figure.",
         "The first figure. (1 of 2)",
@@ -157,15 +157,15 @@ def test_several_images_of_a_cell_are_counted_in_their_captions(notebook):
 
 
 def test_the_answer_is_read_from_the_page(notebook):
-    assert pages.answer(pages.page(*notebook)) == ["Before."]
-    assert pages.answer(pages.page(*notebook), "headline") == []
-    assert pages.answer(new_notebook()) == []
+    assert book.answer(book.chapter_page(*notebook)) == ["Before."]
+    assert book.answer(book.chapter_page(*notebook), "headline") == []
+    assert book.answer(new_notebook()) == []
 
 
 def test_a_section_called_the_answer_moves_up_whole(notebook):
     source, drawn = notebook
     source.cells[-3].source = "## The answer\n\nIn short."
-    cells = pages.page(source, drawn).cells
+    cells = book.chapter_page(source, drawn).cells
     assert [cells[0].source, cells[3].source] == ["# A chapter\n\n**Question.** Does it hold?", "In short."]
     assert "## The answer" not in "".join(cell.source for cell in cells)
 
@@ -173,8 +173,10 @@ def test_a_section_called_the_answer_moves_up_whole(notebook):
 def test_an_interactive_figure_brings_its_data_and_no_script_of_its_own(notebook):
     source, drawn = notebook
     figure = {"data": [{"x": [1], "text": ["</script><script>alert(1)</script>"]}], "layout": {}, "config": {}}
-    drawn.cells[-2].outputs = [new_output("display_data", data={pages.PLOTLY: figure, "text/plain": "x"})]
-    (html,) = [c.outputs[0].data["text/html"] for c in pages.page(source, drawn).cells if "answer" in pages.tagged(c)]
+    drawn.cells[-2].outputs = [new_output("display_data", data={book.PLOTLY: figure, "text/plain": "x"})]
+    (html,) = [
+        c.outputs[0].data["text/html"] for c in book.chapter_page(source, drawn).cells if "answer" in book.tagged(c)
+    ]
     assert html.count("</script>") == 1
     assert len(html) < 1_000
 
@@ -255,7 +257,7 @@ def tag(path, source, *tags):
 
 def recorded(path, **changes):
     """The record that a finished run of a notebook leaves."""
-    record = {"notebook": path.stem, "study": "smoke", "state": "finished", **digests.code_of(path)}
+    record = {"notebook": path.stem, "study": "smoke", "state": "finished", **standing.code_of(path)}
     record |= {"seconds": 3.0, "ended": "2026-01-02T03:04:05", "device": "a CPU", "seeds": [0, 1]}
     record |= {"dial": {"limit": LIMIT}, "corpora": {"planted train": {"rows": 1200, "digest": "0"}}}
     environment = {"python": "3.11.7", "revision": "abc1234"}
@@ -367,7 +369,7 @@ def test_chapters_that_share_a_kernel_share_no_names_and_measure_nothing(home):
     write_notebook(home / "notebooks", "2_uses", "left")
     cells = nbformat.read(home / "notebooks" / "1_leaves.ipynb", as_version=4).cells
     measuring = {cell.id for cell in cells if "measure" in cell.metadata.get("tags", ())}
-    drawn = draw.draw(["1_leaves", "2_uses"], Request())
+    drawn = book.draw(["1_leaves", "2_uses"], Request())
     copy, problem = drawn["1_leaves"]
     assert problem == ""
     assert measuring
@@ -378,7 +380,7 @@ def test_chapters_that_share_a_kernel_share_no_names_and_measure_nothing(home):
 def test_a_kernel_that_dies_is_told(home):
     write_notebook(home / "notebooks", "1_dies", "import os; os._exit(3)")
     write_notebook(home / "notebooks", "2_after", "2")
-    drawn = draw.draw(["1_dies", "2_after"], Request())
+    drawn = book.draw(["1_dies", "2_after"], Request())
     assert all("was never executed. Kernel died" in problem for _, problem in drawn.values())
 
 
@@ -399,8 +401,8 @@ def test_other_environments_are_stamped(home):
     record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\n")
     records.write({**record, "environment": {"numpy": "1.26.0"}})
-    assert status.stamps("1_fine", Request()) == [
+    assert book.stamps("1_fine", Request()) == [
         "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
-    assert status.stamps("1_fine", Request()) == []
+    assert book.stamps("1_fine", Request()) == []

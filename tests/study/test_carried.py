@@ -11,8 +11,9 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.store import write_json
-from nli_lib.study import carried, schedule
-from nli_lib.study.cli import WITHOUT_NOTEBOOKS, app
+from nli_lib.study import runner
+from nli_lib.study.cli import WITHOUT_NOTEBOOKS
+from nli_tools.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +29,7 @@ def installed(tmp_path, monkeypatch):
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    monkeypatch.setattr(carried, "FOLDER", folder)
+    monkeypatch.setattr(runner, "FOLDER", folder)
     monkeypatch.setattr(paths, "HOME", home)
     monkeypatch.setattr(paths, "NOTEBOOKS", home / "notebooks")
     monkeypatch.setattr(paths, "BOOK", home / "book")
@@ -36,13 +37,13 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_an_empty_home_is_filled_once(installed, capsys):
-    carried.unpack()
+    runner.unpack()
     files = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
-    stamp = f"notebooks/{carried.STAMP}"
+    stamp = f"notebooks/{runner.STAMP}"
     assert files == {"notebooks/10_a.ipynb", "book/index.md", "data/results/small/t.csv", stamp}
     assert str(installed) in capsys.readouterr().out
     (installed / "notebooks/10_a.ipynb").write_text("changed")
-    carried.unpack()
+    runner.unpack()
     assert (installed / "notebooks/10_a.ipynb").read_text() == "changed" and not capsys.readouterr().out
 
 
@@ -52,43 +53,43 @@ def test_what_was_cut_short_is_finished(installed, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(carried, "shutil", SimpleNamespace(copyfile=one))
-        carried.unpack()
+        patch.setattr(runner, "shutil", SimpleNamespace(copyfile=one))
+        runner.unpack()
     assert not (installed / "notebooks/10_a.ipynb").exists()
-    carried.unpack()
+    runner.unpack()
     assert (installed / "notebooks/10_a.ipynb").is_file() and (installed / "book/index.md").is_file()
-    assert (installed / "notebooks" / carried.STAMP).read_text() == f"{carried.version()}\n"
+    assert (installed / "notebooks" / runner.STAMP).read_text() == f"{runner.version()}\n"
 
 
 def test_another_version_is_refused_and_nothing_is_overwritten(installed):
-    carried.unpack()
-    (installed / "notebooks" / carried.STAMP).write_text("0.0.1\n")
-    with pytest.raises(carried.CarriedError, match="are those of version 0.0.1"):
-        carried.unpack()
-    assert (installed / "notebooks" / carried.STAMP).read_text() == "0.0.1\n"
+    runner.unpack()
+    (installed / "notebooks" / runner.STAMP).write_text("0.0.1\n")
+    with pytest.raises(runner.CarriedError, match="are those of version 0.0.1"):
+        runner.unpack()
+    assert (installed / "notebooks" / runner.STAMP).read_text() == "0.0.1\n"
 
 
 def test_a_home_with_notebooks_of_its_own_is_left_alone(installed):
     (installed / "notebooks").mkdir(parents=True)
-    carried.unpack()
+    runner.unpack()
     assert not list((installed / "notebooks").iterdir()) and not (installed / "book").exists()
 
 
 def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, monkeypatch, capsys):
-    clone = carried.FOLDER
-    monkeypatch.setattr(carried, "FOLDER", clone / "none")
-    monkeypatch.setattr(carried, "CLONE", clone)
+    clone = runner.FOLDER
+    monkeypatch.setattr(runner, "FOLDER", clone / "none")
+    monkeypatch.setattr(runner, "CLONE", clone)
     (clone / "book" / "chapters").mkdir()
     (clone / "book" / "chapters" / "10_a.md").write_text("made by a run")
     (clone / "constraints.txt").touch()
     before = {path: path.read_text() for path in clone.rglob("*") if path.is_file()}
-    carried.unpack()
-    assert schedule.order() == {"10_a": []}
+    runner.unpack()
+    assert runner.order() == {"10_a": []}
     assert str(clone) in capsys.readouterr().out and not (installed / "book" / "chapters").exists()
     write_json(installed / "data/results/small/t.csv", "of this home")
     (installed / "book/index.md").unlink()
     (installed / "book/index.md").symlink_to(clone / "as it was called before")
-    carried.unpack()
+    runner.unpack()
     assert (installed / "book/index.md").read_text() == "# Book" and not capsys.readouterr().out
     assert "of this home" in (installed / "data/results/small/t.csv").read_text()
     assert {path: path.read_text() for path in clone.rglob("*") if path.is_file()} == before
@@ -96,9 +97,9 @@ def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, 
 
 @pytest.mark.parametrize("own", ["notebooks", "book"])
 def test_a_home_that_somebody_made_gets_no_links(installed, monkeypatch, own):
-    monkeypatch.setattr(carried, "FOLDER", installed / "none")
+    monkeypatch.setattr(runner, "FOLDER", installed / "none")
     (installed / own).mkdir(parents=True)
-    carried.unpack()
+    runner.unpack()
     assert not list((installed / own).iterdir()) and [path.name for path in installed.iterdir()] == [own]
 
 
@@ -110,7 +111,7 @@ def test_a_relative_home_is_the_same_in_every_folder(tmp_path):
 
 
 def test_a_clone_carries_nothing():
-    assert not carried.FOLDER.exists()
+    assert not runner.FOLDER.exists()
     assert {"audit", "card"} <= set(WITHOUT_NOTEBOOKS) and app.registered_callback is not None
 
 
@@ -144,7 +145,7 @@ class Absent:
         if name.split(".")[0] in {absent!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent())
-from nli_lib.study.cli import main
+from nli_tools.commands import main
 assert sys.modules["nli_lib"].__file__.startswith({str(library)!r})
 main()
 """

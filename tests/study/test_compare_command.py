@@ -12,12 +12,11 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.learn import predict as learnt
+from nli_lib.learn import predict
 from nli_lib.store import StoreError
-from nli_lib.study import compare as comparisons
-from nli_lib.study.cli import app
-from nli_lib.study.compare import CompareError
-from nli_lib.study.compare_work import ARMS
+from nli_tools import compare as comparisons
+from nli_tools.commands import app
+from nli_tools.compare import ARMS, CompareError
 
 THREE, TWO = ("entailment", "neutral", "contradiction"), ("entailment", "not_entailment")
 SIGNS = ("surely", "perhaps", "never")
@@ -61,7 +60,7 @@ def call(home, encoder, tmp_path):
 
 @pytest.fixture
 def few_arms(monkeypatch):
-    monkeypatch.setattr("nli_lib.study.compare_work.ARMS", ("base", "random more", "z-filter", "consensus pruning"))
+    monkeypatch.setattr("nli_tools.compare.ARMS", ("base", "random more", "z-filter", "consensus pruning"))
 
 
 def found():
@@ -176,7 +175,7 @@ def test_stopped_it_continues(call, monkeypatch):
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_trained(call, monkeypatch, words, given, said):
     monkeypatch.setattr("nli_lib.learn.fit._train", lambda *_args, **_more: pytest.fail("trained"))
-    monkeypatch.setattr("nli_lib.learn.encoders.OFFLINE_MODELS", {"minilm": ("no_such_package", "model")})
+    monkeypatch.setattr("nli_lib.learn.text.OFFLINE_MODELS", {"minilm": ("no_such_package", "model")})
     if given.get("test") and len(given["test"]) == 60:
         given = {**given, "test": [(p, h, "non_contradiction" if at % 2 else "contradiction")
                                    for at, (p, h, _) in enumerate(rows(60, start=1_000))]}  # fmt: skip
@@ -231,7 +230,7 @@ def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(c
         self.answers(other, self.corpus)
         trained = (other.folder / "about.json").stat().st_mtime_ns
         with monkeypatch.context() as full:  # a disk that is full costs no training
-            full.setattr(learnt, "predict", broken)
+            full.setattr(predict, "predict", broken)
             with pytest.raises(StoreError, match="No space left"):
                 self.answers(other, self.corpus)
         assert (other.folder / "about.json").stat().st_mtime_ns == trained

@@ -9,11 +9,12 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.generate import serve, spans
-from nli_lib.generate.perturbation_filter import IN_HYPOTHESIS
+from nli_lib.generate import llm, perturb
+from nli_lib.generate.perturb import IN_HYPOTHESIS
 from nli_lib.generate.review import pairs
 from nli_lib.select.selection import KEPT, SMALL
-from nli_lib.study import cli, counterfactuals, schedule
+from nli_lib.study import runner
+from nli_tools import commands, generate
 
 LABELS = ("entailment", "neutral", "contradiction")
 REASONS = ["the request failed: Timeout", IN_HYPOTHESIS, SMALL]
@@ -50,18 +51,18 @@ def written(folder, kept=4):
 def mine(home, monkeypatch, tmp_path):
     """A user's file; chapters that would run are listed, end well, and leave what `written` writes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(serve.ADDRESS, raising=False)
-    monkeypatch.setattr(serve, "weights", lambda model: "here")
-    monkeypatch.setattr(spans, "check_parser", lambda: None)
+    monkeypatch.delenv(llm.ADDRESS, raising=False)
+    monkeypatch.setattr(llm, "weights", lambda model: "here")
+    monkeypatch.setattr(perturb, "check_parser", lambda: None)
     asked = []
 
     def fake(names, request, jobs=1):
         asked.append((names[0], request))
         written(paths.EXPORTS / request.study)
-        return [schedule.Outcome(names[0], "finished")]
+        return [runner.Outcome(names[0], "finished")]
 
-    monkeypatch.setattr(schedule, "run", fake)
-    monkeypatch.setattr(schedule, "stale", lambda name, request: ["never run"])
+    monkeypatch.setattr(runner, "run", fake)
+    monkeypatch.setattr(runner, "stale", lambda name, request: ["never run"])
     rows = [f"Person {at} walks,Person {at} moves {label},{label}" for at in range(20) for label in LABELS]
     (tmp_path / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]) + "\n")
     return asked
@@ -71,7 +72,7 @@ def call(monkeypatch, *words):
     """The exit code of the command line."""
     monkeypatch.setattr(sys, "argv", ["nli-study", "counterfactuals", *map(str, words)])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     return end.value.code
 
 
@@ -81,13 +82,13 @@ def lines(path):
 
 def test_from_a_file_to_pairs_that_can_be_reviewed(mine, monkeypatch, capsys):
     assert call(monkeypatch, "mine.csv", "--n", "3", "--model", "larger") == 0
-    assert [name for name, _ in mine] == list(counterfactuals.CHAPTERS)
+    assert [name for name, _ in mine] == list(generate.DISCO_CHAPTERS)
     asks, filters = (request for _, request in mine)
     assert asks.others == {"ORIGINALS": 3} and filters.others == {"GENERATOR": "larger"}
     assert {(request.scale, request.seeds) for _, request in mine} == {("small", 2)}
     said = capsys.readouterr().out
     assert "Of 7 perturbations that were asked for 6 were written, and 3 are kept." in said
-    kept = paths.EXPORTS / asks.study / counterfactuals.FILE
+    kept = paths.EXPORTS / asks.study / generate.COUNTERFACTUALS
     line = said.strip().splitlines()[-1]
     assert shlex.split(line.partition("with: ")[2]) == ["nli-study", "review", str(kept), "--annotator", "NAME"]
     assert [row["shift"] for row in lines(kept)] == [0.23, 0.22, 0.21]  # the largest shift first
@@ -105,26 +106,26 @@ def test_scale_smoke_says_that_it_reads_a_part(mine, monkeypatch, capsys):
 
 def test_every_drop_has_its_reason(mine, monkeypatch, capsys):
     assert call(monkeypatch, "mine.csv", "--n", "3") == 0
-    dropped = lines(paths.EXPORTS / mine[0][1].study / counterfactuals.DROPPED)
-    assert [row["reason"] for row in dropped] == [*REASONS, counterfactuals.TOO_MANY]
-    assert set(dropped[0]) == {*counterfactuals.COLUMNS, "reason"}
+    dropped = lines(paths.EXPORTS / mine[0][1].study / generate.DROPPED)
+    assert [row["reason"] for row in dropped] == [*REASONS, generate.TOO_MANY]
+    assert set(dropped[0]) == {*generate.JUDGED, "reason"}
     said = capsys.readouterr().out
     assert all(reason in said for reason in REASONS)
 
 
 @pytest.mark.parametrize(("n", "originals"), [(300, 150), (1, 3), (7, 4)])
 def test_how_many_premises_are_perturbed(n, originals):
-    assert counterfactuals.originals_for(n) == originals
+    assert generate.originals_for(n) == originals
 
 
 def test_a_chapter_that_fails_ends_it(mine, monkeypatch, capsys):
-    run = schedule.run
+    run = runner.run
 
     def fake(names, request, jobs=1):
         (end,) = run(names, request)
-        return [schedule.Outcome(end.notebook, "failed", "why")]
+        return [runner.Outcome(end.notebook, "failed", "why")]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     assert call(monkeypatch, "mine.csv") == 2
     assert capsys.readouterr().err == "40_spans_and_prompts did not finish. The same command continues there.\n"
     assert len(mine) == 1
@@ -132,22 +133,22 @@ def test_a_chapter_that_fails_ends_it(mine, monkeypatch, capsys):
 
 def test_without_the_parser_one_line_before_anything_is_trained(mine, monkeypatch, capsys):
     def missing():
-        raise spans.SpanError("spans need spaCy.")
+        raise perturb.SpanError("spans need spaCy.")
 
-    monkeypatch.setattr(spans, "check_parser", missing)
+    monkeypatch.setattr(perturb, "check_parser", missing)
     assert call(monkeypatch, "mine.csv") == 2
     assert capsys.readouterr().err == "spans need spaCy.\n"
     assert not mine
 
 
 def test_nothing_left_is_an_error_and_the_reasons_are_written(mine, monkeypatch, capsys, tmp_path):
-    request = schedule.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
+    request = runner.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
     folder = paths.EXPORTS / request.study
     written(folder, kept=0)
-    with pytest.raises(counterfactuals.CounterfactualError, match="No counterfactual is left"):
-        counterfactuals.write_pairs(request, 5)
-    assert [row["reason"] for row in lines(folder / counterfactuals.DROPPED)] == REASONS
-    assert not (folder / counterfactuals.FILE).exists()
+    with pytest.raises(generate.CounterfactualError, match="No counterfactual is left"):
+        generate.write_counterfactuals(request, 5)
+    assert [row["reason"] for row in lines(folder / generate.DROPPED)] == REASONS
+    assert not (folder / generate.COUNTERFACTUALS).exists()
 
 
 def test_labels_that_the_prompt_has_no_word_for_are_refused(mine, monkeypatch, capsys, tmp_path):

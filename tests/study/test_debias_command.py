@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from nli_lib import paths
-from nli_lib.study import book, cli, schedule
+from nli_lib.study import book, runner
+from nli_tools import commands
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -22,10 +23,10 @@ def asked(home, monkeypatch, tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         if names[0].startswith("24"):
             (folder / "seq-z.jsonl").write_text("{}\n")
-        return [schedule.Outcome(names[0], "failed" if names[0] in failing else "finished")]
+        return [runner.Outcome(names[0], "failed" if names[0] in failing else "finished")]
 
     failing = set()
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     monkeypatch.setattr(book, "build", lambda request: "the book")
     return asked, failing
 
@@ -37,7 +38,7 @@ def write(path, rows):
 def call(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["nli-study", "debias", *map(str, words)])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     return end.value.code
 
 

@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from nli_lib.csv_files import CsvError
-from nli_lib.study.decisions import ASIDE, DecisionError, joined, kept, read_decisions, reorder
+from nli_lib.tables import CsvError
+from nli_tools.suspects import ASIDE, DecisionError, joined, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),

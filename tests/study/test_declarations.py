@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from nli_lib.claims import Claim, read_claims
-from nli_lib.study.declarations import COLUMNS, declarations, unfounded
+from nli_lib.study.budgets import COLUMNS, declarations, unfounded
 
 CLAIM = {
     "paper": "wanli", "where": "Table 3", "claim": "Cats sit on mats.", "notebook": "10_data_map",

@@ -6,8 +6,7 @@ import pytest
 
 from nli_lib.spec import RunSpec
 from nli_lib.study import dial
-from nli_lib.study.dial import Dial, DialError, read_scale
-from nli_lib.study.recipes import recipes, run_spec
+from nli_lib.study.dial import Dial, DialError, read_scale, recipes, run_spec
 
 
 @pytest.fixture

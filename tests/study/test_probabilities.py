@@ -11,7 +11,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
-from nli_lib.study.probabilities import ProbabilitiesError, read_probabilities
+from nli_tools.probabilities import ProbabilitiesError, read_probabilities
 
 CLASSES = ("entailment", "neutral", "contradiction")
 LABELS = [0, 1, 2, 0, 1, 2]

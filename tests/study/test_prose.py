@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from IPython.display import Markdown
 
-from nli_lib.study.prose import ProseError, fill
+from nli_lib.study.notebook import ProseError, fill
 
 
 def test_say_fills_and_refuses_gaps():

@@ -49,7 +49,7 @@ def test_every_room_has_its_page():
 def test_the_modules_beside_the_rooms_have_a_page_together():
     page = (ROOT / "book" / "reference" / "nli_lib.rst").read_text()
     listed = reference.LINE.findall(page)
-    ground = {"__init__", "__main__", "csv_files", "errors", "paths", "spec", "store"}
+    ground = {"__init__", "__main__", "errors", "paths", "spec", "store", "tables"}
     beside = {path.stem for path in (ROOT / "nli_lib").glob("*.py")} - ground
     assert set(listed) == {f"nli_lib.{name}" for name in beside}
     assert all(reference.modules(name) == [name] for name in listed)
@@ -59,7 +59,7 @@ def test_every_public_module_is_listed():
     listed = reference.modules("nli_lib.measure")
     files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
     assert set(listed) == {"nli_lib.measure", *(f"nli_lib.measure.{name}" for name in files)}
-    assert "nli_lib.corpora.load.sources" in reference.modules("nli_lib.corpora")
+    assert "nli_lib.corpora.sources" in reference.modules("nli_lib.corpora")
 
 
 def with_all_that_they_need(requirements):
@@ -163,7 +163,7 @@ def test_a_change_of_the_extension_has_every_page_read_again(tmp_path):
 def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     source, html = tmp_path / "source", tmp_path / "html"
     (source / "reference").mkdir(parents=True)
-    rooms = ("select", "learn", "integrations")
+    rooms = ("select", "learn", "nli_tools")
     toc = "".join(f"   reference/{room}\n" for room in rooms)
     (source / "index.rst").write_text(f"Index\n=====\n\n.. toctree::\n\n{toc}")
     for room in rooms:
@@ -188,7 +188,7 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
         assert words in pages["select"]
     for name in ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up"):
         assert f'id="nli_lib.learn.{name}"' in pages["learn"]
-    assert 'id="nli_lib.integrations.explorer.explore"' in pages["integrations"]
+    assert 'id="nli_tools.explorer.explore"' in pages["nli_tools"]
     for page in pages.values():
         for words in ("_SupportsArray", "_ScalarT", "Alias for field", "model_config", " object at 0x"):
             assert words not in page

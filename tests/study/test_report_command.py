@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, pair_ngrams
-from nli_lib.report import comparison_page
-from nli_lib.study import compare, own_corpus
-from nli_lib.study import report as reports
-from nli_lib.study.carried import version
-from nli_lib.study.cli import app
+from nli_lib.study.runner import version
+from nli_tools import compare, own_corpus
+from nli_tools import report as reports
+from nli_tools.commands import app
 
 LABELS = ("entailment", "neutral", "contradiction")
 SIGNS = ("surely", "perhaps", "never")
@@ -132,7 +131,7 @@ def test_a_comparison_of_the_file_as_it_is_now_is_a_part(home, tmp_path):
     arm = {"arm": "base", "do": "", "distinct": {"value": 9}, "accuracy": share, "accuracy of the twin": share}
     arm |= {"difference": share | {"p": 0.1, "p, Holm": None}, "rank": {"value": 1, "low": 1, "high": 1}, "verdict": ""}
     content = {
-        "format": comparison_page.FORMAT,
+        "format": compare.FORMAT,
         "version": version(),
         "corpus": "mine",
         "digest": found()[0]["digest"],

@@ -8,10 +8,10 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.generate.label_studio import TASKS
 from nli_lib.generate.review import Review, ReviewError, pairs
-from nli_lib.study import cli
-from nli_lib.study import review as people
+from nli_tools import commands
+from nli_tools import review as people
+from nli_tools.review import TASKS
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def call(monkeypatch, *words):
     """The exit code of the command line."""
     monkeypatch.setattr(sys, "argv", ["nli-study", "review", *map(str, words)])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     return end.value.code
 
 

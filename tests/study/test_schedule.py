@@ -17,10 +17,10 @@ from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib import paths
 from nli_lib.store import now
-from nli_lib.study import digests, execute, schedule
-from nli_lib.study import manifest as records
-from nli_lib.study.parameters import ParameterError
-from nli_lib.study.schedule import Request
+from nli_lib.study import execute, runner, standing
+from nli_lib.study import record as records
+from nli_lib.study.dial import ParameterError
+from nli_lib.study.runner import Request
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ def test_every_end_is_told_apart_in_parallel(home, temporary):
     write_notebook(folder, "3_killed", "import os", "os.kill(os.getpid(), 9)", SAVE)
     write_notebook(folder, "4_exit", "import os\nos._exit(3)")
     write_notebook(folder, "5_unfinished", finish=False)
-    ended = states(schedule.run([], Request(), jobs=4))
+    ended = states(runner.run([], Request(), jobs=4))
     assert ended == {
         "1_fine": "finished",
         "2_error": "failed",
@@ -73,24 +73,24 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     read = '#| measure\nstudy.table("scores", notebook="1_first")'
     write_notebook(folder, "2_second", SAVE, read)
     (folder / "order.yaml").write_text("1_first: []\n2_second: [1_first]\n")
-    assert set(states(schedule.run([], Request(), jobs=2)).values()) == {"finished"}
-    assert not any(outcome.ran for outcome in schedule.run([], Request()))
+    assert set(states(runner.run([], Request(), jobs=2)).values()) == {"finished"}
+    assert not any(outcome.ran for outcome in runner.run([], Request()))
     assert "1_first: finished, still stands" in capsys.readouterr().out
 
-    assert schedule.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
-    assert schedule.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
+    assert runner.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
+    assert runner.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
     write_notebook(folder, "1_first", SAVE, "more = 1")
-    assert schedule.stale("1_first", Request()) == []  # a cell that draws
+    assert runner.stale("1_first", Request()) == []  # a cell that draws
     write_notebook(folder, "1_first", SAVE, "#| measure\nmore = 1")
-    assert schedule.stale("1_first", Request()) == ["the code of its measuring cells changed"]
+    assert runner.stale("1_first", Request()) == ["the code of its measuring cells changed"]
     table = home / "data" / "results" / "smoke" / "1_first.scores.csv"
     table.write_text("x\n5\n")
-    assert "smoke/1_first.scores.csv, which it read, changed" in schedule.stale("2_second", Request())
-    assert "smoke/1_first.scores.csv, which it wrote, changed" in schedule.stale("1_first", Request())
+    assert "smoke/1_first.scores.csv, which it read, changed" in runner.stale("2_second", Request())
+    assert "smoke/1_first.scores.csv, which it wrote, changed" in runner.stale("1_first", Request())
 
     record = records.read("2_second", "smoke")
     records.write({**record, "definitions": {**record["definitions"], "atomic": "other"}})
-    assert "atomic is missing" in schedule.stale("2_second", Request())
+    assert "atomic is missing" in runner.stale("2_second", Request())
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_killed_runner_leaves_no_finished_record(home):
 def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
     write_notebook(home / "notebooks", "1_open", SAVE)
     records.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
-    (busy,) = schedule.run([], Request())
+    (busy,) = runner.run([], Request())
     assert (busy.state, busy.ran) == ("busy", False)
 
 
@@ -140,10 +140,10 @@ def test_a_second_runner_waits_and_finds_the_notebook_done(home, monkeypatch):
     Path(first.lock_file).parent.mkdir(parents=True)
     first.acquire()
     reasons, said = iter([["never run"], []]), []
-    monkeypatch.setattr(schedule, "stale", lambda *_: next(reasons))
+    monkeypatch.setattr(runner, "stale", lambda *_: next(reasons))
     # the first one ends when the second says that it waits
-    monkeypatch.setattr(schedule, "print", lambda text, **_: said.append(text) or first.release(), raising=False)
-    (outcome,) = schedule.run([], Request())
+    monkeypatch.setattr(runner, "print", lambda text, **_: said.append(text) or first.release(), raising=False)
+    (outcome,) = runner.run([], Request())
     assert (outcome.state, outcome.ran) == ("finished", False)
     assert said == ["1_fine: another process runs it; waiting for it", "1_fine: finished, still stands"]
 
@@ -163,20 +163,20 @@ def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
     monkeypatch.setattr(execute, "oom_kills", lambda: next(counts))
     job = execute.Job("1_big", "smoke", token="t")
     job.output.parent.mkdir(parents=True)
-    assert execute.run(job)[0] == "out of memory"
+    assert execute.run_job(job)[0] == "out of memory"
 
 
 def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
     write_notebook(home / "notebooks", "1_fine", SAVE)
     with pytest.raises(ParameterError, match="1_fine has no parameter SEDS; it has none of its own"):
-        schedule.run([], Request(others={"SEDS": 2}))
+        runner.run([], Request(others={"SEDS": 2}))
     with pytest.raises(ParameterError, match='did you mean "small"'):
-        schedule.run([], Request(scale="smal"))
+        runner.run([], Request(scale="smal"))
     for name, option in (("CORPUS", "--corpus"), ("DATA_DIR", "--data-dir")):
         with pytest.raises(ParameterError, match=f"-p {name}: use {option}"):
-            schedule.run([], Request(others={name: "small"}))
-    with pytest.raises(schedule.RunnerError, match="no notebook '9'.*there are: 1_fine"):
-        schedule.run(["9"], Request())
+            runner.run([], Request(others={name: "small"}))
+    with pytest.raises(runner.RunnerError, match="no notebook '9'.*there are: 1_fine"):
+        runner.run(["9"], Request())
     assert records.read("1_fine", "smoke")["state"] == "never run"
 
 
@@ -206,33 +206,33 @@ def test_a_full_disk_is_one_error(home, monkeypatch):
 
     write_notebook(home / "notebooks", "1_fine", SAVE)
     write_notebook(home / "notebooks", "2_fine", SAVE)
-    monkeypatch.setattr(schedule, "_run_or_skip", full)
+    monkeypatch.setattr(runner, "_run_or_skip", full)
     with pytest.raises(OSError, match="No space left on device"):
-        schedule.run([], Request(), jobs=2)
+        runner.run([], Request(), jobs=2)
 
 
 def test_order_is_declared_once(home, monkeypatch):
     folder = home / "notebooks"
     with (
         monkeypatch.context() as patch,
-        pytest.raises(schedule.RunnerError, match="no folder notebooks: unset NLI_HOME"),
+        pytest.raises(runner.RunnerError, match="no folder notebooks: unset NLI_HOME"),
     ):
         patch.setattr(paths, "NOTEBOOKS", home / "elsewhere")
-        schedule.order()
+        runner.order()
     for name in ("a", "b", "z"):
         write_notebook(folder, name)
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
-    assert schedule.order() == {"z": ["a", "b"], "a": [], "b": []}
+    assert runner.order() == {"z": ["a", "b"], "a": [], "b": []}
     (folder / "order.yaml").write_text("a: [nowhere]\n")
-    with pytest.raises(schedule.RunnerError, match="nowhere"):
-        schedule.order()
+    with pytest.raises(runner.RunnerError, match="nowhere"):
+        runner.order()
     for broken in ("a: [", "- a", "a: 3"):
         (folder / "order.yaml").write_text(broken)
-        with pytest.raises(schedule.RunnerError, match="order.yaml is not an order of notebooks"):
-            schedule.order()
+        with pytest.raises(runner.RunnerError, match="order.yaml is not an order of notebooks"):
+            runner.order()
     (folder / "order.yaml").write_text("a: [b]\nb: [a]\n")
-    with pytest.raises(schedule.RunnerError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
-        schedule.order()
+    with pytest.raises(runner.RunnerError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
+        runner.order()
 
 
 @pytest.mark.parametrize(
@@ -240,24 +240,24 @@ def test_order_is_declared_once(home, monkeypatch):
 )
 def test_parameters_that_cannot_be_read_are_one_message(home, cell):
     write_notebook(home / "notebooks", "10_a", parameters=cell)
-    with pytest.raises(schedule.RunnerError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
-        schedule.declared_parameters("10_a")
+    with pytest.raises(runner.RunnerError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
+        runner.declared_parameters("10_a")
 
 
 def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(home):
     write_notebook(home / "notebooks", "1_fine", SAVE)
-    path = Path(schedule.write_reasons("1_fine", Request()))
+    path = Path(runner.write_reasons("1_fine", Request()))
     assert json.loads(path.read_text()) == [None, "never run"]
     before = path.stat().st_mtime_ns
-    schedule.write_reasons("1_fine", Request())
+    runner.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before
     record = {"notebook": "1_fine", "study": "smoke", "state": "failed", "token": "t", "parameters": {"SCALE": "smoke"}}
     records.write(record)
-    schedule.write_reasons("1_fine", Request())
+    runner.write_reasons("1_fine", Request())
     assert json.loads(path.read_text()) == ["t", "failed"]
     before = path.stat().st_mtime_ns
-    records.write({**record, "state": "finished", **digests.code_of(home / "notebooks" / "1_fine.ipynb")})
-    schedule.write_reasons("1_fine", Request())
+    records.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
+    runner.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
 
 

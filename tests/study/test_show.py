@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nli_lib.study import show as module
-from nli_lib.study.show import show
+from nli_lib.study import notebook
+from nli_lib.study.notebook import show
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -14,7 +14,7 @@ SCRIPT = "<script>alert(1)</script>"
 def shown(monkeypatch):
     """What `show` displays, as HTML."""
     found = []
-    monkeypatch.setattr(module, "display", lambda page: found.append(page.data))
+    monkeypatch.setattr(notebook, "display", lambda page: found.append(page.data))
     return lambda *given, **more: (show(*given, **more), found[-1])[1]
 
 

@@ -13,11 +13,11 @@ from tiny import SAVE, SHOW, place_home, write_notebook
 
 from nli_lib import paths
 from nli_lib.spec import DEFAULTS
-from nli_lib.study import dial, digests, recipes, standing, status
-from nli_lib.study import manifest as records
-from nli_lib.study.prose import as_text
+from nli_lib.study import book, dial, standing
+from nli_lib.study import record as records
+from nli_lib.study.notebook import as_text
 
-LIBRARY = digests.LIBRARY
+LIBRARY = standing.LIBRARY
 LEDGER = """#| measure
 from nli_lib.claims import VERDICTS
 study.book_file("claims.yaml")
@@ -45,7 +45,7 @@ def project(tmp_path_factory):
     home = tmp_path_factory.mktemp("project")
     with pytest.MonkeyPatch.context() as patch:
         place_home(home, patch)
-        patch.setattr(digests, "LIBRARY", home / "nli_lib")
+        patch.setattr(standing, "LIBRARY", home / "nli_lib")
         shutil.copytree(LIBRARY, home / "nli_lib", ignore=shutil.ignore_patterns("__pycache__"))
         (home / "book" / "claims.yaml").write_text("- one\n")
         for name, cells in CHAPTERS.items():
@@ -133,7 +133,7 @@ def test_a_function_in_a_cell_counts_where_a_measuring_cell_calls_it(chapters):
     cells = ("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)")
     found = []
     for cell in (cells[0], cells[0].replace("2", "3")):
-        found.append(digests.code_of(write_notebook(chapters / "notebooks", "1_try", cell, cells[1]))["cells"])
+        found.append(standing.code_of(write_notebook(chapters / "notebooks", "1_try", cell, cells[1]))["cells"])
     assert found[0] != found[1]
 
 
@@ -164,11 +164,11 @@ def test_a_docstring_a_comment_and_the_layout(chapters):
 
 def test_a_recipe(chapters, monkeypatch):
     edit(chapters / "nli_lib" / "study" / "recipes.yaml", "consensus: {epochs: 3", "consensus: {epochs: 4")
-    monkeypatch.setattr(recipes, "FILE", chapters / "nli_lib" / "study" / "recipes.yaml")
-    recipes.recipes.cache_clear()
+    monkeypatch.setattr(dial, "FILE", chapters / "nli_lib" / "study" / "recipes.yaml")
+    dial.recipes.cache_clear()
     found = stale()
     monkeypatch.undo()
-    recipes.recipes.cache_clear()
+    dial.recipes.cache_clear()
     assert list(found) == ["30_trains"]
     assert found["30_trains"][0].startswith("the recipe of consensus: ")
 
@@ -245,7 +245,7 @@ def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
 def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses_it(chapters):
     imports = "from nli_lib.measure.dynamics import scores\nfrom nli_lib.measure.consensus import mismatch"
     path = write_notebook(chapters / "notebooks", "1_try", imports, "#| measure\nfunction = scores")
-    found = digests.code_of(path)["definitions"]
+    found = standing.code_of(path)["definitions"]
     assert "scores" in found and "mismatch" not in found
 
 
@@ -255,7 +255,7 @@ def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_computed(chap
     for changed in (None, 0, 1, 2, 4, 5):
         sources = [cell + " + 1" if place == changed else cell for place, cell in enumerate(cells)]
         path = write_notebook(chapters / "notebooks", "1_try", *sources)
-        found.append(digests.code_of(path)["cells"])
+        found.append(standing.code_of(path)["cells"])
     assert [digest == found[0] for digest in found] == [True, False, False, True, True, True]
 
 
@@ -302,7 +302,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
     record = records.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
-    assert as_text("Recorded at revision abc; 1 name has changed since") in status.used(record)[-2]
+    assert as_text("Recorded at revision abc; 1 name has changed since") in book.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -327,7 +327,7 @@ def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
 
 
 def test_how_a_table_is_quoted_makes_nothing_stale_and_is_no_obstacle(recorded_small, chapters):
-    edit(chapters / "nli_lib" / "study" / "tables.py", "def write_table(", "def write_table(*_more, ")
+    edit(chapters / "nli_lib" / "tables.py", "def write_table(", "def write_table(*_more, ")
     assert stale() == {}
     old = recorded_small / "10_scores.scores.csv"
     pd.read_csv(old).to_csv(old, index=False)
@@ -401,12 +401,12 @@ def test_a_line_names_three_reasons_and_counts_the_others():
 def test_every_record_of_the_study_can_be_read():
     for path in sorted((Path(__file__).parents[2] / "data" / "results" / "small").glob("*.json")):
         record = json.loads(path.read_text())
-        assert all(isinstance(line, str) for line in status.used(record))
+        assert all(isinstance(line, str) for line in book.used(record))
 
 
 def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
     corpora = {"planted train, 2,000 rows, 2eb0": {"rows": 2000}, "snli test": {"rows": 9824}}
-    said = " ".join(status.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})).replace(
+    said = " ".join(book.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})).replace(
         "\\", ""
     )
     assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said

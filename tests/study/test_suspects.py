@@ -18,10 +18,11 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import concat
 from nli_lib.evaluate import export_review, review_list
-from nli_lib.measure import giveaways as model
+from nli_lib.measure import giveaways
 from nli_lib.measure.giveaways import pair_ngrams
-from nli_lib.report.worklist import read_page
-from nli_lib.study import book, cli, schedule, suspects
+from nli_lib.study import book, runner
+from nli_tools import commands, suspects
+from nli_tools.suspects import read_page
 
 COLUMNS = "premise=context,hypothesis=claim,label=verdict"
 LABELS = ("entailment", "neutral", "contradiction")
@@ -29,7 +30,7 @@ WORDS = ("surely", "perhaps", "never")
 
 
 def call(*words):
-    done = CliRunner().invoke(cli.app, ["suspects", *map(str, words)])
+    done = CliRunner().invoke(commands.app, ["suspects", *map(str, words)])
     return done
 
 
@@ -200,9 +201,9 @@ def test_a_list_of_trained_models_gets_its_page_too(mine, monkeypatch):
         corpus = load(str(path), columns=request.columns)
         logits, fold = np.log(np.eye(3)[np.arange(300) % 3] * 0.7 + 0.1), np.arange(300) % 10
         export_review(paths.EXPORTS / request.study, review_list(corpus, logits, fold), corpus, logits, fold)
-        return [schedule.Outcome(names[0], "finished", ran=True)]
+        return [runner.Outcome(names[0], "finished", ran=True)]
 
-    monkeypatch.setattr(schedule, "run", chapters)
+    monkeypatch.setattr(runner, "run", chapters)
     monkeypatch.setattr(book, "build", lambda request: "the book")
     done = call(path, "--columns", COLUMNS)
     assert done.exit_code == 0, done.output
@@ -255,7 +256,7 @@ class Absent:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
 sys.argv = ["nli-study", "suspects", {str(mine())!r}, "--fast", "--columns", {COLUMNS!r}]
-from nli_lib.study.cli import main
+from nli_tools.commands import main
 main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -319,7 +320,9 @@ def test_a_real_corpus_with_foreign_names(name, tmp_path, monkeypatch):
         again = np.zeros_like(probs)
         for number in range(5):
             here = fold == number
-            fitted = LogisticRegression(C=model.PAIR_PENALTY, max_iter=model.PAIR_PASSES).fit(table[~here], gold[~here])
+            fitted = LogisticRegression(C=giveaways.PAIR_PENALTY, max_iter=giveaways.PAIR_PASSES).fit(
+                table[~here], gold[~here]
+            )
             again[np.ix_(here, [list(classes).index(each) for each in fitted.classes_])] = fitted.predict_proba(
                 table[here]
             )

@@ -8,7 +8,7 @@ import pytest
 
 from nli_lib import paths
 from nli_lib.claims import LEDGER, RECORD, ledger, read_claims
-from nli_lib.study import words
+from nli_lib.study import book
 
 PLACEHOLDER = re.compile(r"\{\{ *([^{}]+?) *\}\}")
 LEARNT = paths.BOOK / "parts" / "6_what_we_learnt.md"
@@ -33,7 +33,7 @@ def said(tmp_path_factory):
         assert list(table) == LEDGER
         (folder / "small").mkdir(exist_ok=True)
         table.astype({"paper_value": str}).to_csv(folder / "small" / "63_claims.ledger.csv", index=False)
-        return words.words(folder / "chapters", "small")
+        return book.words(folder / "chapters", "small")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "RESULTS", folder)
@@ -64,15 +64,15 @@ def test_the_lessons_stand_where_the_verdicts_put_them(said):
     low, high = said(-9e6, -8e6), said(8e6, 9e6)
     assert low["lessons do"] != high["lessons do"] and low["lessons doubt"] != high["lessons doubt"]
     assert "63_claims.html#" in high["lessons do"]
-    nothing = words.words(paths.RESULTS / "nowhere", "a study without a ledger")
+    nothing = book.words(paths.RESULTS / "nowhere", "a study without a ledger")
     assert nothing["lessons do"].startswith("Nothing yet") and "not recorded at this scale" in nothing["lessons open"]
 
 
 def test_a_verdict_from_a_stale_record_says_so(said, monkeypatch):
     claim = read_claims()[0]
-    fresh = words.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
-    monkeypatch.setattr(words, "stale", lambda study: [claim.notebook])
-    found = words.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
+    fresh = book.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
+    monkeypatch.setattr(book, "stale", lambda study: [claim.notebook])
+    found = book.words(paths.RESULTS / "chapters", "small")[f"verdict {claim.id}"]
     assert "from a stale record" in found and "from a stale record" not in fresh
 
 
@@ -80,8 +80,8 @@ def test_a_study_names_the_chapters_that_it_lacks(tmp_path):
     names = [path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")]
     for name in names[1:]:
         (tmp_path / f"{name}.ipynb").write_text("{}")
-    said = words.absent_chapters(tmp_path)
+    said = book.absent_chapters(tmp_path)
     assert said.startswith(f"1 of {len(names)} chapters") and f"</chapters/{names[0]}>" in said
     assert f"`{names[0]}" not in said  # a reader knows a chapter by its title
     (tmp_path / f"{names[0]}.ipynb").write_text("{}")
-    assert words.absent_chapters(tmp_path) == "Every chapter of the study is recorded at this scale."
+    assert book.absent_chapters(tmp_path) == "Every chapter of the study is recorded at this scale."

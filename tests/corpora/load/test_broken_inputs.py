@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora import CorpusError, load
-from nli_lib.corpora.load.reading import UNCLOSED
-from nli_lib.corpora.load.rows import LONGEST, OFFICIAL, Rows, build
+from nli_lib.corpora.reading import LONGEST, OFFICIAL, UNCLOSED, Rows, build
 
 HEADER = "premise,hypothesis,label\n"
 GOOD = "A man eats.,A man sleeps.,contradiction\n"

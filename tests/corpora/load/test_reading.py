@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nli_lib.corpora import CorpusError, load
-from nli_lib.corpora.load.reading import BAD_FIELDS, BAD_JSON, kind, read
+from nli_lib.corpora.reading import BAD_FIELDS, BAD_JSON, kind, read
 from nli_lib.evaluate import write_jsonl
 
 ROWS = [("A man eats.", "None", "neutral"), ("A man eats.", "n/a", "entailment"), ("NA", "null", "contradiction")]

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 from huggingface_hub import HfApi
 
-from nli_lib.corpora import CorpusError, load, names
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.labels import (
+from nli_lib.corpora import CorpusError, from_dataset, load, names, sources
+from nli_lib.corpora.corpus import (
     CONTRADICTION_OR_NOT,
     LABELS,
     SUPPORTED_OR_REFUTED,
@@ -24,8 +23,7 @@ from nli_lib.corpora.labels import (
     N,
     canonical,
 )
-from nli_lib.corpora.load import hub
-from nli_lib.corpora.load.catalogue import SOURCES
+from nli_lib.corpora.sources import SOURCES
 
 PROVENANCE = ("origin_uid", "origin_corpus", "maker", "intended_label")
 
@@ -441,7 +439,7 @@ def test_a_hub_that_does_not_answer_is_one_message(tmp_path, monkeypatch):
     def unreachable(*_, **__):
         raise ConnectionError("Name or service not known\nand a long story")
 
-    monkeypatch.setattr(hub, "_OFFLINE", ())
+    monkeypatch.setattr(sources, "_OFFLINE", ())
     monkeypatch.setattr(HfApi, "dataset_info", unreachable)
     with pytest.raises(CorpusError, match=r"snli_1\.0_test\.jsonl.*hub stanfordnlp/snli@cdb5c3d.*not known\.$"):
         load("snli", "test", tmp_path)
@@ -452,7 +450,7 @@ def local_hub(tmp_path, monkeypatch):
     """A folder of parquet files in the place of the hub, read by `datasets` itself."""
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(hub, "_OFFLINE", ())
+    monkeypatch.setattr(sources, "_OFFLINE", ())
     monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="0123abc"))
     read, folder = datasets.load_dataset, tmp_path / "hub"
     folder.mkdir()
@@ -666,7 +664,7 @@ def test_a_user_says_what_labels_mean(tmp_path):
     corpus = load(names, labels={"yes": "entailment", "No": "contradiction", "unsure": "-"})
     assert corpus.labels.tolist() == [0, 1, 0] and corpus.classes == ("entailment", "contradiction")
     frame = pd.DataFrame({"premise": ["A", "B"], "hypothesis": ["C", "D"], "label": [0.0, 1.0]})
-    assert Corpus.from_dataset(frame, labels={"0": "neutral", "1": "entailment"}).labels.tolist() == [1, 0]
+    assert from_dataset(frame, labels={"0": "neutral", "1": "entailment"}).labels.tolist() == [1, 0]
     with pytest.raises(LabelError, match="'maybe' is no label: the names are entailment, neutral, contradiction"):
         load(names, labels={"yes": "maybe"})
     with pytest.raises(CorpusError, match="labels= and encoding= are for a user's own file"):

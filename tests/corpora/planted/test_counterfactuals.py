@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from nli_lib.corpora.corpus import CorpusError, duplicates
-from nli_lib.corpora.labels import C, E, N
-from nli_lib.corpora.planted.counterfactuals import counterfactuals, edits
-from nli_lib.corpora.planted.grammar import PATTERNS
+from nli_lib.corpora.corpus import C, CorpusError, E, N, duplicates
+from nli_lib.corpora.planted import PATTERNS, counterfactuals, edits
 
 
 @pytest.fixture(scope="module")

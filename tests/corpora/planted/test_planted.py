@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora import planted
-from nli_lib.corpora.corpus import CorpusError, duplicates, overlap
-from nli_lib.corpora.labels import C, E, N
-from nli_lib.corpora.planted.grammar import PATTERNS
-from nli_lib.corpora.planted.lexicon import draw
+from nli_lib.corpora.corpus import C, CorpusError, E, N, duplicates, overlap
+from nli_lib.corpora.planted import PATTERNS, draw
 
 NOTHING = dict.fromkeys(("flips", "ambiguous", "artifact", "overlap", "length", "giveaway"), 0.0)
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from nli_lib.corpora.labels import LABELS, C, E, N
-from nli_lib.corpora.planted import SPLITS, _fill, _sentence, make, make_split
-from nli_lib.corpora.planted.counterfactuals import counterfactuals
-from nli_lib.corpora.planted.grammar import PATTERNS
-from nli_lib.corpora.planted.lexicon import draw
-from nli_lib.corpora.planted.reader import (
+from nli_lib.corpora.corpus import LABELS, C, E, N
+from nli_lib.corpora.planted import PATTERNS, SPLITS, _fill, _sentence, counterfactuals, draw, make, make_split
+from nli_lib.corpora.planted_reader import (
     AMBIGUOUS_PAIR,
     CONFLICT,
     NO_LABEL,

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from nli_lib.learn import fast as attention
 from nli_lib.learn.encode import encode
-from nli_lib.learn.fast import attention, bert, layers, restore, speed_up
-from nli_lib.learn.fast.dropout import RandomBits
+from nli_lib.learn.fast import RandomBits, restore, speed_up
 from nli_lib.learn.model import load_classifier, load_tokenizer
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -31,7 +31,7 @@ def probe():
 @pytest.mark.parametrize("first_only", [False, True])
 def test_output_and_every_gradient_are_the_original_layers(model, masked, first_only):
     original = model.bert.encoder.layer[0]
-    fused = bert.FusedLayer(original, RandomBits()).eval()
+    fused = attention.FusedBertLayer(original, RandomBits()).eval()
     fused.first = first_only
     values, fast = (torch.randn(3, 6, 32, generator=torch.manual_seed(0)).requires_grad_() for _ in range(2))
     look = (torch.arange(6) < torch.tensor([[6], [4], [1]]))[:, None, None, :].expand(3, 1, 6, 6) if masked else None
@@ -43,7 +43,7 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked, first_
     own = [original.get_submodule(f"attention.self.{name}") for name in joined]
     pairs = zip(own, fused.qkv.weight.chunk(3), fused.qkv.bias.chunk(3), strict=True)
     assert all(torch.equal(part.weight, weight) and torch.equal(part.bias, bias) for part, weight, bias in pairs)
-    shared = [weight for name in bert.PARTS[3:] for weight in original.get_submodule(name).parameters()]
+    shared = [weight for name in attention.PARTS[3:] for weight in original.get_submodule(name).parameters()]
     expected = torch.autograd.grad(
         theirs, [values, *(w for part in own for w in (part.weight, part.bias)), *shared], upstream
     )
@@ -57,7 +57,7 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked, first_
 def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model, first_only):
     """With the bits drawn again the layer repeats, so differences of its output give its gradient with dropout on."""
     source = RandomBits()
-    fused = bert.FusedLayer(model.bert.encoder.layer[0], source).train()
+    fused = attention.FusedBertLayer(model.bert.encoder.layer[0], source).train()
     fused.rates, fused.first = (0.3, 0.3, 0.3), first_only
     values, direction = torch.randn(2, 5, 32), torch.randn(2, 5, 32)
 
@@ -76,7 +76,7 @@ def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model, first_
 def test_restore_gives_back_the_trained_weights(model, encoder):
     speed_up(model, [encode(["a dog"], None, load_tokenizer(encoder), 32)], probe)
     fused = model.bert.encoder.layer[0]
-    assert isinstance(fused, bert.FusedLayer)
+    assert isinstance(fused, attention.FusedBertLayer)
     with torch.no_grad():
         fused.qkv.weight.fill_(0.25)
         fused.up.weight.fill_(0.5)
@@ -90,17 +90,17 @@ def test_a_layer_that_computes_something_else_is_left_alone(model):
     source = RandomBits()
     for layer in model.bert.encoder.layer:
         layer.intermediate.intermediate_act_fn = nn.ReLU()
-    attention.install(model, source)
-    assert layers.install(model, source, probe) == [
+    attention.install_attention(model, source)
+    assert attention.install_layers(model, source, probe) == [
         "layers stay transformers' own: written out they give another output"
     ]
-    assert not any(isinstance(each, bert.FusedLayer) for each in model.modules())
+    assert not any(isinstance(each, attention.FusedBertLayer) for each in model.modules())
 
 
 def test_a_model_of_other_parts_is_left_alone(model):
     for layer in model.bert.encoder.layer:
         layer.__class__ = type("OtherLayer", (type(layer),), {})
-    attention.install(model, RandomBits())
-    assert layers.install(model, RandomBits(), probe) == [
+    attention.install_attention(model, RandomBits())
+    assert attention.install_layers(model, RandomBits(), probe) == [
         "layers stay transformers' own: not built like BERT's or Llama's"
     ]

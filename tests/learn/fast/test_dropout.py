@@ -5,13 +5,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from nli_lib.learn.fast.attention import attend, attend_backward
-from nli_lib.learn.fast.dropout import FastDropout, Mask, RandomBits, cut, install
+from nli_lib.learn.fast import FastDropout, Mask, RandomBits, attend, attend_backward, cut, install_dropout
 
 
 def fast(rate, source):
     model = nn.Sequential(nn.Dropout(rate))
-    install(model, source)
+    install_dropout(model, source)
     assert type(model[0]) is FastDropout
     return model[0]
 

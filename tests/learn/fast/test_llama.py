@@ -5,9 +5,9 @@ import torch
 from tiny_generator import make_language_model
 from torch import nn
 
+from nli_lib.learn import fast as attention
 from nli_lib.learn.encode import encode
-from nli_lib.learn.fast import attention, layers, llama, restore, speed_up
-from nli_lib.learn.fast.dropout import RandomBits
+from nli_lib.learn.fast import RandomBits, restore, speed_up
 from nli_lib.learn.generator import load
 from nli_lib.learn.model import load_tokenizer
 
@@ -42,7 +42,7 @@ def probe():
 @pytest.mark.parametrize("masked", [False, True])
 def test_output_and_every_gradient_are_the_original_layers(model, masked):
     original = model.model.layers[0]
-    fused = llama.FusedLayer(original, RandomBits()).eval()
+    fused = attention.FusedLlamaLayer(original, RandomBits()).eval()
     assert (fused.heads, fused.groups) == (4, 2)
     values, fast = (torch.randn(3, 6, 32, generator=torch.manual_seed(0)).requires_grad_() for _ in range(2))
     causal = torch.ones(6, 6, dtype=torch.bool).tril()
@@ -51,10 +51,10 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked):
     ours = fused(fast, attention_mask=look, position_embeddings=turn(6))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     upstream = torch.randn_like(theirs)
-    joined = [[original.get_submodule(name).weight for name in names] for names in llama.JOINED]
+    joined = [[original.get_submodule(name).weight for name in names] for names in attention.JOINED]
     for parts, together in zip(joined, (fused.qkv.weight, fused.gate_up.weight), strict=True):
         assert torch.equal(torch.cat(parts), together)
-    shared = [original.get_submodule(name).weight for name in llama.OTHERS]
+    shared = [original.get_submodule(name).weight for name in attention.OTHERS]
     expected = torch.autograd.grad(theirs, [values, *joined[0], *joined[1], *shared], upstream)
     got = torch.autograd.grad(ours, [fast, fused.qkv.weight, fused.gate_up.weight, *shared], upstream)
     wanted = [expected[0], torch.cat(expected[1:4]), torch.cat(expected[4:6]), *expected[6:]]
@@ -64,7 +64,7 @@ def test_output_and_every_gradient_are_the_original_layers(model, masked):
 
 def test_places_of_their_own_for_each_text(model):
     original = model.model.layers[0]
-    fused = llama.FusedLayer(original, RandomBits()).eval()
+    fused = attention.FusedLlamaLayer(original, RandomBits()).eval()
     turns = tuple(torch.cat([part[:, :5], part[:, 3:8]]) for part in turn(8))
     values = torch.randn(2, 5, 32)
     torch.testing.assert_close(
@@ -73,7 +73,7 @@ def test_places_of_their_own_for_each_text(model):
 
 
 def test_no_token_sees_a_later_one(model):
-    fused = llama.FusedLayer(model.model.layers[0], RandomBits()).eval()
+    fused = attention.FusedLlamaLayer(model.model.layers[0], RandomBits()).eval()
     values = torch.randn(1, 6, 32)
     other = values.clone()
     other[:, 4:] += 1
@@ -84,7 +84,7 @@ def test_no_token_sees_a_later_one(model):
 def test_a_mask_of_dropout_is_its_own_derivative_through_the_layer(model):
     """With the bits drawn again the layer repeats, so differences of its output give its gradient with dropout on."""
     source = RandomBits()
-    fused = llama.FusedLayer(model.model.layers[0], source).train()
+    fused = attention.FusedLlamaLayer(model.model.layers[0], source).train()
     fused.rates = (0.3,)
     values, direction = torch.randn(2, 5, 32), torch.randn(2, 5, 32)
 
@@ -105,7 +105,7 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(model, fo
     before = model(input_ids=ids, use_cache=False).logits
     notes = speed_up(model, [encode(["a dog"], None, load_tokenizer(folder), 32)], probe)
     assert not any("layers" in note for note in notes)
-    assert all(isinstance(layer, llama.FusedLayer) for layer in model.model.layers)
+    assert all(isinstance(layer, attention.FusedLlamaLayer) for layer in model.model.layers)
     torch.testing.assert_close(model(input_ids=ids, use_cache=False).logits, before, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         for layer in model.model.layers:
@@ -113,7 +113,7 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(model, fo
             layer.gate_up.weight.mul_(0.5)
     trained = model(input_ids=ids, use_cache=False).logits
     restore(model, 1.0)
-    assert not any(isinstance(each, llama.FusedLayer) for each in model.modules())
+    assert not any(isinstance(each, attention.FusedLlamaLayer) for each in model.modules())
     torch.testing.assert_close(model(input_ids=ids, use_cache=False).logits, trained, rtol=1e-4, atol=1e-4)
 
 
@@ -125,6 +125,6 @@ def test_a_layer_that_computes_something_else_is_left_alone(model, what):
             layer.mlp.up_proj.bias = nn.Parameter(torch.zeros(64))
         else:
             layer.mlp.act_fn = nn.ReLU()
-    attention.install(model, source)
-    assert layers.install(model, source, probe) == [NOTE]
-    assert not any(isinstance(each, llama.FusedLayer) for each in model.modules())
+    attention.install_attention(model, source)
+    assert attention.install_layers(model, source, probe) == [NOTE]
+    assert not any(isinstance(each, attention.FusedLlamaLayer) for each in model.modules())

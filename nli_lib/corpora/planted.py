@@ -1,0 +1,627 @@
+"""The planted corpus: pairs from a small grammar, with artifacts, label noise and ambiguity put in and recorded.
+
+It is the specimen, not the evidence. Whatever claims to find artifacts, mislabelled or ambiguous examples can be asked
+here whether it finds them, against columns that hold the truth.
+
+Sentence patterns of the planted corpus (patterns.yaml, whose head says how they are made), read.
+
+Words of the planted corpus (words.yaml), and the drawing of one set of them per pair.
+
+`draw(n, rng)` fills every slot that the sentence patterns name: {a} "the nurse", {a.kind} "a health worker",
+{w} "carried", {w.b} "carry". Each slot comes twice: what is said, and the same thing in a synonym, where there is one.
+Slots are drawn without regard to any label.
+
+What was changed between two versions of a sentence, as one run of words.
+
+Counterfactual pairs of the planted grammar: one edit of the premise, after which another label is the true one.
+
+    originals, revised = counterfactuals(500, seed=0)
+
+Both premises are of one pattern and filled with the same words, so that the grammar knows the label of each.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import permutations, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib.corpora.corpus import COLUMNS, LABELS, C, Corpus, CorpusError, E, N
+
+_ALL = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
+
+
+class Pattern(NamedTuple):
+    """One hypothesis and the premises that decide it.
+
+    What decides the label for one person leaves it open for another, so these premises count as neutral too: otherwise
+    the wording of the premise alone would tell neutral pairs from the rest.
+    """
+
+    family: str
+    hypothesis: str
+    premises: tuple[list[str], ...]  # that entail it, leave it open, contradict it; of the open, those that say less
+
+
+def _pattern(family: str, entry: dict) -> Pattern:
+    hypothesis, entailing, contradicting = entry["hypothesis"], entry["entailment"], entry["contradiction"]
+    neutral = [premise["specific"] if isinstance(premise, dict) else premise for premise in entry["neutral"]]
+    specific = [premise["specific"] for premise in entry["neutral"] if isinstance(premise, dict)]
+    if family != "transfer":  # where saying it of another person nearly denies it
+        neutral += _of_another(hypothesis, entailing + contradicting)
+    return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
+
+
+def _of_another(hypothesis: str, premises: list[str]) -> list[str]:
+    """The premises said of someone (or something) that the hypothesis is not about, where that can be."""
+    subject = re.search(r"\{(\w)", hypothesis).group(1)
+    other = "y" if subject == "x" else "d"
+    return [
+        re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
+        for premise in premises
+        if re.search(rf"\{{{subject}[.}}]", premise)
+        and f"{{{other}" not in premise
+        and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
+    ]
+
+
+PATTERNS = [_pattern(family, entry) for family, entries in _ALL["families"].items() for entry in entries]
+AMBIGUOUS: list[dict] = _ALL["ambiguous"]  # family, premise, hypothesis, and the two labels that can be defended
+
+
+# ---------------------------------------------------------------- lexicon
+
+
+WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+
+Column = NDArray[np.object_]
+Picks = NDArray[np.int64]
+Entry = str | list[str]  # a word, or a word and its synonym
+Forms = dict[str, tuple[str, str]]  # of one entry: "" or ".s", ".b" ... -> the word in that form, and its synonym
+
+
+@dataclass
+class Slots:
+    """For each slot name, n phrases (2, n): what is said, and otherwise; they differ where the word has a synonym."""
+
+    n: int
+    rng: np.random.Generator
+    phrases: dict[str, Column] = field(default_factory=dict)
+
+    def put(self, name: str, entries: list[Forms], pick: Picks) -> None:
+        """Fill slot `name` in all its forms with entries[pick]; a coin decides which of two synonyms is said."""
+        swap = self.below(2)
+        for form in entries[0]:
+            words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
+            self.phrases[name + form] = words[pick, [swap, 1 - swap]]
+
+    def below(self, size: int) -> Picks:
+        """(n,) integers below `size`."""
+        return self.rng.integers(size, size=self.n)
+
+    def distinct(self, size: int, k: int) -> Picks:
+        """(k, n) integers below `size`, no two alike in a column."""
+        return self.rng.random((self.n, size)).argsort(axis=1)[:, :k].T
+
+
+def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
+    """One set of words for each of n pairs, slot name -> (2, n); people, things and verbs of one pair differ."""
+    slots = Slots(n, rng)
+    # Nouns of different kinds, so that no one of them is covered by the kind of another.
+    for names, kinds in (("abcd", WORDS["people"]), ("xy", WORDS["things"])):
+        entries = [
+            noun | {".kind": (_article(kind),) * 2} for kind, words in kinds.items() for noun in _entries(words, NOUN)
+        ]
+        first = slots.distinct(len(kinds), len(names)).T * 5
+        for name, pick in zip(names, (first + rng.integers(5, size=first.shape)).T, strict=True):
+            slots.put(name, entries, pick)
+    for names, verbs in (("vu", WORDS["meet"]), ("w", WORDS["handle"]), ("ijk", WORDS["act"])):
+        for name, pick in zip(names, slots.distinct(len(verbs), len(names)), strict=True):
+            slots.put(name, _entries(verbs, VERB), pick)
+    # {l} and {p} are two places on one side of the door, {m} is on the other; {l.side} says which.
+    sides = ("indoors", "outdoors")
+    entries = [place | {".side": (side, side)} for side in sides for place in _entries(WORDS[side])]
+    each = len(WORDS["indoors"])
+    door, (one, two), other = slots.below(2), slots.distinct(each, 2), slots.below(len(WORDS["outdoors"]))
+    for name, side, pick in (("l", door, one), ("p", door, two), ("m", 1 - door, other)):
+        slots.put(name, entries, side * each + pick)
+    slots.put("t", _entries(WORDS["times"]), slots.below(len(WORDS["times"])))
+    # {month} lies in {month.season}, {later} in {later.season}, another; {day} is a weekday, {free} is not.
+    seasons = WORDS["seasons"]
+    entries = [month | {".season": _two(each["season"])} for each in seasons for month in _entries(each["months"])]
+    for name, season in zip(("month", "later"), slots.distinct(len(seasons), 2), strict=True):
+        slots.put(name, entries, season * 3 + slots.below(3))
+    for name, days in (("day", WORDS["weekdays"]), ("free", WORDS["weekend"])):
+        slots.put(name, _entries(days), slots.below(len(days)))
+    # {few} < {some} < {many}, and {both} = {few} + {some}.
+    few = 2 + slots.below(7)
+    some = few + 1 + slots.below(5)
+    many = some + 1 + slots.below(4)
+    for name, value in (("few", few), ("some", some), ("many", many), ("both", few + some)):
+        slots.put(name, _entries(WORDS["numbers"]), value)
+    # Two slots that exclude each other, either way round; an entry and its opposite stand side by side.
+    grades, looks, states = ([side for pair in WORDS[name] for side in pair] for name in ("grades", "looks", "states"))
+    compared = [{"": _two(base), ".er": _two(comparative)} for grade in grades for base, comparative in grade.items()]
+    for names, entries in (("gh", compared), ("fo", _entries(looks)), ("sr", _entries(states))):
+        pick, side = slots.below(len(entries) // 2), slots.below(2)
+        for name, which in zip(names, (side, 1 - side), strict=True):
+            slots.put(name, entries, 2 * pick + which)
+    pick = slots.below(len(WORDS["transfers"]))
+    for name, side in zip(("give", "take"), zip(*WORDS["transfers"], strict=True), strict=True):
+        slots.put(name, _entries(side, VERB), pick)
+    return slots.phrases
+
+
+def _two(entry: Entry) -> tuple[str, str]:
+    """The word and its synonym, or the word twice."""
+    words = [entry] if isinstance(entry, str) else entry
+    return words[0], words[-1]
+
+
+def _article(noun: str) -> str:
+    return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def _plural(noun: str) -> str:
+    return WORDS["plurals"].get(noun, noun + "s")
+
+
+def _past(verb: str) -> str:
+    return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])[0]
+
+
+def _participle(verb: str) -> str:
+    return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])[-1]
+
+
+# The forms of a word class, each with what makes it of the word.
+NOUN = {"": "the {}".format, ".n": str, ".one": _article, ".s": _plural}
+VERB = {"": _past, ".b": str, ".p": _participle}
+
+
+def _entries(words: Iterable[Entry], forms: Mapping[str, Callable[[str], str]] | None = None) -> list[Forms]:
+    """The words and their synonyms in all their forms, or just as they are."""
+    forms = forms or {"": str}
+    return [{form: tuple(map(make, _two(word))) for form, make in forms.items()} for word in words]
+
+
+# ---------------------------------------------------------------- edits
+
+
+def edit(before: str, after: str) -> tuple[str, str]:
+    """The shortest run of whole words of ``before`` and what stands in its place in ``after``; neither is empty.
+
+    What is equal at the beginning is passed over first, then what is equal at the end.
+
+    Raises `ValueError` where the texts are equal or have no word in common.
+    """
+    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text.rstrip()) for text in (before, after))  # a mark is a word of its own
+    start, end = shared_ends(a, b)
+    if before == after or not start + end:
+        raise ValueError(f"no single edit makes {after!r} of {before!r}")
+    if start + end == min(len(a), len(b)):  # only put in, or only taken out: a word beside it joins the run
+        start, end = (start - 1, end) if start else (start, end - 1)
+    while start and not (a[start][0] == b[start][0] == " "):  # a run does not begin with a mark
+        start -= 1
+    return "".join(a[start : len(a) - end]).strip(), "".join(b[start : len(b) - end]).strip()
+
+
+def shared_ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
+    """How many words two sequences share at their beginning, and then at their end."""
+    shorter = min(len(a), len(b))
+    start = next((at for at in range(shorter) if a[at] != b[at]), shorter)
+    end = next((at for at in range(shorter - start) if a[-1 - at] != b[-1 - at]), shorter - start)
+    return start, end
+
+
+# ---------------------------------------------------------------- planted
+
+
+SPLITS = ("train", "validation", "test", "challenge")
+# For each label, the words and the phrase that may give it away; see words.yaml.
+ARTIFACT_WORDS = {LABELS.index(label): tuple(words) for label, words in WORDS["artifact_words"].items()}
+GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"].items()}
+TRUTH = ("true_label", "family", "planted", "flipped", "ambiguous", "artifact_word")
+STRENGTHS = {"flips": 0.06, "ambiguous": 0.08, "artifact": 0.3, "overlap": 0.3, "length": 0.25, "giveaway": 0.05}
+STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
+STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
+SYNONYMS = 0.5  # share of hypotheses that say things in other words
+EXTRA_SENTENCE = 0.4  # share of premises with a second sentence that has nothing to do with the hypothesis
+SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
+ATTEMPTS = 20
+
+Mask = NDArray[np.bool_]
+
+
+def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
+    """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
+
+    flips      share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
+               hypothesis is more specific than the premise (what the consensus cleaning paper found in SNLI)
+    ambiguous  share of pairs for which two labels can be defended; the label is drawn between the two
+    artifact   share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), besides `STRAY_WORD`
+    overlap    share of pairs where entailed hypotheses repeat the premise's words and others avoid them
+    length     share of pairs where neutral hypotheses get a long tail and entailed ones none
+    giveaway   share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
+    against    the same artifacts attached to a wrong label instead, as in the challenge split
+
+    A strength that is not given is that of `STRENGTHS`.
+
+    Artifacts follow the label that is given, since annotators write towards it; they leave the truth untouched.
+    Columns beside the corpus's own (`TRUTH`): true_label (for an ambiguous pair, its label), family (of the pattern),
+    planted (the artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous,
+    artifact_word (the word in the hypothesis, forced or stray, or "").
+    With every strength at 0 the hypothesis alone tells nothing about the label (see patterns.yaml).
+    """
+    _check(n, split, strengths)
+    strengths = STRENGTHS | strengths
+    rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
+    plan = _plan(n, strengths["flips"], strengths["ambiguous"], rng)
+    towards = (plan["label"] + against * rng.integers(1, 3, size=n)) % len(LABELS)
+    plan |= _artifacts(towards, strengths, rng)
+    premise, hypothesis, family = _distinct_pairs(plan, rng)
+    plan |= {"premise": premise, "hypothesis": hypothesis, "family": family, "corpus": "planted", "split": split}
+    plan["uid"] = f"planted-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)
+    table = pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH])
+    return Corpus(table, "planted", split, source=f"planted grammar, seed {seed}")
+
+
+def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) -> Corpus:
+    """One split: train and validation have flips and ambiguous pairs, test and challenge true labels only.
+
+    The artifacts of train, validation and test are the same; those of challenge point to a wrong label.
+    """
+    clean = {"flips": 0.0, "ambiguous": 0.0} if split in ("test", "challenge") else {}
+    return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
+
+
+def check_truth(corpus: Corpus) -> None:
+    """Raise `CorpusError` where other pairs were joined to a planted corpus: what is missing there would be cast."""
+    missing = corpus.table[[name for name in TRUTH if name in corpus.table]].isna()
+    if missing.any(axis=None):
+        row = int(missing.any(axis=1).argmax())
+        field = missing.columns[missing.iloc[row]][0]
+        raise CorpusError(
+            f"corpus {corpus.name}/{corpus.split}: row {row} has no {field}: nothing was planted in it. Ask for the "
+            "truth of the planted pairs alone."
+        )
+
+
+def planted_truths(corpus: Corpus) -> dict[str, Mask]:
+    """What was planted in the pairs of a planted corpus, by name, each (N,). Raises what `check_truth` raises."""
+    check_truth(corpus)
+    columns = corpus.table
+    return {
+        "flipped label": columns["flipped"].to_numpy(dtype=bool),
+        "ambiguous pair": columns["ambiguous"].to_numpy(dtype=bool),
+        "giveaway word or phrase": columns["planted"].str.contains("word|giveaway").to_numpy(dtype=bool),
+        "copied words": columns["planted"].str.contains("overlap").to_numpy(dtype=bool) & (corpus.labels == E),
+    }
+
+
+def planted_ngrams(label: int) -> set[str]:
+    """Names of the features (`measure.features.features`) that the planted words and the phrase of a label make."""
+    phrases = [phrase.split() for phrase in (*ARTIFACT_WORDS[label], GIVEAWAYS[label])]
+    grams = [" ".join(words[at : at + n]) for words in phrases for n in (1, 2) for at in range(len(words) - n + 1)]
+    return {f"{gram}@hypothesis" for gram in grams}
+
+
+def planted_words(names: ArrayLike) -> pd.DataFrame:
+    """Where the planted words stand among feature names: label and column, one row for each word that occurs."""
+    place = {name: at for at, name in enumerate(np.asarray(names))}
+    rows = [(label, place.get(f"{word}@hypothesis")) for label, words in ARTIFACT_WORDS.items() for word in words]
+    return pd.DataFrame(rows, columns=["label", "column"]).dropna().astype(int)
+
+
+def _check(n: int, split: str, shares: dict[str, float]) -> None:
+    if split not in SPLITS:
+        raise CorpusError(f"planted has no split {split!r}: choose from {', '.join(SPLITS)}")
+    if n < 1:
+        raise CorpusError(f"planted: n={n} pairs asked for, at least 1 is needed")
+    for name, share in shares.items():
+        if name not in STRENGTHS:
+            raise CorpusError(f"planted: there is no strength {name!r}: choose from {', '.join(STRENGTHS)}")
+        most = {"flips": 0.3, "ambiguous": 0.4}.get(name, 1.0)  # above these one label runs out of ordinary pairs
+        if not 0 <= share <= most:
+            raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
+
+
+def _plan(n: int, flips: float, ambiguous: float, rng: np.random.Generator) -> dict[str, NDArray]:
+    """What each pair is to be, before any word is chosen: label, true label, and why they differ."""
+    label = rng.permutation(np.arange(n) % len(LABELS))
+    # Neutral has a part in both kinds of ambiguity (E or N, N or C): at twice the share, each draw between two is fair.
+    blur_rate = ambiguous * np.where(label == N, 1.5, 0.75)
+    blurred = rng.random(n) < blur_rate
+    entailed = label == E
+    flip_rate = flips * np.where(entailed, 3 * SPECIFIC_SHARE, 1.5 * (1 - SPECIFIC_SHARE))
+    flipped = ~blurred & (rng.random(n) < flip_rate / (1 - blur_rate))
+    other = (label + rng.integers(1, 3, size=n)) % len(LABELS)
+    true_label = np.where(flipped, np.where(entailed, N, other), label)
+    plan = {"label": label, "true_label": true_label, "flipped": flipped, "ambiguous": blurred}
+    return plan | {"specific": flipped & entailed}
+
+
+def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
+    """Which artifacts fire on each pair, for the label they point to."""
+    n = len(towards)
+    fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
+    fires["length"] &= towards != C
+    word_of = np.where(fires["artifact"], towards, rng.integers(len(LABELS), size=n))
+    words = np.array(list(ARTIFACT_WORDS.values()), dtype=object)  # (C, 5)
+    word = words[word_of, rng.integers(words.shape[1], size=n)]
+    word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
+    tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
+    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
+    phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
+    tails = np.array(WORDS["tails"], dtype=object)
+    fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
+    return {
+        "artifact_word": word,
+        "word_first": rng.integers(2, size=n).astype(bool),
+        "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
+        "phrase": np.where(fires["giveaway"], phrases[towards], ""),
+        "other_words": other_words,
+        "planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object),
+    }
+
+
+def _distinct_pairs(plan: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """Premise, hypothesis and family of each planned pair; pairs that came out twice are drawn again."""
+    n = len(plan["label"])
+    texts = np.full((n, 3), "", dtype=object)
+    todo = np.arange(n)
+    for _ in range(ATTEMPTS):
+        rows = {name: values[todo] for name, values in plan.items()}
+        texts[todo] = np.column_stack(_pairs(rows, rng))
+        todo = np.flatnonzero(pd.DataFrame(texts[:, :2]).duplicated())
+        if not len(todo):
+            return texts[:, 0], texts[:, 1], texts[:, 2]
+    raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
+
+
+def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """One draw of premise, hypothesis and family for each row of the plan."""
+    n = len(rows["label"])
+    family, premise_form, hypothesis_form = (np.empty(n, dtype=object) for _ in range(3))
+    blurred = rows["ambiguous"]
+    for mask, choose in ((~blurred, _choose_patterns), (blurred, _choose_ambiguous)):
+        chosen = choose({name: values[mask] for name, values in rows.items()}, rng)
+        family[mask], premise_form[mask], hypothesis_form[mask] = chosen
+    slots = draw(n, rng)
+    as_said = np.zeros(n, dtype=int)
+    premise = _sentence(_fill(premise_form, slots, as_said))
+    extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
+    where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
+    premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
+    # the hypothesis with its phrase, tail and artifact word
+    clause, word = _fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows["artifact_word"]
+    clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
+    clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
+    dressed = np.where(rows["word_first"], word + ", " + clause, clause + ", " + word)
+    return premise, _sentence(np.where(word == "", clause, dressed)), family
+
+
+def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
+    families, hypotheses, options = zip(*PATTERNS, strict=True)
+    families, hypotheses = np.array(families, dtype=object), np.array(hypotheses, dtype=object)
+    chances = 1 / pd.Series(families).map(Counter(families)).to_numpy()
+    sizes = np.array([[len(side) for side in sides] for sides in options])  # (patterns, 4)
+    pick = rng.choice(len(PATTERNS), len(rows["label"]), p=chances / chances.sum())
+    specific = np.flatnonzero(rows["specific"])
+    chances = chances * (sizes[:, 3] > 0)
+    pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
+    side = np.where(rows["specific"], 3, rows["true_label"])
+    premises = np.array(list(zip_longest(*(side for sides in options for side in sides))), dtype=object)
+    premise = premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side]
+    return families[pick], premise, hypotheses[pick]
+
+
+def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+    """A pair of which the given label is one of the two defensible ones."""
+    label = rows["label"]
+    kind = np.where(label == N, rng.integers(2, size=len(label)), label // 2)  # 0: E or N, 1: N or C
+    table = np.array([(each["family"], each["premise"], each["hypothesis"]) for each in AMBIGUOUS], dtype=object)
+    kinds = [np.flatnonzero([side in each["labels"] for each in AMBIGUOUS]) for side in (LABELS[E], LABELS[C])]
+    pick = np.where(kind == 0, rng.choice(kinds[0], len(kind)), rng.choice(kinds[1], len(kind)))
+    return table[pick, 0], table[pick, 1], table[pick, 2]
+
+
+def _fill(forms: Column, slots: dict[str, Column], otherwise: NDArray[np.int_]) -> Column:
+    """Each form with its slots filled from the same row, 0 as said or 1 otherwise; rows of one form together."""
+    out = np.empty(len(forms), dtype=object)
+    codes, distinct = pd.factorize(forms)
+    order = np.argsort(codes, kind="stable")
+    for form, rows in zip(distinct, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True):
+        text = np.full(len(rows), "", dtype=object)
+        for literal, slot in re.findall(r"([^{]*)(?:\{([^}]*)\}|$)", form):
+            text = text + literal
+            if slot:
+                text = text + slots[slot][otherwise[rows], rows]
+        out[rows] = text
+    return out
+
+
+def _sentence(clauses: Column) -> Column:
+    """Clauses with a capital first letter and a full stop."""
+    text = pd.Series(clauses, dtype="str")
+    return (text.str[:1].str.upper() + text.str[1:] + ".").to_numpy(dtype=object)
+
+
+# ---------------------------------------------------------------- counterfactuals
+
+
+LONGEST = 3  # words or slots of a pattern that an edit takes out or puts in, at most
+SHARED = 2  # that the two premises have in common at least
+MAKER = "grammar"
+MADE = ("origin_uid", "origin_corpus", "maker", "intended_label")
+MADE += ("true_label", "family", "broken", "span", "replacement")
+
+
+class Edits(NamedTuple):
+    """K premise forms that one edit can turn to each of the other two labels, and what it makes of them."""
+
+    family: Column  # (K,)
+    hypothesis: Column  # (K,)
+    premise: Column  # (K,)
+    label: NDArray[np.int64]  # (K,) the true one
+    becomes: Column  # (K, C, M) forms of which each label is the true one; "" where there are fewer than M
+    counts: NDArray[np.int64]  # (K, C) how many there are
+
+
+def counterfactuals(
+    n: int, seed: int = 0, *, split: str = "test", broken: float = 0.0, **strengths: float
+) -> tuple[Corpus, Corpus]:
+    """Original pairs (n,) and their revisions (2 n,), two for each original: one towards each of the other labels.
+
+    split      as in `planted.make_split`; in "challenge" the artifacts point to a wrong label
+    broken     share of the revisions that miss their label: the edit keeps the original's label or makes the third one
+    strengths  of the artifacts in the hypothesis, as in `planted.make`. They follow the label of the original, and its
+               revisions have the same hypothesis; there are neither flips nor ambiguous pairs
+
+    The labels of the originals are balanced and true. Row 2 i and row 2 i + 1 of the revisions belong to original i.
+    Columns of the revisions besides `COLUMNS` are `MADE`: label is the intended one, by number, and intended_label by
+    name; true_label is what the grammar says of the revised pair, by number; broken says that the two differ.
+    `span` is the run of words in the original's premise that `replacement` took the place of; neither is empty, and the
+    rest of the two premises is equal. The span may occur twice in the premise. Equal arguments give equal corpora.
+
+    Raises `CorpusError` for a share, split or strength that there is not.
+    """
+    if not 0 <= broken <= 1:
+        raise CorpusError(f"planted: broken={broken} is not a share between 0 and 1")
+    if named := {"flips", "ambiguous"} & strengths.keys():
+        raise CorpusError(f"planted: counterfactuals have only true labels, there is no strength {min(named)!r}")
+    _check(n, split, strengths)
+    rng = np.random.default_rng([seed, SPLITS.index(split), 0xCF])
+    label = rng.permutation(np.arange(n) % len(LABELS))
+    against = (split == "challenge") * rng.integers(1, 3, size=n)
+    plan = _artifacts((label + against) % len(LABELS), STRENGTHS | strengths, rng)
+    intended = np.column_stack([(label + 1) % 3, (label + 2) % 3])  # (n, 2)
+    missed = rng.random((n, 2)) < broken
+    rows = _distinct(label, intended, missed, plan, rng)
+    uid = (f"planted-edited-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)).to_numpy(dtype=object)
+    source = f"planted grammar, counterfactuals, seed {seed}"
+    table = pd.DataFrame(
+        {
+            "uid": uid,
+            "premise": rows["premise"],
+            "hypothesis": rows["hypothesis"],
+            "label": label,
+            "corpus": "planted",
+            "split": split,
+            "true_label": label,
+            "family": rows["family"],
+        }
+    )
+    originals = Corpus(table, "planted", split, source=source)
+    names = np.array(LABELS, dtype=object)
+    made = {
+        "uid": np.repeat(uid, 2) + np.array(">", dtype=object) + names[intended.ravel()],
+        "premise": rows["revised"].ravel(),
+        "hypothesis": np.repeat(rows["hypothesis"], 2),
+        "label": intended.ravel(),
+        "corpus": "planted_counterfactuals",
+        "split": split,
+        "origin_uid": np.repeat(uid, 2),
+        "origin_corpus": "planted",
+        "maker": MAKER,
+        "intended_label": names[intended.ravel()],
+        "true_label": rows["true_label"].ravel(),
+        "family": np.repeat(rows["family"], 2),
+        "broken": missed.ravel(),
+    }
+    spans = [edit(a, b) for a, b in zip(np.repeat(rows["premise"], 2), made["premise"], strict=True)]
+    made |= {"span": [span for span, _ in spans], "replacement": [new for _, new in spans]}
+    revised = pd.DataFrame(made, columns=[*COLUMNS, *MADE])
+    return originals, Corpus(revised, "planted_counterfactuals", split, source=source)
+
+
+@cache
+def edits() -> Edits:
+    """All premise forms of the grammar that have counterfactuals for both other labels."""
+    found = []
+    for pattern in PATTERNS:
+        sides = [(label, form) for label in range(len(LABELS)) for form in pattern.premises[label]]
+        becomes = defaultdict(list)
+        for (_, form), (label, other) in permutations(sides, 2):
+            a, b = form.split(), other.split()
+            start, end = shared_ends(a, b)
+            if form != other and start + end >= SHARED and max(len(a), len(b)) - start - end <= LONGEST:
+                becomes[form, label].append(other)
+        for label, form in sides:
+            options = [becomes[form, other] for other in range(len(LABELS))]
+            if all(options[other] for other in range(len(LABELS)) if other != label):
+                found.append((pattern.family, pattern.hypothesis, form, label, options))
+    family, hypothesis, premise, label, options = zip(*found, strict=True)
+    counts = np.array([[len(forms) for forms in each] for each in options])
+    padded = [[forms + [""] * (counts.max() - len(forms)) for forms in each] for each in options]
+    texts = (np.array(column, dtype=object) for column in (family, hypothesis, premise))
+    return Edits(*texts, np.array(label), np.array(padded, dtype=object), counts)
+
+
+def _distinct(
+    label: NDArray, intended: NDArray, missed: NDArray, plan: dict[str, NDArray], rng: np.random.Generator
+) -> dict[str, NDArray]:
+    """Texts and true labels of the planned rows; what came out twice, or like its original, is drawn again."""
+    n = len(label)
+    rows = {name: np.full(n, "", dtype=object) for name in ("premise", "hypothesis", "family")}
+    rows |= {"revised": np.full((n, 2), "", dtype=object), "true_label": np.zeros((n, 2), dtype=int)}
+    todo = np.arange(n)
+    for _ in range(ATTEMPTS):
+        some = {name: values[todo] for name, values in plan.items()}
+        for name, values in _draw(label[todo], intended[todo], missed[todo], some, rng).items():
+            rows[name][todo] = values
+        premises = np.column_stack([rows["premise"], rows["revised"]])  # (n, 3)
+        alike = np.logical_or.reduce([premises[:, i] == premises[:, j] for i, j in ((0, 1), (0, 2), (1, 2))])
+        repeated = pd.DataFrame({"premise": rows["premise"], "hypothesis": rows["hypothesis"]}).duplicated()
+        todo = np.flatnonzero(alike | repeated.to_numpy())
+        if not len(todo):
+            return rows
+    raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
+
+
+def _draw(
+    label: NDArray, intended: NDArray, missed: NDArray, plan: dict[str, NDArray], rng: np.random.Generator
+) -> dict[str, NDArray]:
+    """One draw of forms and words for each row."""
+    n, known = len(label), edits()
+    pick = np.empty(n, dtype=int)
+    for side in range(len(LABELS)):  # all families alike, as in the planted corpus
+        mine = np.flatnonzero(known.label == side)
+        chances = 1 / pd.Series(known.family[mine]).map(Counter(known.family[mine])).to_numpy()
+        pick[label == side] = rng.choice(mine, int((label == side).sum()), p=chances / chances.sum())
+    # a missed label is by a coin the one that was there, where an edit can keep it, or the third one
+    kept = (known.counts[pick, label] > 0)[:, None] & (rng.random((n, 2)) < 0.5)
+    true = np.where(missed, np.where(kept, label[:, None], 3 - label[:, None] - intended), intended)
+    size = known.counts[pick[:, None], true]
+    which = rng.integers(size)
+    again = (true[:, 0] == true[:, 1]) & (which[:, 0] == which[:, 1])
+    which[:, 1] = np.where(again, (which[:, 1] + 1) % size[:, 1], which[:, 1])
+    revised = known.becomes[pick[:, None], true, which]
+    slots = draw(n, rng)
+    said, otherwise = np.zeros(n, dtype=int), plan["other_words"].astype(int)
+    extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, said))
+    where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)
+    texts = []
+    for forms in (known.premise[pick], *revised.T):
+        text = _sentence(_fill(forms, slots, said))
+        texts.append(np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)))
+    clause, word = _fill(known.hypothesis[pick], slots, otherwise), plan["artifact_word"]
+    clause = np.where(plan["phrase"] != "", plan["phrase"] + " " + clause, clause)
+    clause = np.where(plan["tail"] != "", clause + " " + plan["tail"], clause)
+    dressed = np.where(plan["word_first"], word + ", " + clause, clause + ", " + word)
+    return {
+        "premise": texts[0],
+        "hypothesis": _sentence(np.where(word == "", clause, dressed)),
+        "family": known.family[pick],
+        "revised": np.column_stack(texts[1:]),
+        "true_label": true,
+    }

@@ -1,0 +1,626 @@
+"""Rows: what a source wrote, and the Corpus made of it, with every row that cannot be used counted by reason.
+
+One bad row is left out and counted. What concerns the whole file (a column that is not there, labels that are bare
+numbers, no usable row at all) is one `CorpusError` that names the file, the field, a row, and what to do.
+
+Reading: csv, tsv, txt, json, jsonl and parquet files, gzipped too, into rows of plain Python values.
+
+A row that cannot be split into fields is left out and counted by reason; a file that cannot be read at all is one
+`CorpusError`. What a row *says* (labels, texts) is judged later, in `nli_lib.corpora.reading`. Nothing is converted
+on the way: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text.
+
+Delimited text and JSON go through the standard library: pandas fills a short row up without a word, and the readers of
+pandas and pyarrow stop at the first line that is not JSON or not UTF-8, where here one bad row is one counted row.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import json
+import re
+import shlex
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nli_lib.corpora.corpus import (
+    COLUMNS,
+    LABELS,
+    MANY,
+    NO_GOLD,
+    SIDES,
+    UNKNOWN,
+    Corpus,
+    CorpusError,
+    are_several,
+    canonical,
+    is_no_gold,
+    is_numbered,
+    to_index,
+    unique_uids,
+)
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+LONGEST = 200_000  # characters, a document of a hundred pages; a premise this long costs the audit 0.1 s and 4 MB
+OFFICIAL = (
+    20_000  # characters, in a published corpus: one premise of MultiNLI is longer, and no recorded number rests on it
+)
+
+NO_LABEL, UNKNOWN_LABEL, SEVERAL = "no gold label", "unknown label", "several labels in one cell"
+NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
+TOO_LONG, REPEATED = "longer than {:,} characters", "duplicate row"
+
+_NAMED = 20  # names in a message
+
+
+def shown(names: Iterable[object]) -> str:
+    """Names for a message, the first of them where they are many."""
+    names = list(names)
+    return ", ".join(map(repr, names[:_NAMED])) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one source before any of them is judged, first under its own column names, then the library's.
+
+    table    (N, columns) of object dtype: strings, and from jsonl and parquet also numbers, lists, dictionaries, None
+    row      (N,) int64, the row's position among the file's data rows, from 0
+    where    the file's name, for messages
+    skipped  rows that are not in the table, counted by reason
+    classes  the classes of this source
+    names    further label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+    note     what a reader of the corpus's `source` should know, for instance a swapped orientation
+    first    the line of the file in which row 0 stands, where every row has one line; None: not known
+    encoding what a user said the file's encoding is; None: nothing
+    """
+
+    table: pd.DataFrame
+    row: np.ndarray
+    where: str
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    classes: tuple[str, ...] = LABELS
+    names: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    first: int | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        columns: Mapping[str, Iterable],
+        row: np.ndarray,
+        where: str,
+        skipped: Mapping[str, int] | None = None,
+        first: int | None = None,
+    ) -> Rows:
+        """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
+        held = {
+            str(name).encode("utf-8", "replace").decode(): pd.Series(list(values), dtype=object)
+            for name, values in columns.items()
+        }
+        counted = {reason: count for reason, count in (skipped or {}).items() if count}
+        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, counted, first=first)
+
+    def place(self, row: int) -> str:
+        """Where a row of the source stands, for a person."""
+        return f"row {row + 1}" + (f" (line {row + self.first})" if self.first else "")
+
+    def pick(
+        self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
+    ) -> Rows:
+        """The rows with the columns of a source under the library's names.
+
+        fields  the library's name -> the source's, or several: the first that is there is taken, in capitals or not;
+                all but "uid" must be there
+        extras  columns kept under their own names where they exist, with "source_" before a name that is taken; None
+                keeps all that are not picked
+        advice  what to do about a missing column, for the message
+        """
+        there = {name.lower(): name for name in reversed(self.table.columns)} | {name: name for name in self.table}
+        picked = {}
+        for ours, theirs in fields.items():
+            theirs = [theirs] if isinstance(theirs, str) else theirs
+            found = next((there[name] for wanted in theirs for name in (wanted, wanted.lower()) if name in there), None)
+            if found is not None:
+                picked[ours] = found
+            elif ours != "uid":
+                wanted = " or ".join(map(repr, theirs))
+                raise CorpusError(f"{self.where}: column {wanted} is missing; found {shown(self.table)}.{advice}")
+        if extras is None:
+            extras = [name for name in self.table if name not in picked.values()]
+        others = [name for name in extras if name in self.table and picked.get(name) != name]
+        picked |= {f"source_{name}" if name in picked else name: name for name in others}
+        return replace(self, table=pd.DataFrame({ours: self.table[theirs] for ours, theirs in picked.items()}))
+
+    def assign(self, **columns: object) -> Rows:
+        """The rows with further columns."""
+        return replace(self, table=self.table.assign(**columns))
+
+
+def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
+    """The Corpus of a source's rows: each judged, labels mapped by name, uids made unique.
+
+    own   a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
+          with one uid and different content are an error, and so is what would leave out many rows of one kind: a label
+          that is not known, another encoding. An official corpus keeps all its rows, so that its size is
+          the published one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI
+          pairs one claim with several contexts).
+    """
+    table, row = rows.table, rows.row
+    label = to_index(table["label"], rows.classes, rows.names)
+    _refuse_unnamed(table["label"].to_numpy(), label, rows)
+    reason = _reasons(table, label, LONGEST if own else OFFICIAL)
+    if own:
+        _refuse_another_encoding(rows, reason)
+        _name_unknown(rows, reason, {rows.classes[at] for at in label[label >= 0]})
+    good = reason == ""
+    skipped = {**rows.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
+    if not good.any():
+        counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
+        raise CorpusError(f"{rows.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
+    table, row, uid = table[good], row[good], _uids(table, row, f"{name}-{split}")[good]
+    core = table[["premise", "hypothesis"]].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
+    keep, core["uid"] = _unique(core, row, rows.where, own)
+    if not keep.all():
+        skipped[REPEATED] = int((~keep).sum())
+    extras = table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False)
+    kept = {f"source_{extra}" if extra in COLUMNS else extra: _plain(table[extra]) for extra in extras}
+    core = pd.concat([core.assign(corpus=name, split=split), pd.DataFrame(kept, index=core.index)], axis=1)
+    source = f"{source} ({rows.note})" if rows.note else source
+    return Corpus(core[keep], name, split, rows.classes, skipped, source)
+
+
+def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
+    """One error when not a single label is a name that is known."""
+    unknown = np.flatnonzero(label == UNKNOWN)
+    if (label >= 0).any() or not len(unknown):
+        return
+    found = sorted({str(value) for value in given[unknown]})
+    named = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+    guess = "numbers without names; their order differs between sources, so it is not guessed"
+    why = guess if any(map(is_numbered, found)) else "none of which is known"
+    numbers = ",".join(f"{name}=..." for name in found[:5] if name != "-1")
+    raise CorpusError(
+        f"{rows.where}: {rows.place(rows.row[unknown[0]])}, field 'label': the labels are {named}: {why}. Write the "
+        f"names, {', '.join(rows.classes)}, or say which is which: --labels {numbers} on the command line, "
+        "labels={...} in Python."
+    )
+
+
+def _refuse_another_encoding(rows: Rows, reason: np.ndarray) -> None:
+    """One error where a good part of the texts is in another encoding, of which the user has said nothing."""
+    odd = np.flatnonzero(reason == NOT_UTF8)
+    if rows.encoding or len(odd) <= MANY * len(reason):
+        return
+    words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
+    like = ""
+    with contextlib.suppress(UnicodeError):  # half of a surrogate pair was no byte of the file
+        looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252")
+        like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) else ""
+    raise CorpusError(
+        f"{rows.where}: {len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, the first of them "
+        f"{rows.place(rows.row[odd[0]])}.{like} Save the file as UTF-8, or name its encoding, as in --encoding cp1252."
+    )
+
+
+def _name_unknown(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
+    """Print which label names are not known; an error where one of them holds many rows, for then a class is lost."""
+    unknown = np.flatnonzero(reason == UNKNOWN_LABEL)
+    if not len(unknown):
+        return
+    names = [str(label) for label in rows.table["label"].iloc[unknown]]
+    counts, first = Counter(names).most_common(), dict(zip(reversed(names), rows.row[unknown][::-1], strict=True))
+    said = "; ".join(
+        f"{name[:60]!r} in {count:,} of {len(reason):,} rows, from {rows.place(first[name])} on"
+        for name, count in counts[:3]
+    )
+    more = f"; and {len(counts) - 3:,} other names" if len(counts) > 3 else ""
+    words = f"{rows.where}, field 'label': unknown labels: {said}{more}."
+    (name, count), absent = counts[0], [each for each in LABELS if each not in known]
+    if name.isprintable() and len(name) < 60 and not {",", "="} & {*name}:
+        ours = "..." if is_numbered(name) else absent[0] if len(absent) == 1 else "neutral"
+        meant, nothing = (shlex.quote(f"{name}={each}") for each in (ours, "-"))
+        words += f" Say what it means, as in --labels {meant}, or leave its rows out with --labels {nothing}."
+    if count > MANY * len(reason):
+        raise CorpusError(words)
+    print(words)
+
+
+def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray:
+    """(N,) why a row cannot be used, "" where it can: a missing or unknown label, else its texts' first fault."""
+    reason = np.full(len(table), "", dtype=object)
+    for side in ("premise", "hypothesis"):
+        given = table[side]
+        is_text, missing = given.map(lambda value: isinstance(value, str)), given.isna()
+        text = given.where(is_text, "x").astype(object)
+        faults = {
+            EMPTY: missing | (text.str.strip() == ""),
+            NOT_TEXT: ~is_text & ~missing,
+            TOO_LONG.format(longest): text.str.len() > longest,
+            NUL: text.str.contains("\0", regex=False),
+            NOT_UTF8: ~text.map(_is_utf8),
+        }
+        for why, mask in faults.items():
+            reason[mask.to_numpy(dtype=bool) & (reason == "")] = why
+    unknown = np.flatnonzero(label == UNKNOWN)
+    reason[unknown] = [SEVERAL if are_several(value) else UNKNOWN_LABEL for value in table["label"].iloc[unknown]]
+    reason[label == NO_GOLD] = NO_LABEL
+    return reason
+
+
+def _is_utf8(text: str) -> bool:
+    """False where bytes that were not UTF-8, or half of a surrogate pair, stand in a text."""
+    return text.encode("utf-8", "replace").decode() == text
+
+
+def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
+    """(N,) the source's own id as a string; prefix and row number (from 0) where it has none."""
+    made = prefix + "-" + pd.Series(row, dtype=object).astype(str)
+    if "uid" not in table:
+        return made.to_numpy(dtype=object)
+    given = table["uid"].reset_index(drop=True)
+    text = pd.Series([str(value).strip() for value in given], dtype=object)
+    return text.where(given.notna() & (text != "") & text.map(_is_utf8), made).to_numpy(dtype=object)
+
+
+def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
+    """Which rows to keep, and uids that are unique among them."""
+    uid = core["uid"]
+    if not own:
+        return np.ones(len(core), dtype=bool), unique_uids(uid)
+    keep = ~core.duplicated().to_numpy()
+    again = uid[keep].duplicated(keep=False)
+    if again.any():
+        name = uid[keep][again].iloc[0]
+        rows = ", ".join(str(int(r) + 1) for r in row[((uid == name) & keep).to_numpy()][:5])
+        raise CorpusError(f"{where}: rows {rows}, field 'uid': {name!r} names different examples; make it unique.")
+    return keep, uid
+
+
+def _plain(values: pd.Series) -> pd.Series:
+    """An extra column as strings or numbers; lists and dictionaries become JSON text."""
+    column = pd.Series([_plain_value(value) for value in values], dtype=object)
+    types = set(column.dropna().map(type))
+    if len(types) > 1:
+        column = column.map(str, na_action="ignore")
+    # whole numbers with gaps would otherwise become decimals: 12 is no 12.0 where it names a person or a document
+    return column.convert_dtypes() if types == {int} and column.hasnans else column.infer_objects()
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, list | dict):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+# ---------------------------------------------------------------- reading
+
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
+BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
+UNCLOSED = "line swallowed by a quote that is closed too late"
+_DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that parts the header into three is taken
+_JSON = json.JSONDecoder(strict=False)  # which keeps control characters
+_END = "\x1eend of the table\x1e"
+_SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # the line that a spreadsheet may write before the header
+_TITLES = 5  # lines that may stand above a header
+# A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
+_UNPACKED, _RATIO = 2**24, 100
+_PIECE = 2**20
+
+
+def kind(path: Path) -> str:
+    """The format a file's name announces: one of `SUFFIXES`, with or without ".gz" after it; "" for any other name."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    return suffix if suffix in SUFFIXES else ""
+
+
+def read(
+    path: Path,
+    *,
+    quoted: bool | None = None,
+    encoding: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Rows:
+    """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
+
+    quoted    of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True:
+              they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is
+              well-formed so. Fields parted by commas or semicolons are always so quoted.
+    encoding  of a file that is not UTF-8, nor UTF-16 with a byte-order mark
+    columns   of a user's own file, {} where none was named: it may have a title above its header. Where all that it
+              names are numbers, and no names of the header, the file has no header, and its columns are "1", "2", ...
+
+    Raises `CorpusError` for a file that is missing, empty, header only, cut short, or without any good row.
+    """
+    ending = kind(path)
+    if not ending:
+        raise CorpusError(f"{path}: the name must end in {', '.join(SUFFIXES)}, or one of these and .gz")
+    data = _bytes(path)
+    if ending == ".parquet":
+        rows = _parquet(data, path.name)
+    elif ending in _DELIMITERS:
+        rows = _delimited(_text(data, path, encoding), _DELIMITERS[ending], quoted, columns, path.name)
+    else:
+        rows = _json(_text(data, path, encoding), path)
+    if not len(rows.table):
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in rows.skipped.items())
+        why = f"no row can be read as {ending} ({reasons})" if reasons else "a header and no rows"
+        raise CorpusError(f"{path}: {why}.")
+    return replace(rows, encoding=encoding)
+
+
+def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise CorpusError(f"{path}: cannot be read (not a regular file).")
+    try:
+        most = max(_UNPACKED, _RATIO * path.stat().st_size)
+        with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
+            # in pieces: asked for all at once, Python sets as much memory aside as the file might unpack to
+            pieces = iter(lambda: file.read(_PIECE), b"")
+            data = b"".join(islice(pieces, most // _PIECE + 1))
+    except FileNotFoundError:
+        raise CorpusError(f"{path}: no such file.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: not a whole gzip file ({error}); download or copy it again.") from None
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    if len(data) > most:
+        raise CorpusError(f"{path}: unpacks to more than {_RATIO} times its size, which no text does.")
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise CorpusError(f"{path}: the file is empty.")
+    return data
+
+
+def _text(data: bytes, path: Path, encoding: str | None) -> str:
+    """The text of a file; a byte that is not UTF-8 becomes a lone surrogate, by which its row is known later."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        text = data.decode(encoding or "utf-8", "replace" if encoding else "surrogateescape").removeprefix("\ufeff")
+        if encoding and (lost := text.count("\ufffd")):
+            print(f"{path.name}: {lost:,} characters cannot be read as {encoding} and stand as \ufffd.")
+    else:
+        if encoding and text.isascii():  # the letters of some encodings are several ASCII characters each
+            text = data.decode(encoding, "replace")
+        elif encoding and codecs.lookup(encoding).name != "utf-8":  # which no text in another encoding is by chance
+            print(f"{path.name} is UTF-8 and not {encoding}, and is read so.")
+    if text.count("\0") > len(text) // 4:
+        raise CorpusError(
+            f"{path}: every other byte is NUL, as in UTF-16; save the file as UTF-8, or say --encoding utf-16-le."
+        )
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    """Lines ended by \\n or \\r\\n only: the other Unicode line ends occur inside sentences."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+# ---------------------------------------------------------------- json
+
+
+def _json(text: str, path: Path) -> Rows:
+    """The rows of a list of objects, of an object that holds one such list, or of one object a line."""
+    text, values, first = text.strip(), None, None
+    if text.startswith(("[", "{")):
+        try:
+            values = _JSON.decode(text)
+        except (ValueError, RecursionError) as error:
+            if text.startswith("["):
+                cure = "write a list of objects, or one object a line"
+                raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
+    if isinstance(values, dict):
+        lists = [
+            value for value in values.values() if isinstance(value, list) and isinstance(next(iter(value), 0), dict)
+        ]
+        values = lists[0] if len(lists) == 1 else [values]
+    if values is None:
+        lines = _lines(text)
+        values = [_value(line) for line in lines if line.strip()]
+        first = 1 if len(values) == len(lines) else None
+    row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
+    good = [values[at] for at in row]
+    names = dict.fromkeys(key for record in good for key in record)
+    columns = {name: [record.get(name) for record in good] for name in names}
+    return Rows.of(columns, row, path.name, {BAD_JSON: len(values) - len(good)}, first)
+
+
+def _value(line: str) -> object:
+    """What a line of JSON says, None where it is not JSON."""
+    try:
+        return _JSON.decode(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+# ---------------------------------------------------------------- delimited text
+
+
+def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping[str, str] | None, where: str) -> Rows:
+    csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
+    if said := _SEPARATOR.match(text):
+        text, delimiters = text[said.end() :], said[1]
+    above = 0 if columns is None else _titles(text, delimiters)
+    if above:
+        *titles, text = text.split("\n", above)
+        print(f"{where}: {' '.join(titles).strip()!r} above the header is taken for a title.")
+    header = text.split("\n", 1)[0]
+    delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
+    if delimiter != "\t" or quoted or (quoted is None and '"' in text and _well_quoted(text)):
+        every = _split_quoted(text, delimiter, where)
+    else:
+        every = [line.split("\t") for line in _lines(text) if line]
+    one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
+    header, *body = every or [[]]
+    names = [name.strip() for name in header]
+    full, first = len(names), bool(said) + above + 2
+    if columns and all(map(str.isdecimal, columns.values())) and not {*columns.values()} & {*names}:
+        names, body, first = [str(at + 1) for at in range(full)], every, first - 1
+    while names and not names[-1]:
+        names.pop()
+    names = [name or f"column {at}" for at, name in enumerate(names, start=1)]
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
+    if columns is not None and any(len(row) > full for row in body):
+        labelled = _labelled([row for row in body if len(row) == full], len(names))
+        body = [row if len(row) <= full else _cut(row, len(names), labelled) for row in body]
+    swallowed = np.array([_swallowed(row, len(names), delimiter) for row in body], dtype=np.int64)
+    fits = np.array([len(names) <= len(row) <= full for row in body], dtype=bool)
+    row = np.flatnonzero(fits & (swallowed == 0))
+    held = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
+    odd = np.flatnonzero(~fits & (swallowed == 0))
+    rows = Rows.of(
+        held, row, where, {BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())}, first if one_line_each else None
+    )
+    if columns is not None and len(odd) and len(row):
+        found = len(body[odd[0]])
+        print(
+            f"{where}: {rows.place(odd[0])} is the first of {len(odd):,} whose fields are not those of the header "
+            f"({found:,}, not {full:,})."
+        )
+    return rows
+
+
+def _titles(text: str, delimiters: str) -> int:
+    """How many lines stand above the header: lines of one cell before the first that has three."""
+    lines = [line.replace("\r", " ") for line in text.split("\n", _TITLES + 1)[: _TITLES + 1]]
+    for at, delimiter in product(range(len(lines)), delimiters):
+        cells = [sum(map(bool, map(str.strip, row))) for row in csv.reader(lines[: at + 1], delimiter=delimiter)]
+        if len(cells) == at + 1 and cells[at] >= 3:
+            return at if max(cells[:at], default=0) <= 1 else 0
+    return 0
+
+
+def _labelled(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Columns in which every row has a label."""
+    return [at for at in range(width) if rows and all(map(_is_label, {row[at] for row in rows}))]
+
+
+def _is_label(text: str) -> bool:
+    return canonical(text) is not None or is_no_gold(text)
+
+
+def _cut(fields: list[str], width: int, labelled: Sequence[int]) -> list[str]:
+    """A row with more fields than its header without those that have no name, as it is where it is not plain which.
+
+    The labels say whether the others are in their places, if a label stands last. SNLI's files in GLUE's format have
+    each annotator's label in the rows that were validated, the gold label last, and name the first one and the last.
+    """
+    more = fields[width:]
+    if any(map(str.strip, more)):
+        if width - 1 not in labelled or not all(_is_label(fields[at]) for at in labelled):
+            return fields
+        if width - 2 in labelled and all(map(_is_label, more)):
+            return [*fields[: width - 1], fields[-1]]
+        if {canonical(field) for field in more} - {None, canonical(fields[width - 1])}:
+            return fields
+    return fields[:width]
+
+
+def _well_quoted(text: str) -> bool:
+    """Whether every quote in a tsv file opens, closes or doubles as in a csv, and every row then has as many fields."""
+    try:
+        return len({len(row) for row in _csv_rows(text, "\t", strict=True) if row}) == 1
+    except csv.Error:
+        return False
+
+
+def _split_quoted(text: str, delimiter: str, where: str) -> list[list[str]]:
+    rows = _csv_rows(f"{text}\n{_END}", delimiter, strict=False)
+    # The last row is swallowed when a quote is still open at the end of the file.
+    if rows.pop() != [_END]:
+        raise CorpusError(f'{where}: the double quote opened in row {len(rows)} is never closed; write "" for a quote.')
+    return [row for row in rows if row]
+
+
+def _csv_rows(text: str, delimiter: str, *, strict: bool) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
+
+
+def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
+    """Lines of the file in a row that an unclosed quote ran together with others, 0 for any other row.
+
+    A text may have line ends of its own. What gives the swallowed rows away: a line inside a field has as many fields
+    as a row has from there on, and one of them is the name of a label.
+    """
+    for at, text in enumerate(fields):
+        if "\n" not in text:
+            continue
+        lines = text.split("\n")[:-1]  # the last one ends outside the field
+        for before, line in enumerate(lines):
+            parts = line.split(delimiter)
+            whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # one word may be a text's own line
+            if whole and any(map(canonical, parts)):
+                return text.count("\n") + 1
+    return 0
+
+
+# ---------------------------------------------------------------- arrow, pandas
+
+
+def _parquet(data: bytes, where: str) -> Rows:
+    try:
+        arrow = pq.read_table(io.BytesIO(data))
+        said = json.loads((arrow.schema.metadata or {}).get(b"huggingface", b"{}"))  # where `datasets` wrote the file
+        features = said.get("info", {}).get("features", {})
+        named = {name: each for name, each in features.items() if isinstance(each, dict)}  # a list holds a list's kind
+        classes = {name: each["names"] for name, each in named.items() if each.get("_type") == "ClassLabel"}
+    except (pa.ArrowException, OSError, ValueError, AttributeError, KeyError) as error:
+        raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
+    return _arrow(arrow, classes, where)
+
+
+def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
+    """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
+    if isinstance(dataset, pd.DataFrame):
+        return Rows.of(dataset, np.arange(len(dataset)), where)
+    classes = {name: each.names for name, each in dataset.features.items() if hasattr(each, "names")}
+    return _arrow(dataset.with_format("arrow")[:], classes, where)
+
+
+def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) -> Rows:
+    """The rows of an Arrow table; the numbers of a column of ``classes`` become the names of the classes."""
+    columns, left_out = {}, []
+    for name, column in zip(arrow.column_names, arrow.columns, strict=True):
+        try:
+            columns[name] = _values(column)
+        except UnicodeDecodeError:
+            raise CorpusError(f"{where}: column {name!r} holds text that is not UTF-8; write the file again.") from None
+        except (pa.ArrowException, ValueError, OverflowError):
+            left_out.append(f"{name} ({column.type})")
+            continue
+        if name in classes:
+            known = dict(enumerate(classes[name]))  # -1, the hub's "no gold label", becomes None
+            columns[name] = [known.get(value) for value in columns[name]]
+    if left_out:
+        print(f"{where}: what cannot be read is left out: columns {shown(left_out)}.")
+    return Rows.of(columns, np.arange(arrow.num_rows), where)
+
+
+def _values(column: pa.ChunkedArray) -> list:
+    try:
+        return column.to_pylist()
+    except OverflowError:  # dates and times go further in Arrow than in Python
+        return column.cast(pa.string()).to_pylist()

@@ -1,0 +1,574 @@
+"""Catalogue (catalogue.yaml): each corpus's fields, the files of its splits, its place on the hub, its licence.
+
+Hub: one split of a corpus from the Hugging Face hub, at a stated revision, through `datasets`.
+
+Files that are read whole or not at all: with a row left out, what other people found would be another result.
+
+rows = every_row(path, Row)                                       a pydantic model of one row
+refuse(path, {"gold": (~known, table["gold"], "is no label")})    what the rows together must be
+
+Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names.
+
+Sources: `load` reads a corpus by name, or a user's own file by path: from a local folder, then from the hub.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from nli_lib import paths
+from nli_lib.corpora import reading
+from nli_lib.corpora.corpus import (
+    CONTRADICTION_OR_NOT,
+    LABELS,
+    MANY,
+    SUPPORTED_OR_REFUTED,
+    TWO_WAY,
+    Corpus,
+    CorpusError,
+    NotAtHandError,
+    canonical,
+    concat,
+    declared,
+    is_numbered,
+    spelling,
+)
+from nli_lib.corpora.reading import Rows, build, shown
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split: its official file names (any one will do, the first found is read), samples of it, and its size.
+
+    files    relative to the corpus's folder; a trailing ".gz" is understood too
+    samples  files known to hold a part of the split, read only where no official file is there
+    hub      the split's name on the hub, None where the hub has none
+    rows     rows of the official release, with those that have no gold label; None where no release states it
+    parts    splits that this one joins
+    """
+
+    files: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+    hub: str | None = None
+    rows: int | None = None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """One corpus: how its files are read and where they may lie.
+
+    fields    the library's column name -> the source's name for it, or several: the first that is there is taken
+    extras    further columns to keep, where they are there
+    classes   the classes of its labels
+    names     label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+    folders   names under which the corpus's folder is known; the first is the one messages ask for
+    hub       repository id on the hub, None where no faithful copy is known
+    revision  commit of that repository; "main" where it could not be confirmed when this was written: the commit that
+              was then read is recorded in the corpus's `source`
+    config    the repository's configuration
+    quoted    how a tsv file's double quotes are read, see `nli_lib.corpora.reading.read`
+
+    What these cannot say is done by the function of `nli_lib.corpora.sources` that bears the corpus's name.
+    """
+
+    title: str
+    licence: str
+    folders: tuple[str, ...]
+    fields: dict[str, str | list[str]]
+    splits: dict[str, Split]
+    extras: tuple[str, ...] = ()
+    classes: tuple[str, ...] = LABELS
+    names: dict[str, str] = field(default_factory=dict)
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    quoted: bool = False
+
+
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
+SOURCES = TypeAdapter(dict[str, Source]).validate_python(_ENTRIES)
+
+
+# ---------------------------------------------------------------- hub
+
+
+_OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TIMEOUT = 10  # seconds for the one request that says whether the hub answers
+
+
+def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Rows, str]:
+    """The rows of a hub split, and "repository@commit" of what was read; class numbers come back as class names.
+
+    Asks the hub once for the commit behind `revision`, so that an unreachable hub is an error after seconds and not
+    after the retries of a download. Raises `CorpusError` at once where the environment forbids the hub.
+    """
+    yes = ("1", "true", "yes", "on")
+    if switch := next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None):
+        raise CorpusError(f"hub {repository}: not asked, because {switch} is set in the environment")
+    try:
+        import datasets
+        from huggingface_hub import HfApi
+
+        commit = HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
+        dataset = datasets.load_dataset(repository, config, split=split, revision=commit)
+    except Exception as error:  # network, hub and format errors have no common class
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise CorpusError(f"hub {repository}@{revision} ({split}): {line}") from error
+    return reading.from_dataset(dataset, f"hub {repository}"), f"{repository}@{commit}"
+
+
+# ---------------------------------------------------------------- whole
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def every_row(path: Path, row: type[Row]) -> list[Row]:
+    """The rows of a file, each as its model. Raises `CorpusError`, naming file, row and field, where one is not."""
+    read = reading.read(path)
+    if read.skipped:
+        raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
+    try:
+        return TypeAdapter(list[row]).validate_python(read.table.to_dict("records"))
+    except ValidationError as error:
+        (at, *field), said = error.errors()[0]["loc"], error.errors()[0]["msg"]
+        field = ".".join(map(str, field))
+        raise CorpusError(f"{path}: row {read.row[at] + 1}, field {field}: {said}. Fetch the file again.") from None
+
+
+def refuse(path: Path, faults: Mapping[str, tuple[ArrayLike, Sequence, str]]) -> None:
+    """Raise `CorpusError` for the first row with a fault: field -> which rows have it (N,), what to show of each row
+    (N,), and what is wrong with that."""
+    for name, (faulty, values, why) in faults.items():
+        if np.any(faulty):
+            row = int(np.argmax(faulty))
+            raise CorpusError(f"{path}: row {row + 1}, field {name}: {values[row]} {why}. Fetch the file again.")
+
+
+# ---------------------------------------------------------------- adapters
+
+
+ORIENTATIONS = ("evidence", "hub")
+_ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
+OWN, OWN_IDS = _ALL["fields"], _ALL["ids"]
+
+
+def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
+    """The rows of one of the catalogue's files (official format or hub table) under the library's names."""
+    rows = replace(raw.pick(source.fields, source.extras), classes=source.classes, names=source.names)
+    return SPECIAL[name](raw, rows, split, **options) if name in SPECIAL else rows
+
+
+def anli(raw: Rows, rows: Rows, split: str) -> Rows:
+    """The column `round` (1, 2 or 3) comes from the split's name."""
+    return rows.assign(round=int(split[-1]))
+
+
+def wanli(raw: Rows, rows: Rows, split: str) -> Rows:
+    """GPT-3 Curie wrote the pairs; where genre is "generated_revised", a worker changed the text.
+
+    pairID is the row number of the seed in MultiNLI train and not its pairID, so the seed's uid is not known.
+    """
+    revised = rows.table["genre"] == "generated_revised" if "genre" in rows.table else False
+    return rows.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie"))
+
+
+def fever(raw: Rows, rows: Rows, split: str, orientation: str = "evidence") -> Rows:
+    """FEVER as NLI: SUPPORTS is entailment, REFUTES contradiction, NOT ENOUGH INFO neutral.
+
+    Three-way files hold query (the claim) and context (the evidence); the two-way file holds sentence1 (the evidence)
+    and sentence2 (the claim) and has no neutral class. With orientation "evidence" the evidence is the premise and the
+    claim the hypothesis.
+
+    *Departures*: the hub's copy, and the page that describes the format, call the claim the premise. A hypothesis-only
+    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER. orientation="hub"
+    reproduces that.
+    """
+    if orientation not in ORIENTATIONS:
+        raise CorpusError(f'fever: orientation="{orientation}" is not one of {", ".join(ORIENTATIONS)}.')
+    classes = SUPPORTED_OR_REFUTED if "sentence1" in raw.table else LABELS
+    if orientation == "evidence":
+        return replace(rows, classes=classes, note="evidence as premise, claim as hypothesis")
+    turned = rows.table.rename(columns={"premise": "hypothesis", "hypothesis": "premise"})
+    return replace(rows, table=turned, classes=classes, note="claim as premise, as on the hub")
+
+
+def sick(raw: Rows, rows: Rows, split: str) -> Rows:
+    """SICK.txt holds all splits, told apart by SemEval_set."""
+    if "SemEval_set" not in raw.table:
+        return rows
+    part = {"train": "TRAIN", "validation": "TRIAL", "test": "TEST"}[split]
+    here = (raw.table["SemEval_set"] == part).to_numpy(dtype=bool)
+    return replace(rows, table=rows.table[here].reset_index(drop=True), row=rows.row[here])
+
+
+def cad(raw: Rows, rows: Rows, split: str) -> Rows:
+    """Human-CAD: no ids. The rows of the revised folders stand in the order of their originals in original/<split>.
+
+    revised_combined has four revisions of each original, revised_premise and revised_hypothesis two, each written by a
+    worker for the label that it bears. all_combined has another order, so that its origins are not known.
+    """
+    folder, part = split.split("/")
+    each = {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)
+    if each is None:
+        return rows
+    origin = f"cad-original/{part}-" + pd.Series(rows.row // each).astype(str)
+    intended = rows.table["label"].map(canonical)
+    return rows.assign(origin_uid=origin, origin_corpus="cad", maker="worker", intended_label=intended)
+
+
+def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
+    """ChaosNLI: 100 new labels for each example; label is their majority, uid the pairID of SNLI or MultiNLI.
+
+    Extras: n_entailment, n_neutral, n_contradiction (counts of the 100 labels), entropy (bits, as in the file),
+    majority, old_label (the original gold label, by name), annotator_labels (the original five) and source.
+    """
+    table = rows.table.rename(columns={"old_labels": "annotator_labels"})
+    inner = [example if isinstance(example, dict) else {} for example in table["premise"]]
+    counts = table.pop("label_count") if "label_count" in table else pd.Series([None] * len(table), dtype=object)
+    wrong = [i for i, three in enumerate(counts) if not _three_counts(three)]
+    if wrong:
+        row, found = int(rows.row[wrong[0]]) + 1, counts[wrong[0]]
+        raise CorpusError(
+            f"{rows.where}: row {row}, field 'label_count': not three counts but {found!r}. Fetch the file again."
+        )
+    three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
+    for name in ("premise", "hypothesis", "source"):
+        table[name] = pd.Series([example.get(name) for example in inner], dtype=object)
+    table[[f"n_{name}" for name in LABELS]] = three
+    table["majority"] = table["label"].map(canonical)
+    if "old_label" in table:
+        table["old_label"] = table["old_label"].map(canonical)
+    return replace(rows, table=table)
+
+
+def _three_counts(value: object) -> bool:
+    """Whether these are whole numbers from 0, one for each of `LABELS`, of at least one person."""
+    whole = isinstance(value, list) and all(type(count) is int and count >= 0 for count in value)
+    return whole and len(value) == len(LABELS) and sum(value) > 0
+
+
+def stress(raw: Rows, rows: Rows, split: str) -> Rows:
+    """All but antonym and numerical change one side of a pair of MultiNLI dev, whose pairID is kept."""
+    if split.split("/")[0] in ("antonym", "numerical"):
+        return rows.assign(maker="rule")
+    known = {"origin_uid": rows.table["pairID"]} if "pairID" in rows.table else {}
+    return rows.assign(**known, origin_corpus="mnli", maker="rule", intended_label=rows.table["label"].map(canonical))
+
+
+def disco(raw: Rows, rows: Rows, split: str) -> Rows:
+    """DISCO releases: the counterfactual (new_premise, new_label), written by GPT-3 for the label that it bears.
+
+    The original is a pair of SNLI without its uid, so its text and label are kept: origin_premise (the hypothesis is
+    the same), origin_label.
+    """
+    origin = raw.pick({"origin_premise": "premise", "origin_label": "label"}).table
+    intended = rows.table["label"].map(canonical)
+    return rows.assign(**origin, origin_corpus="snli", maker="text-davinci-002", intended_label=intended)
+
+
+SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)}
+
+
+def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
+    """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
+
+    columns  the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the
+             names of `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column
+             of numbers to one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
+    labels   the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
+
+    The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
+    The classes are the labels that are there, in the library's order.
+    """
+    columns = dict(columns or {})
+    unknown = sorted(set(columns) - set(OWN))
+    if unknown:
+        raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
+    absent = [theirs for theirs in columns.values() if theirs not in raw.table]
+    if absent:
+        found = f"which is not in the file; found {shown(raw.table)}."
+        raise CorpusError(f"{raw.where}: columns= names {shown(absent)}, {found}")
+    meant = declared(labels or {})
+    rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
+    if columns and all(map(str.isdecimal, columns.values())):
+        rows = _without_header(rows, meant)
+    table = rows.table
+    if meant:
+        table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
+    for name in OWN_IDS if "uid" not in table else ():
+        ids = next((table[column] for column in table if column.lower() == name.lower()), None)
+        if ids is not None and ids.notna().all() and ids.map(str).is_unique:
+            table = table.assign(uid=ids)
+            break
+    classes = _classes_of(table["label"], raw.where)
+    note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
+    return replace(rows, table=table, classes=classes, note=note)
+
+
+def _without_header(rows: Rows, meant: Mapping[str, str]) -> Rows:
+    """The rows of a file whose columns were named by their places, without the first where that is a header after all:
+    what stands in place of its label is no label, and stands in no other row."""
+    label = str(rows.table["label"].iloc[0])
+    named = canonical(label) or is_numbered(label) or spelling(label) in meant
+    if named or rows.row[0] or label in set(map(str, rows.table["label"][1:])):
+        return rows
+    print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
+    return replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
+
+
+def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
+    """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
+
+    def says(ours: str, value: object) -> bool:
+        return str(value).strip() != "" if ours != "label" else spelling(value) in meant or canonical(value) is not None
+
+    there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
+    for ours, names in OWN.items():
+        theirs = [there[name] for name in names if name in there]
+        for name in theirs if len(theirs) > 1 else ():
+            if any(says(ours, value) for value in set(map(str, table[name].dropna()))):
+                chosen[ours] = name
+                break
+    return chosen
+
+
+def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
+    """The classes named in a column of labels; where it names only one, the known set of classes that has it."""
+    named = {canonical(label) for label in set(map(str, labels))} - {None}
+    for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
+        if named <= set(known):
+            return tuple(name for name in known if name in named) if len(named) > 1 else known
+    raise CorpusError(
+        f"{where}: field 'label': {', '.join(sorted(named))} do not belong together. A corpus has three classes "
+        f"({', '.join(LABELS)}) or two ({', '.join(TWO_WAY)}): write not_entailment for neutral and contradiction, or "
+        "leave out the rows that say not_entailment."
+    )
+
+
+# ---------------------------------------------------------------- sources
+
+
+PLANTED, PLANTED_SIZE = "planted", 2_000
+# File names that say nothing about the corpus count only in a folder that bears its name.
+_GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
+# Called with every corpus that `load` returns: a study writes them into its record.
+OBSERVERS: list[Callable[[Corpus], None]] = []
+
+
+def load(
+    name: str,
+    split: str = "train",
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    *,
+    columns: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+    encoding: str | None = None,
+    orientation: str = "evidence",
+) -> Corpus:
+    """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
+
+    name         one of `names()`, or a path
+    split        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and
+                 "validation" mean the same. For a user's file it is only the word in the column `split`.
+    data_dir     the folder of local files; by default the environment's NLI_DATA, then data/raw of the project.
+                 Official file names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``,
+                 gzipped or not.
+    limit        a uniform sample of so many examples without replacement, in file order; None takes all (of the
+                 planted corpus, which is made to measure: 2,000)
+    seed         of the sample, and of the planted corpus
+    columns      a user's file: the library's column name -> the file's, see `nli_lib.corpora.sources.own`
+    labels       a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    encoding     a user's file that is not UTF-8, as in "cp1252"
+    orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
+
+    Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
+    revision (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted. Rows that
+    cannot be used are counted by reason in `Corpus.skipped`; of a user's file, `Corpus.left_out` is printed.
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
+        raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
+    if encoding:
+        try:
+            "".encode(encoding)
+        except (LookupError, ValueError):
+            raise CorpusError(
+                f'encoding="{encoding}" is not known; usual ones are cp1252, latin-1, utf-16-le.'
+            ) from None
+    known = str(name).lower()
+    if known == PLANTED:
+        from nli_lib.corpora import planted
+
+        corpus = planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
+    elif known not in SOURCES:
+        corpus = _own_file(str(name), split, data_folder(data_dir), columns, labels, encoding)
+    elif columns or labels or encoding:
+        raise CorpusError(
+            f"columns=, labels= and encoding= are for a user's own file; {known} is read in its official format."
+        )
+    else:
+        source = SOURCES[known]
+        options = {"orientation": orientation} if known == "fever" else {}
+        corpus = _official(known, source, _split_name(known, source, split), data_folder(data_dir), options)
+    if limit is not None and limit < len(corpus):
+        chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
+        source = f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}"
+        corpus = replace(corpus[chosen], source=source)
+    for observe in OBSERVERS:
+        observe(corpus)
+    return corpus
+
+
+def from_dataset(
+    data: Dataset | pd.DataFrame,
+    name: str | None = None,
+    split: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Corpus:
+    """A Hugging Face dataset (one split of it) or a DataFrame as a Corpus; what `to_dataset` made comes back.
+
+    Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
+    Everything else is as for `load` with a user's own file: column names, uids, what makes a row unusable.
+
+    name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
+    columns      the library's column name -> the dataset's
+    labels       the dataset's name of a label -> the library's
+    """
+    if isinstance(data, dict):
+        raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
+    rows = reading.from_dataset(data, name or "dataset")
+    if split is None and not isinstance(data, pd.DataFrame):
+        split = str(data.split or "") or None
+    given = {"corpus": name, "split": split}
+    for column, default in (("corpus", "dataset"), ("split", "train")):
+        said = rows.table[column].unique() if column in rows.table else ()
+        given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
+        if list(said) == [given[column]]:
+            rows = replace(rows, table=rows.table.drop(columns=column))
+    return _own(own(rows, columns, labels), *given.values(), f"a {type(data).__name__}")
+
+
+def _own(rows: Rows, name: str, split: str, source: str) -> Corpus:
+    """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
+    corpus = build(rows, name=name, split=split, source=source, own=True)
+    if corpus.skipped:
+        many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
+        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
+    return corpus
+
+
+def names() -> tuple[str, ...]:
+    """The corpora that `load` knows by name."""
+    return (*SOURCES, PLANTED)
+
+
+def data_folder(data_dir: str | Path | None = None) -> Path | None:
+    """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
+    given = data_dir or os.environ.get("NLI_DATA")
+    if not given:
+        raw = paths.HOME / "data" / "raw"
+        return raw if raw.is_dir() else None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        origin = "data_dir" if data_dir else "the environment variable NLI_DATA"
+        raise CorpusError(f"{folder}: {origin} is not a folder.")
+    return folder
+
+
+def lacking(folder: Path | None) -> str:
+    """How a sentence begins that names the files which `data_folder` should hold and does not."""
+    return f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
+
+
+def _split_name(name: str, source: Source, split: str) -> str:
+    spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
+    found = next((spelling for spelling in spellings if spelling in source.splits), None)
+    if found is None:
+        raise CorpusError(f'{name}: split="{split}" is not one of {", ".join(source.splits)}.')
+    return found
+
+
+def _own_file(
+    name: str,
+    split: str,
+    folder: Path | None,
+    columns: dict[str, str] | None,
+    labels: dict[str, str] | None,
+    encoding: str | None,
+) -> Corpus:
+    path = Path(name).expanduser()
+    if not reading.kind(path) and not path.is_file():
+        close = get_close_matches(name.lower(), names(), n=1)
+        hint = f' Did you mean "{close[0]}"?' if close else ""
+        endings = ", ".join(reading.SUFFIXES)
+        raise CorpusError(f'"{name}" is neither a corpus ({", ".join(names())}) nor a file ({endings}, .gz).{hint}')
+    if not path.exists() and folder is not None and (folder / path).exists():
+        path = folder / path
+    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+    raw = reading.read(path, encoding=encoding, columns=columns or {})
+    return _own(own(raw, columns, labels), stem, split, path.name)
+
+
+def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:
+    entry = source.splits[split]
+    if entry.parts:
+        parts = [_official(name, source, part, folder, options) for part in entry.parts]
+        whole = concat(parts, name=name, split=split)
+        return replace(whole, table=whole.table.assign(split=split))
+    path, note = _find(name, source, split, folder)
+    if path is not None:
+        raw, where = reading.read(path, quoted=source.quoted), f"{path.relative_to(folder)}{note}"
+    else:
+        raw, where = _from_hub(name, source, split, folder)
+    rows = adapt(name, source, raw, split, **options)
+    return build(rows, name=name, split=split, source=where)
+
+
+def _find(name: str, source: Source, split: str, folder: Path | None) -> tuple[Path | None, str]:
+    """The first file of the split that is there, and a note where it is only a sample."""
+    entry = source.splits[split]
+    named = folder is not None and folder.name in {part for known in source.folders for part in known.split("/")}
+    for file in (*entry.files, *entry.samples) if folder else ():
+        places = [f"{known}/{file}" for known in source.folders]
+        if named or "/" in file or Path(file).stem not in _GENERIC:
+            places.append(file)
+        for place in (*places, f"{name}_{file.replace('/', '_')}"):
+            for path in (folder / place, folder / f"{place}.gz"):
+                if path.is_file():
+                    return path, f" (a sample of {split})" if file in entry.samples else ""
+    return None, ""
+
+
+def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tuple[Rows, str]:
+    """The rows of the split on the hub and where they are from; errors name the local files that would do."""
+    entry = source.splits[split]
+    files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
+    wanted = f"{name} {split}: {lacking(folder)} {files} (.gz too)."
+    if source.hub is None or entry.hub is None:
+        raise NotAtHandError(f"{wanted} The hub has no faithful copy.")
+    try:
+        raw, where = read_hub(source.hub, source.config, entry.hub, source.revision)
+    except CorpusError as error:
+        raise NotAtHandError(f"{wanted} Then: {str(error).rstrip('.')}.") from None
+    if source.revision == "main" and entry.rows not in (None, len(raw.table)):
+        raise CorpusError(f"{where}: {len(raw.table):,} rows, but {name} {split} has {entry.rows:,}: not the same set.")
+    return raw, f"hub {where} ({entry.hub})"

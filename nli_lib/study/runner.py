@@ -1,0 +1,545 @@
+"""Notebooks, book and recorded tables that the library brings along, in the home that NLI_HOME names.
+
+An installed library copies them there; `setup.py` puts them into the wheel. A clone links to its own, so that they are
+read from the clone, and what is written takes the place of a link.
+
+Runs the study's notebooks: the ones asked for, in their order, several at a time if wished, without what stands.
+
+Each notebook runs in a process of its own (`nli_lib.study.execute`), which decides how it ended. This module decides
+what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
+or the tables it read have changed.
+
+What a command line may say: the options that several commands share, and how what was written is read.
+
+request = request_of(scale, corpus, **form, seeds=seeds)     # checked, its paths absolute
+"""
+
+import ast
+import asyncio
+import contextlib
+import functools
+import graphlib
+import inspect
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+import yaml
+from filelock import AsyncFileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+
+from nli_lib import paths
+from nli_lib.errors import UserError
+from nli_lib.store import atomic
+from nli_lib.study import record as records
+from nli_lib.study import standing
+from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close, is_own_file
+from nli_lib.study.execute import Job, command
+
+FOLDER = Path(__file__).resolve().parents[1] / "carried"
+CLONE = Path(__file__).resolve().parents[2]
+MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
+STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
+
+
+class CarriedError(UserError, RuntimeError):
+    """The notebooks in a home are those of another version; the message says what to do."""
+
+
+def version() -> str:
+    """The version of the installed library; of one that is not installed, but on the path, "not installed"."""
+    try:
+        return metadata.version("nli-quality-study")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def unpack() -> None:
+    """Copy into `paths.HOME` what the installed library carries, or link to what the clone holds, where it has not been
+    done. What is there is never overwritten: copied from another version, it is a `CarriedError`."""
+    if not FOLDER.is_dir():
+        _link()
+        return
+    own, stamp = version(), paths.NOTEBOOKS / STAMP
+    if stamp.is_file():
+        there, _, unfinished = stamp.read_text(encoding="utf-8").strip().partition(" ")
+        if there != own:
+            raise CarriedError(
+                f"{paths.NOTEBOOKS} and {paths.BOOK} are those of version {there}, installed is {own}: move both "
+                "folders away, or set NLI_HOME to a new folder."
+            )
+        if not unfinished:
+            return
+    elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
+        return  # a clone named by NLI_HOME, or somebody's own
+    _mark(stamp, f"{own} unfinished")  # so that a copy that was interrupted is finished
+    print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
+    for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
+        target = paths.HOME / source.relative_to(FOLDER)
+        if not target.exists():
+            with atomic(target) as draft:
+                shutil.copyfile(source, draft)
+    _mark(stamp, own)
+
+
+def _link() -> None:
+    """Link from a home that is not the clone itself to notebooks, book, pins and, once, the recorded tables."""
+    linked = paths.NOTEBOOKS.is_symlink()
+    if paths.HOME.resolve() == CLONE or (not linked and (paths.NOTEBOOKS.exists() or paths.BOOK.exists())):
+        return  # or another clone, or somebody's own
+    folders = [CLONE / "book", *([] if linked else sorted(CLONE.glob("data/results/small*")))]
+    files = [path.relative_to(CLONE) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    for name in [Path("constraints.txt"), *(name for name in files if not MADE & set(name.parts)), Path("notebooks")]:
+        target = paths.HOME / name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)  # a link to a clone that has moved
+            target.symlink_to(CLONE / name)
+    if not linked:
+        print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
+
+
+def _mark(stamp: Path, text: str) -> None:
+    with atomic(stamp) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
+
+
+# ---------------------------------------------------------------- schedule
+
+
+HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
+PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
+
+_ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
+
+
+class RunnerError(UserError, RuntimeError):
+    """The study cannot be run as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to do: the dial, other parameters by name, and whether to run again what stands."""
+
+    scale: str = "smoke"
+    corpus: str | None = None
+    seeds: int | None = None
+    data_dir: str | None = None
+    columns: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    encoding: str | None = None
+    others: dict[str, object] = field(default_factory=dict)
+    force: bool = False
+
+    def standard(self) -> dict[str, object]:
+        """The parameters every notebook takes, checked. Raises `ParameterError`."""
+        given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
+        return check(given | {name.upper(): said for name, said in self.form.items()})
+
+    @property
+    def form(self) -> dict[str, object]:
+        """How a user's own file is read, as `load` takes it."""
+        return {name: getattr(self, name) for name in FORM}
+
+    @property
+    def study(self) -> str:
+        return records.study_name(self.scale, self.corpus)
+
+    def command(self, notebook: str) -> str:
+        """The shell command that runs a notebook as asked here."""
+        return records.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
+
+
+@dataclass
+class Outcome:
+    """How one notebook ended in this call: its state, the reason, and whether it was run at all."""
+
+    notebook: str
+    state: str
+    reason: str = ""
+    ran: bool = True
+    seconds: float = 0.0
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def order() -> dict[str, list[str]]:
+    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
+    if not paths.NOTEBOOKS.is_dir():
+        raise RunnerError(
+            f"{paths.HOME} has no folder notebooks: unset NLI_HOME, or set it to a new folder, which is then filled."
+        )
+    path = paths.NOTEBOOKS / "order.yaml"
+    try:
+        declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        declared = _ORDER.validate_python(declared or {})
+    except (yaml.YAMLError, ValidationError) as error:
+        raise RunnerError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
+    present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
+    names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
+    waits = {}
+    for name in names:
+        after = declared.get(name) or []
+        if after == "all":
+            after = [other for other in names if other != name and declared.get(other) != "all"]
+        if unknown := [other for other in after if other not in {*declared, *names}]:
+            raise RunnerError(f"{path}: {name} waits for {unknown}, which nobody declares")
+        waits[name] = [other for other in after if other in names]
+    try:
+        graphlib.TopologicalSorter(waits).prepare()
+    except graphlib.CycleError as error:
+        raise RunnerError(f"{path}: notebooks wait for each other: {', '.join(error.args[1])}") from None
+    return waits
+
+
+def choose(wanted: Iterable[str]) -> list[str]:
+    """The notebooks meant by names, number prefixes ("10") or paths; all of them when none is given."""
+    known = list(order())
+    chosen = []
+    for word in wanted:
+        stem = Path(word).stem
+        found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
+        if not found:
+            raise RunnerError(f"no notebook {word!r} in {paths.NOTEBOOKS}; there are: {', '.join(known) or 'none'}")
+        chosen += found
+    return [name for name in known if name in chosen] if chosen else known
+
+
+def _cells(name: str) -> list[dict]:
+    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")
+
+
+def declared_parameters(name: str) -> dict[str, object]:
+    """Names and default values in the cell tagged `parameters` of a notebook."""
+    for cell in _cells(name):
+        if "parameters" in cell["metadata"].get("tags", []):
+            try:
+                return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
+            except (AttributeError, ValueError, SyntaxError):
+                raise RunnerError(
+                    f"{name}: the cell tagged `parameters` sets one parameter a line: NAME = a number, a text or None."
+                ) from None
+    raise RunnerError(f"{name} has no cell tagged `parameters`")
+
+
+def resolve(notebook: str, request: Request) -> dict[str, object]:
+    """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
+    declared = declared_parameters(notebook)
+    for name in request.others:
+        if name in Parameters.model_fields:
+            option = name.lower().replace("_", "-")
+            raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
+        if name not in declared:
+            own = [name for name in declared if name not in Parameters.model_fields]
+            has = f"it has {', '.join(own)}" if own else "it has none of its own"
+            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; {has}")
+    asked = {name: value for name, value in request.standard().items() if value is not None}
+    return {**declared, **asked, **request.others}
+
+
+def stale(name: str, request: Request) -> list[str]:
+    """Why a notebook has to run; empty when its finished record still stands."""
+    record = records.read(name, request.study)
+    state, reason = records.end_state(record)
+    if state != records.FINISHED:
+        return [f"{state}: {reason}".partition("\n")[0].removesuffix(": ")]
+    return standing.why_stale(record, resolve(name, request))
+
+
+def write_reasons(name: str, request: Request) -> str:
+    """The path of a file that says why a notebook has to run, for Snakemake: as long as the notebook stands, the file
+    is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
+    """
+    path = paths.RUNS / "snakemake" / request.study / f"{name}.why"
+    token = records.read(name, request.study).get("token")
+    reasons = json.dumps([token, *stale(name, request)])
+    if not path.is_file() or (json.loads(reasons)[1:] and path.read_text(encoding="utf-8") != reasons):
+        with atomic(path) as draft:
+            draft.write_text(reasons, encoding="utf-8")
+    return str(path)
+
+
+# ---------------------------------------------------------------- running
+
+
+def _last_line(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return " ".join(text.strip().rpartition("\n")[2].split())
+
+
+async def _run_one(name: str, request: Request, threads: int) -> Outcome:
+    """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
+    given = {key: value for key, value in resolve(name, request).items() if value is not None}
+    job = Job(name, request.study, given, token=uuid.uuid4().hex)
+    words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
+    words.parent.mkdir(parents=True, exist_ok=True)
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    with words.open("w", encoding="utf-8") as said:
+        environment = {**limits, **os.environ}
+        process = await asyncio.create_subprocess_exec(*command(job), stdout=said, stderr=said, env=environment)
+    try:
+        while process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), HEARTBEAT)
+                break
+            at = f"{_last_line(words)} {_last_line(job.log)}"  # the section, and what it printed: an epoch, a fold
+            print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
+    except asyncio.CancelledError:
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), PATIENCE)
+        raise
+    record = records.read(name, request.study)
+    state, reason = records.end_state(record)
+    if record.get("token") != job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+        state = "killed"
+        if record.get("token") == job.token:
+            records.write({**record, "state": state, "reason": reason})
+    return Outcome(name, state, reason, seconds=time.monotonic() - clock)
+
+
+def _still_stands(name: str, request: Request) -> Outcome:
+    seconds = records.read(name, request.study).get("seconds", 0.0)
+    return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=seconds)
+
+
+async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
+    if not request.force and not stale(name, request):
+        return _still_stands(name, request)
+    async with _alone(name, request):
+        record = records.read(name, request.study)
+        if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
+            return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
+        reasons = ["asked for again (--force)"] if request.force else stale(name, request)
+        if not reasons:
+            return _still_stands(name, request)
+        print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
+        return await _run_one(name, request, threads)
+
+
+@contextlib.asynccontextmanager
+async def _alone(name: str, request: Request) -> AsyncIterator[None]:
+    """Run a notebook as the only runner; a second one says so and waits."""
+    path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = AsyncFileLock(path, run_in_executor=False)
+    try:
+        await lock.acquire(blocking=False)
+    except Timeout:
+        print(f"{name}: another process runs it; waiting for it", flush=True)
+        await lock.acquire(poll_interval=0.5)
+    try:
+        yield
+    finally:
+        await lock.release()
+
+
+async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:
+    waits, slots, outcomes, tasks, signals = order(), asyncio.Semaphore(jobs), [], {}, []
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+    whole = asyncio.current_task()
+
+    async def when_ready(name: str) -> None:
+        await asyncio.gather(*(tasks[other] for other in waits[name] if other in tasks))
+        async with slots:
+            outcomes.append(await _run_or_skip(name, request, threads))
+            print(tell(outcomes[-1]), flush=True)
+
+    def stop(number: signal.Signals) -> None:
+        signals.append(number)
+        whole.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks |= {name: group.create_task(when_ready(name)) for name in names}
+    except asyncio.CancelledError:
+        print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
+        sys.exit(128 + signals[0])
+    return outcomes
+
+
+def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
+    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
+
+    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
+    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
+    """
+    chosen = choose(names)
+    for name in chosen:
+        resolve(name, request)
+    try:
+        return asyncio.run(_run_all(chosen, request, jobs))
+    except ExceptionGroup as group:  # of the chapters' tasks: a full disk, say, is one message
+        first = group.subgroup((UserError, OSError))
+        if first is None:
+            raise
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+
+
+def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
+    """Make the parts that chapters lack, one after another in this process, and no table; whether all are there.
+
+    only  `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
+          the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
+    """
+    from nli_lib.study import parts  # which needs pandas
+
+    os.environ[parts.ONLY], complete = only, True
+    for name in choose(names):
+        cells = [(set(cell["metadata"].get("tags", [])), cell["source"]) for cell in _cells(name)]
+        last = max((at for at, (tags, _) in enumerate(cells) if "parts" in tags), default=-1)
+        namespace = resolve(name, request)
+        try:
+            for tags, source in cells[: last + 1]:
+                if tags & {"begin", "measure"}:
+                    exec(compile(source, name, "exec"), namespace)
+        except parts.MissingPartsError:
+            complete = False
+        if last >= 0:
+            print(f"{name}: {parts.progress(name, request.study)}", flush=True)
+    return complete
+
+
+def tell(outcome: Outcome) -> str:
+    """One outcome in words."""
+    if not outcome.ran:
+        return f"{outcome.notebook}: {outcome.state}, {outcome.reason}"
+    text = f"{outcome.notebook}: {outcome.state} after {outcome.seconds:.0f} s"
+    return text + (f"\n    {outcome.reason}".replace("\n", "\n    ") if outcome.reason else "")
+
+
+# ---------------------------------------------------------------- options
+
+
+Scale = Annotated[str, typer.Option(help="the dial: smoke, small or full")]
+CorpusName = Annotated[
+    str | None, typer.Option("--corpus", help="a corpus by name, or a file; default: the scale's own")
+]
+Seeds = Annotated[int | None, typer.Option(help="how many seeds, 1 to 20; default: the scale's own")]
+DataDir = Annotated[str | None, typer.Option(help="folder with the official corpus files; default: NLI_DATA")]
+Columns = Annotated[
+    str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
+]
+Labels = Annotated[
+    str | None, typer.Option(help="your file's label names, as in 0=entailment,1=neutral,2=contradiction")
+]
+Encoding = Annotated[str | None, typer.Option(help="of a file that is not UTF-8, as in cp1252")]
+# Where and how a user's file is read: the options of every command that `reads_a_file`.
+OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
+YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
+Model = Annotated[
+    str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+]
+TestFile = Annotated[
+    str | None,
+    typer.Option("--test", help="a test file, or a corpus by name (its test split), that should share nothing with it"),
+]
+Epochs = Annotated[int | None, typer.Option(min=1, max=100, help="of each training; default: the recipe's")]
+Encoder = Annotated[
+    str | None, typer.Option(help="encoder: an offline name, a hub id or a local folder; default: the scale's")
+]
+
+
+def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
+    """Fields of a `RunSpec` that were asked for."""
+    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
+
+
+def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
+    """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
+    split = [pair.partition("=") for pair in pairs]
+    if wrong := ["".join(parts) for parts in split if not all(parts)]:
+        raise ParameterError(f"{option} {wrong[0]}: write NAME={value}")
+    names = [name.strip() for name, _, _ in split]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ParameterError(f"{option}: {twice[0]} is named twice")
+    return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
+
+
+def reads_a_file(command: Callable) -> Callable:
+    """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
+    own = inspect.signature(command)
+    rest = [each for name, each in own.parameters.items() if name != "form"]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        command(form={name: given.pop(name) for name in OPTIONS}, **given)
+
+    called.__signature__ = own.replace(parameters=[*rest, *options])
+    called.__annotations__ = {each.name: each.annotation for each in (*rest, *options)}
+    del called.__wrapped__  # whose source Sphinx would hold against this signature
+    return called
+
+
+def _columns(given: str | None) -> dict[str, str] | None:
+    columns = named_values("--columns", given.split(",")) if given else None
+    if given and len(set(columns.values())) < len(columns):
+        raise ParameterError(f"--columns {given}: one column stands for two")
+    return columns
+
+
+def yaml_values(pairs: list[str]) -> dict[str, object]:
+    """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
+    try:
+        return {name: yaml.safe_load(value) for name, value in named_values("-p", pairs).items()}
+    except yaml.YAMLError:
+        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
+
+
+def request_of(
+    scale: str,
+    corpus: str | None,
+    *,
+    data_dir: str | None = None,
+    columns: str | None = None,
+    labels: str | None = None,
+    **more: object,
+) -> Request:
+    """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
+    corpus = absolute_file(corpus)
+    if os.environ.get("NLI_DATA"):
+        os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
+    request = Request(
+        scale=scale,
+        corpus=corpus,
+        data_dir=_absolute(data_dir) if data_dir else None,
+        columns=_columns(columns),
+        labels=named_values("--labels", labels.split(",")) if labels else None,
+        **more,
+    )
+    request.standard()  # raises ParameterError on wrong values
+    return request
+
+
+def absolute_file(name: str | None) -> str | None:
+    """A file's path made absolute; a corpus by name, and a file that lies elsewhere, as they are."""
+    return _absolute(name) if name and is_own_file(name) and Path(_absolute(name)).is_file() else name
+
+
+def _absolute(path: str) -> str:
+    # a link is not followed: its own name says what kind of file it is
+    try:
+        return os.path.normpath(Path(path).expanduser().absolute())
+    except RuntimeError:
+        raise ParameterError(f"{path}: there is no such user. A file of this name is ./{path}") from None

@@ -1,0 +1,148 @@
+"""Every csv that is written: read by spreadsheets as nothing but text and numbers, and by `read_csv` as it was.
+
+Each text is quoted, because Python's own writer leaves a bare carriage return unquoted, which starts a new record. A
+text that a spreadsheet would run as a formula gets an apostrophe in front, also where a spreadsheet that parts fields
+at another sign would see the beginning of a field. Numbers stand as they are.
+
+Tidy tables on disk: what a notebook's measuring half leaves behind and its showing half draws from.
+
+Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows, so that a change can be read in a
+diff, and parquet beyond.
+"""
+
+import csv
+import io
+import re
+import sys
+from numbers import Number
+from pathlib import Path
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from nli_lib.errors import UserError
+from nli_lib.store import atomic
+
+_PARTS = r",;\t\r\n"  # what may end a field or a record
+# what a spreadsheet may pass over in front of a formula: quotes, blanks, signs that nobody sees
+_UNSEEN = r'["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f'
+_UNSEEN += r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]"
+_SIGNS = r"[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"  # with their small and full-width forms
+_NUMBER = r"\A[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z"
+_RUN = f"'*{_UNSEEN}*{_SIGNS}"
+_GUARD = re.compile(rf"(?:\A|(?<=[{_PARTS}]))(?!{_NUMBER})(?={_RUN})|\A(?='*[\t\r\n])")
+_GUARDED = re.compile(rf"(?:\A|(?<=[{_PARTS}]))'(?={_RUN})|\A'(?='*[\t\r\n])")
+
+
+class CsvError(UserError, ValueError):
+    """A csv cannot be read; the message names it and the reason."""
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A table as the text of a csv without its index, fields parted by commas; what is missing is an empty field."""
+    fields = [[_field(name), *_fields(column)] for name, column in table.items()]
+    rows = (",".join(row) for row in zip(*fields, strict=True))
+    return "".join(f"{row}\n" if row else '""\n' for row in rows)  # an empty line would be no record
+
+
+def _fields(column: pd.Series) -> pd.Series:
+    texts = column.astype(str) if is_numeric_dtype(column) else column.astype(object).map(_field)
+    return texts.where(column.notna(), "")
+
+
+def _field(value: object) -> str:
+    if isinstance(value, Number):
+        return str(value)
+    return '"' + _GUARD.sub("'", str(value)).replace('"', '""') + '"'
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> Path:
+    """Write a table as a csv (`as_csv`), whole or not at all; the path."""
+    with atomic(path) as draft:
+        draft.write_text(as_csv(table), encoding="utf-8", newline="")
+    return path
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
+
+    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `CsvError`.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            delimiter = max(",;\t", key=lines.readline().count)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=delimiter)
+    except (OSError, ValueError) as error:
+        raise CsvError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+    return unguarded(table)
+
+
+def unguarded(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as it was before its texts and names of columns were written by `as_csv`."""
+    texts = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(_plain, na_action="ignore"))
+    return texts.rename(columns=_plain)
+
+
+def _plain(value: object) -> object:
+    return _GUARDED.sub("", value) if isinstance(value, str) else value
+
+
+# ---------------------------------------------------------------- tables
+
+
+MOST_BYTES = 2**20
+CSV_ROWS = 20_000
+SUFFIXES = (".csv", ".parquet")
+
+
+class TableError(UserError, ValueError):
+    """A table cannot be kept; the message says why and what to do."""
+
+
+def _encode(table: pd.DataFrame, suffix: str) -> bytes:
+    if suffix == ".csv":
+        return as_csv(table).encode()
+    return table.to_parquet(index=False, compression="zstd")
+
+
+def _cells(data: bytes) -> list[list[str]]:
+    csv.field_size_limit(sys.maxsize)
+    return list(csv.reader(io.StringIO(data.decode(errors="replace"), newline="")))
+
+
+def write_table(table: pd.DataFrame, stem: Path) -> Path:
+    """Write `stem`.csv, or `stem`.parquet when the table is long or too large as text; the path that was written.
+
+    A meaningful index (any but 0, 1, 2, ...) becomes columns. A csv of the same fields that are quoted otherwise stays
+    as it is, and so do the records that name its digest. Raises `TableError` when even parquet is over 1 MB.
+    """
+    if not isinstance(table.index, pd.RangeIndex):
+        table = table.reset_index()
+    wanted = SUFFIXES if len(table) <= CSV_ROWS else SUFFIXES[1:]
+    encoded = {suffix: data for suffix in wanted if len(data := _encode(table, suffix)) <= MOST_BYTES}
+    if not encoded:
+        raise TableError(
+            f"table {stem.name} ({len(table):,} rows, {table.shape[1]} columns) is over {MOST_BYTES:,} bytes even as "
+            "parquet: keep fewer rows, fewer columns, or float32"
+        )
+    suffix, data = next(iter(encoded.items()))
+    path = stem.with_name(stem.name + suffix)
+    if not (suffix == ".csv" and path.is_file() and _cells(path.read_bytes()) == _cells(data)):
+        with atomic(path) as draft:
+            draft.write_bytes(data)
+    for other in set(SUFFIXES) - {suffix}:
+        stem.with_name(stem.name + other).unlink(missing_ok=True)
+    return path
+
+
+def find_table(stem: Path) -> Path | None:
+    """The file of a recorded table, csv or parquet, or None."""
+    paths = (stem.with_name(stem.name + suffix) for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A recorded table. Only an empty field is missing: "NA", "null" and "None" are words that may stand in it."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return unguarded(pd.read_csv(path, keep_default_na=False, na_values=[""]))

@@ -1,0 +1,753 @@
+"""Numbers with intervals and units, and those that need the texts of a corpus alone: repeated pairs, leakage.
+
+Features of an audit: how far a label's share among the pairs of a feature lies above its share in the corpus.
+
+z here takes the share of the label in the corpus (`z_over_shares`), so that an unequal label balance does not make
+every frequent word stand out.
+
+What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
+
+found = audit(corpus, test)          every number of the page, each with interval and unit
+values = comparable(corpus)          the numbers that are compared between corpora, of one size, without intervals
+
+No network is trained. z here compares a label's share among the pairs of a feature with its share in the corpus
+(`z_over_shares`), so that an unequal label balance does not make every frequent word stand out; the z-filter compares
+with one over the number of labels, as its paper does.
+
+What SNLI, MultiNLI and WANLI show at the size of somebody's corpus: recorded curves over the number of pairs.
+
+beside = reference(corpus.classes, len(corpus))     corpus, figure, value, low, high at n pairs
+
+z grows with the square root of n; what a filter drops and what a model of n-grams learns also depend on n: a figure of
+one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only; it was made by
+`benchmarks/audit_curves.py` from the official development and test sets of SNLI and MultiNLI and a public sample of
+WANLI's training set.
+
+An audit in words: what to do next in three sentences, each decided by the numbers, and features in plain English.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, MANY, SIDES, TWO_WAY, Corpus, concat
+from nli_lib.measure.features import (
+    ASCII_PUNCTUATION,
+    OFTEN,
+    UNSPACED,
+    Features,
+    features_in_shards,
+    joined,
+    shuffled_labels,
+    side_of,
+    spaced,
+    tokenize,
+    unspaced,
+    z_statistics,
+    z_threshold,
+)
+from nli_lib.measure.giveaways import cross_fitted, draw_folds
+from nli_lib.names import unsigned_zero
+from nli_lib.select.selection import linked
+from nli_lib.select.zfilter import Filtered, z_filter
+from nli_lib.stats import (
+    OVER,
+    Estimate,
+    clustered_area,
+    clustered_mean,
+    clustered_share,
+    mean_and_range,
+    resample_counts,
+)
+
+PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
+AREA = "area under the ROC curve"
+COUNTED = "counted, nothing drawn"
+
+
+class Figure(NamedTuple):
+    """One number of an audit: the estimate with its interval, and its unit."""
+
+    estimate: Estimate
+    unit: str = SHARE
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values; an end that is not known is None."""
+        value, low, high, n, _, over = self.estimate
+        ends = {"value": value, "low": low, "high": high}
+        plain = {name: float(end) if np.isfinite(end) else None for name, end in ends.items()}
+        return {**plain, "unit": self.unit, "n": int(n), "over": over}
+
+
+def sample_premises(corpus: Corpus, most: int, seed: int = 0) -> NDArray[np.int64]:
+    """Positions of ``most`` pairs, ascending, whole premises in random order (the last may be cut); all where fewer."""
+    if len(corpus) <= most:
+        return np.arange(len(corpus))
+    code = pd.factorize(corpus.premise)[0]
+    turn = np.random.default_rng(seed).permutation(code.max() + 1)[code]
+    return np.sort(np.argsort(turn, kind="stable")[:most])
+
+
+def counted(corpus: Corpus) -> dict[str, Figure]:
+    """Numbers of pairs, premises, rows of the file and rows left out by reason; shares of the labels."""
+    counts = {PAIRS: len(corpus), "premises": len(pd.unique(corpus.premise)), "rows read": corpus.rows_read}
+    counts |= {f"skipped: {reason}": count for reason, count in corpus.skipped.items()}
+    units = {PAIRS: PAIRS, "premises": "premises"}
+    found = {name: Figure(exact(count, corpus.rows_read), units.get(name, "rows")) for name, count in counts.items()}
+    if corpus.rows_read:
+        left = np.arange(corpus.rows_read) < sum(corpus.skipped.values())
+        found["skipped"] = Figure(clustered_share(left, np.arange(len(left)))._replace(over="rows"))
+    for label, name in enumerate(corpus.classes):
+        found[f"label: {name}"] = Figure(clustered_share(corpus.labels == label, corpus.premise))
+    return found
+
+
+def repeated(corpus: Corpus) -> dict[str, Figure]:
+    """What stands in a corpus more than once; letter case, ASCII punctuation and blanks do not count.
+
+    majority      the most frequent label
+    duplicates    pairs that repeat an earlier one
+    conflicts     pairs that stand there with more than one label, all of them counted
+    hypotheses    hypotheses that repeat an earlier one
+    """
+    pair, hypothesis = _keys(corpus)
+    code = pd.factorize(pair)[0]
+    classes = len(corpus.classes)
+    seen = np.bincount(code * classes + corpus.labels, minlength=(code.max() + 1) * classes).reshape(-1, classes) > 0
+    flags = {
+        "majority": corpus.labels == np.bincount(corpus.labels).argmax(),
+        "duplicates": pd.Series(code).duplicated().to_numpy(),
+        "conflicts": (seen.sum(axis=1) > 1)[code],
+        "hypotheses": pd.Series(hypothesis).duplicated().to_numpy(),
+    }
+    groups = pd.factorize(corpus.premise)[0]
+    return {name: Figure(clustered_share(flag, groups)) for name, flag in flags.items()}
+
+
+def leakage(corpus: Corpus, test: Corpus) -> dict[str, Figure]:
+    """Shares of a test set's pairs whose pair, premise or hypothesis stands anywhere in the corpus; compared as in
+    `repeated`."""
+    (own, own_hypothesis), (pair, hypothesis) = _keys(corpus), _keys(test)
+    premises = folded(corpus.premise), folded(test.premise)
+    flags = {
+        "leaked pairs": np.isin(pair, own),
+        "leaked premises": np.isin(premises[1], premises[0]),
+        "leaked hypotheses": np.isin(hypothesis, own_hypothesis),
+    }
+    return {name: Figure(clustered_share(flag, test.premise)) for name, flag in flags.items()}
+
+
+def stand_in(test: Corpus, corpus: Corpus) -> NDArray[np.bool_]:
+    """(N,) which pairs of a test set stand in a corpus; compared as in `repeated`."""
+    return np.isin(_keys(test)[0], _keys(corpus)[0])
+
+
+def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Hashes (N,) of the folded pairs and of the folded hypotheses; 64 bits, so that millions do not collide."""
+    premise, hypothesis = (folded(getattr(corpus, side)) for side in SIDES)
+    return premise * np.uint64(0x9E3779B97F4A7C15) + hypothesis, hypothesis
+
+
+def folded(texts: ArrayLike) -> NDArray[np.uint64]:
+    """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks; those
+    written without blanks, without any punctuation."""
+    column = pc.utf8_lower(spaced(texts))
+    column = pc.replace_substring_regex(column, ASCII_PUNCTUATION, "")
+    column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
+    return pd.util.hash_array(column.to_numpy(zero_copy_only=False), categorize=False)
+
+
+def exact(count: float, n: int) -> Estimate:
+    """A count: its interval is itself."""
+    return Estimate(float(count), float(count), float(count), int(n), over=COUNTED)
+
+
+# ---------------------------------------------------------------- audit features
+
+
+MIDDLE = "premises, by normal approximation"
+TOP = 20  # features a label
+FAMILY = r"(?<=[<>]) .*|(?<=len-ratio) .*"  # what tells nested features of one family apart
+
+
+def z_over_shares(counts: ArrayLike) -> NDArray[np.float64]:
+    """z (V, C) from counts by label (V, C) that include the null feature's: how far a label's share among the pairs of
+    a feature lies above its share in the corpus, in standard errors; -inf where a feature never occurs.
+
+    Formula: (count - n s) / sqrt(n s (1 - s)), s the share of the label, from the feature that every pair has.
+    *Departures*: Gardner et al. (2021) and the z-filter paper take one over the number of labels for s.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    n = counts.sum(axis=1, keepdims=True)
+    s = counts[n.argmax()] / n.max()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (counts - n * s) / np.sqrt(n * s * (1 - s))
+    return np.where(np.isfinite(z), z, -np.inf)
+
+
+def above_share(z: NDArray, columns: NDArray[np.bool_]) -> float:
+    return float((z[columns] > z_threshold(0.01)).mean()) if columns.any() else float("nan")
+
+
+def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: int, seed: int = 0) -> dict[str, Figure]:
+    """How far features stand out, and how far they do in copies whose labels are shuffled within each premise.
+
+    above, by chance  share of (hypothesis n-gram, label) above the uncorrected .01 line, and in the shuffled copies
+    detectable        number of (feature, label) above the line with Bonferroni's correction
+    """
+    z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
+    columns = often & (side_of(table.names) == "hypothesis")
+    n, classes = len(corpus), len(corpus.classes)
+    premises = pd.factorize(corpus.premise)[0]
+    # the null feature stays, by which z knows the shares of the labels
+    shown = np.flatnonzero(columns | (table.names == "null"))
+    part, chosen = table.matrix[:, shown], columns[shown]
+
+    def share(labels: NDArray, weights: NDArray | None = None) -> float:
+        return above_share(z_over_shares(z_statistics(part, labels, classes, weights).counts), chosen)
+
+    value = above_share(z, columns)
+    chance = np.array([share(shuffled_labels(corpus.labels, premises, seed=each)) for each in range(copies)])
+    drawn = [share(corpus.labels, w) for w in resample_counts(n, groups=premises, resamples=copies, seed=seed)]
+    half = 1.96 * float(np.std(drawn, ddof=1))
+    middle = float(chance.mean()), *np.quantile(chance, [0.025, 0.975])
+    line = z_threshold(0.01, tests=z.size)
+    return {
+        "above": Figure(Estimate(value, value - half, value + half, n, over=MIDDLE), CELLS),
+        "by chance": Figure(Estimate(*map(float, middle), n, over=f"{copies} shuffled copies"), CELLS),
+        "detectable": Figure(exact((z[often] > line).sum(), n), "features and labels"),
+        "line": Figure(exact(line, n), Z),
+    }
+
+
+def top_table(table: Features, counts: NDArray, corpus: Corpus, *, most: int = TOP) -> pd.DataFrame:
+    """The features of highest z for each label: label (name), rank, feature, n, share with low and high over premises,
+    base (the label's share in the corpus), z with z_low and z_high, z_paper (over one over the number of labels), first
+    (the row of the first pair that has it).
+
+    Of nested features, such as the lengths below 5 and below 6, the one of highest z; of those that 20 pairs have.
+    """
+    z, n, classes = z_over_shares(counts), counts.sum(axis=1), len(corpus.classes)
+    family = pd.Series(table.names).str.replace(FAMILY, "", regex=True).to_numpy(dtype=object)
+    base, premises, rows = counts[n.argmax()] / n.max(), pd.factorize(corpus.premise)[0], []
+    columns = table.matrix.tocsc()
+    ranked = np.flatnonzero((n >= OFTEN) & (table.names != "null"))
+    for label, name in enumerate(corpus.classes):
+        # more than are shown, since families are thinned out; of equal z the more frequent one, then by name
+        near = ranked[np.argsort(-z[ranked, label], kind="stable")[: 10 * most]]
+        near = near[np.lexsort((table.names[near].astype(str), -n[near], -z[near, label]))]
+        near = near[z[near, label] > 0]
+        near = near[~pd.Series(family[near]).duplicated().to_numpy()][:most]
+        for rank, column in enumerate(near, 1):
+            fires = columns.indices[columns.indptr[column] : columns.indptr[column + 1]]
+            share = clustered_share(corpus.labels[fires] == label, premises[fires])
+            ends = np.array([share.low, share.high, share.value])
+            scale = np.sqrt(n[column] / (base[label] * (1 - base[label])))
+            low, high, _ = (ends - base[label]) * scale
+            chance = 1 / classes
+            paper = (share.value - chance) * np.sqrt(n[column] / (chance * (1 - chance)))
+            rows.append((
+                name, rank, table.names[column], int(n[column]), share.value, share.low, share.high, base[label],
+                z[column, label], low, high, paper, int(fires[0]),
+            ))  # fmt: skip
+    names = [
+        "label",
+        "rank",
+        "feature",
+        "n",
+        "share",
+        "low",
+        "high",
+        "base",
+        "z",
+        "z_low",
+        "z_high",
+        "z_paper",
+        "first",
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def highest(top: pd.DataFrame, n: int) -> Figure:
+    """The highest z of any feature and label, with the interval of that feature, which was picked for it."""
+    if top.empty:
+        return Figure(Estimate(np.nan, np.nan, np.nan, n), Z)
+    best = top.loc[top["z"].idxmax()]
+    return Figure(Estimate(*best[["z", "z_low", "z_high"]].astype(float), n, over=OVER), Z)
+
+
+# ---------------------------------------------------------------- audit
+
+
+FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
+HYPOTHESES_OF = 50_000  # pairs on which the hypothesis-only model is cross-fitted, at most
+LARGE = 100_000  # pairs from where on fewer copies and orders are computed
+COPIES, ORDERS = (50, 20), (5, 3)  # up to LARGE pairs, and beyond
+FOLDS, K = 5, 20
+FEW_WORDS, LONG = 2, 20  # words of a hypothesis of more than so many characters that hardly are words
+
+Stage = Callable[[str], AbstractContextManager]
+
+
+class Audit(NamedTuple):
+    """figures: name -> Figure; top: features of each label, best first (`top_table`); reasons: features by which the
+    z-filter drops most (`Filtered.by_feature`); kept: what the filter keeps of `featured`, the pairs whose features
+    were counted; notes: what was measured on a part only, in words."""
+
+    figures: dict[str, Figure]
+    top: pd.DataFrame
+    reasons: pd.DataFrame
+    kept: Filtered
+    featured: NDArray[np.int64]
+    notes: list[str]
+
+
+def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: Stage = nullcontext) -> Audit:
+    """Everything that the page shows of one corpus, and of a test file what the corpus holds of it.
+
+    stage(name) is entered before each step, for a display of progress.
+    """
+    classes, notes = corpus.classes, []
+    with stage("repeated pairs"):
+        found = counted(corpus) | repeated(corpus) | split(corpus)
+        if (share := found["without blanks"].estimate.value) >= UNSPACED:
+            notes.append(
+                "Texts without blanks: characters and pairs of characters stand for words, and lengths are those in "
+                f"characters, in {share:.1%} of the hypotheses."
+            )
+        if (share := found["unparted"].estimate.value) > 0.5:
+            notes.append(
+                f"{share:.1%} of the hypotheses are longer than {LONG} characters and have no more than {FEW_WORDS} "
+                "words, as blanks part them: n-grams see next to nothing of such texts, and that they find nothing "
+                "means nothing. Put blanks between the words."
+            )
+        if test is not None:
+            found |= leakage(corpus, test)
+    with stage("hypothesis alone"):
+        part = sample_premises(corpus, HYPOTHESES_OF, seed)
+        if len(part) < len(corpus):
+            notes.append(
+                f"The hypothesis-only model is fitted to {len(part):,} of {len(corpus):,} pairs, drawn at random by "
+                "premise."
+            )
+        part = corpus[part] if len(part) < len(corpus) else corpus
+        found |= hypothesis_alone(part, seed)
+        if found["gain"].estimate.over == OVER:  # premises alone
+            notes.append(
+                "So many pairs are linked by equal hypotheses that folds which split none cannot be drawn: what the "
+                "hypothesis alone predicts may be remembered from the same hypothesis beside another premise."
+            )
+    with stage("features"):
+        rows = sample_premises(corpus, FEATURES_OF, seed)
+        if len(rows) < len(corpus):
+            notes.append(
+                f"Features and z-filter are those of {len(rows):,} of {len(corpus):,} pairs, drawn at random by "
+                "premise."
+            )
+        part = corpus[rows] if len(rows) < len(corpus) else corpus
+        table = features_in_shards(part.premise, part.hypothesis)
+        counts = z_statistics(table.matrix, part.labels, len(classes)).counts
+        top = top_table(table, counts, part)
+        found["highest z"] = highest(top, len(part))
+    with stage("chance"):
+        found |= beyond_chance(table, counts, part, copies=COPIES[len(part) > LARGE], seed=seed)
+    with stage("z-filter"):
+        orders = ORDERS[len(part) > LARGE]
+        filters = [_filtered(table, part, order) for order in range(seed, seed + orders)]
+        kept, dropped = filters[0], [1 - each.keep.mean() for each in filters]
+        found["dropped"] = Figure(mean_and_range(np.array(dropped), n=len(part), over=f"{orders} orders, range"))
+        for label, name in enumerate(classes):
+            mine, share = part.labels == label, Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
+            if mine.any():
+                own = np.array([1 - each.keep[mine].mean() for each in filters])
+                share = mean_and_range(own, n=int(mine.sum()), over=f"{orders} orders, range")
+            found[f"dropped: {name}"] = Figure(share)
+        reasons = kept.by_feature(table.names, most=TOP)
+    return Audit(found, top, reasons, kept, rows, notes)
+
+
+def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
+    """The numbers by which an audit compares corpora of one size, by the name they have in `Audit.figures`."""
+    found = repeated(corpus) | hypothesis_alone(corpus, seed)
+    table = features_in_shards(corpus.premise, corpus.hypothesis)
+    counts = z_statistics(table.matrix, corpus.labels, len(corpus.classes)).counts
+    z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
+    values = {name: figure.estimate.value for name, figure in found.items()}
+    values["highest z"] = float(z[often].max(initial=-np.inf))
+    values["above"] = above_share(z, often & (side_of(table.names) == "hypothesis"))
+    values["dropped"] = 1 - float(_filtered(table, corpus, seed).keep.mean())
+    return {name: value if np.isfinite(value) else float("nan") for name, value in values.items()}
+
+
+def split(corpus: Corpus) -> dict[str, Figure]:
+    """How the hypotheses fall into words: the shares that are written without blanks and are split into characters, and
+    that are long and all the same one or two words (of a script that `measure.features` does not know, for example)."""
+    letters = pd.Series(corpus.hypothesis).str.len().to_numpy()
+    unparted = (tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
+    shares = {"without blanks": unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}
+    return {name: Figure(exact(share, len(corpus))) for name, share in shares.items()}
+
+
+def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
+    """Cross-fitted accuracy of n-grams of the hypothesis, how far it lies above the most frequent label, the area under
+    the ROC curve, which does not depend on the label balance, and in which share of its answers the model gives the
+    label that it gives most often.
+
+    Nothing that `kept_together` links is both fitted on and predicted, where it makes as many groups as folds. The
+    intervals are over these groups. NaN where a class is too small.
+    """
+    counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
+    groups, hypotheses = kept_together(corpus)
+    folds = int(min(FOLDS, counts[counts > 0].min()))
+    if folds < 2 or (counts > 0).sum() < 2:
+        missing = Estimate(np.nan, np.nan, np.nan, len(corpus))
+        units = {"hypothesis only": SHARE, "gain": POINTS, "area": AREA, "one answer": SHARE}
+        return {name: Figure(missing, unit) for name, unit in units.items()}
+    drawn = {"folds": folds, "groups": groups if groups.max() + 1 >= folds else None, "seed": seed}
+    scores = cross_fitted(corpus.hypothesis, corpus.labels, n_classes=len(counts), **drawn)
+    guess = scores.argmax(axis=1)
+    right, most = guess == corpus.labels, corpus.labels == counts.argmax()
+    over = "premises and hypotheses" if hypotheses else OVER
+    share = clustered_share(right, groups)._replace(over=over)
+    gain = clustered_mean(right.astype(float) - most, groups)._replace(over=over)
+    area = clustered_area(scores, corpus.labels, draw_folds(corpus.labels, **drawn), groups)._replace(over=over)
+    return {
+        "hypothesis only": Figure(share),
+        "gain": Figure(gain, POINTS),
+        "area": Figure(area, AREA),
+        "one answer": Figure(exact(np.bincount(guess).max() / len(guess), len(guess))),
+    }
+
+
+def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
+    """A number for each pair, (N,), equal for pairs of which none may be fitted on while another is predicted, and
+    whether that holds for equal hypotheses too; texts are compared as in `audit_figures.repeated`.
+
+    Pairs are linked by their premise, whose other hypotheses tell which labels it has left, and by their hypothesis,
+    which could be remembered. Where hypotheses link more than a fold's share of the pairs into one group (a few fixed
+    hypotheses beside every premise), premises alone decide.
+    """
+    premise, hypothesis = folded(corpus.premise), folded(corpus.hypothesis)
+    premises, both = pd.factorize(premise)[0], linked(premise, hypothesis)
+    most = max(len(corpus) / FOLDS, np.bincount(premises).max(initial=0))
+    return (both, True) if np.bincount(both).max(initial=0) <= most else (premises, False)
+
+
+def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:
+    return z_filter(table.matrix, corpus.labels, names=table.names, k=K, seed=order, n_classes=len(corpus.classes))
+
+
+# ---------------------------------------------------------------- audit reference
+
+
+FILE = Path(__file__).with_name("audit_curves.csv")
+TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}
+POOLS = {
+    "snli": ("validation", "test"),
+    "mnli": ("validation_matched", "validation_mismatched"),
+    "wanli": ("train",),
+}
+SIZES = (40, 60, 100, 150, 250, 400, 600, 1_000, 1_500, 2_500, 4_000, 6_000, 10_000, 15_000)
+# up to so many pairs, so many draws of whole premises: of three classes, of two
+DRAWS = ((1_500, 10, 4), (6_000, 5, 3), (15_000, 3, 2))
+SETS = (LABELS, LABELS[:2], (LABELS[0], LABELS[2]), LABELS[1:], TWO_WAY, CONTRADICTION_OR_NOT)
+BALANCED = {"wanli"}  # the sample was balanced over the labels by those who made it: it has no majority to show
+COLUMNS = ("corpus", "classes", "figure", "n", "value", "low", "high", "draws")
+
+
+def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
+    """Rows corpus, figure, value, low, high (smallest and largest of the draws), at: the figures of the three corpora.
+
+    at   the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
+         leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
+
+    Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not
+    recorded, nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and
+    does not depend on them.
+    """
+    known = curves()
+    name = "/".join(classes)
+    own = known[(known["classes"] == name) | ((known["classes"] == "any") & (name in set(known["classes"])))]
+    if own.empty:
+        return pd.DataFrame(columns=["corpus", "figure", "value", "low", "high", "at"])
+    reach = own[own["classes"] == name].groupby("corpus")["n"].max().min()
+    at, rows = int(min(n, reach)), []
+    for (corpus, figure), curve in own.dropna(subset=["value"]).groupby(["corpus", "figure"], sort=False):
+        curve = curve.sort_values("n")
+        if at < curve["n"].min():
+            continue
+        found = [np.interp(np.log(at), np.log(curve["n"]), curve[end]) for end in ("value", "low", "high")]
+        rows.append((corpus, figure, *map(float, found), min(at, int(curve["n"].max()))))
+    return pd.DataFrame(rows, columns=["corpus", "figure", "value", "low", "high", "at"])
+
+
+def curves() -> pd.DataFrame:
+    """The recorded curves: `COLUMNS`."""
+    return pd.read_csv(FILE)
+
+
+# ---------------------------------------------------------------- making them
+
+
+def make_curves(pools: dict[str, Sequence[Corpus]], sizes: Sequence[int] = SIZES) -> Iterator[pd.DataFrame]:
+    """Measure the curves, one table a corpus and set of classes. pools: corpus -> the sets that are drawn from; of two,
+    the second is also the test set for leakage, and of one, a third of its premises."""
+    for name, parts in pools.items():
+        yield _leaks(name, parts, sizes)
+        whole = concat(parts, name=name)
+        for classes in SETS:
+            yield _curve(name, with_classes(whole, classes), sizes)
+
+
+def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
+    """A corpus of three classes as one of others: pairs of a class that they lack go, classes that they join join."""
+    group = {TWO_WAY: (0, 1, 1), CONTRADICTION_OR_NOT: (0, 0, 1)}.get(tuple(classes))
+    group = np.array(group or [classes.index(name) if name in classes else -1 for name in LABELS])
+    table = corpus.table.assign(label=group[corpus.labels])
+    return replace(corpus, table=table[table["label"] >= 0], classes=tuple(classes), rows_read=None)
+
+
+def _curve(name: str, corpus: Corpus, sizes: Sequence[int]) -> pd.DataFrame:
+    rows = []
+    classes = len(corpus.classes)
+    for n in (n for n in sizes if n <= len(corpus)):
+        drawn = (comparable(corpus[sample_premises(corpus, n, seed)], seed=seed) for seed in range(_draws(n, classes)))
+        rows += _summed(name, "/".join(corpus.classes), n, pd.DataFrame(drawn))
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table[~((table["figure"] == "majority") & (name in BALANCED))]
+
+
+def _leaks(name: str, parts: Sequence[Corpus], sizes: Sequence[int]) -> pd.DataFrame:
+    rows, (train, *test) = [], parts
+    for n in sizes:
+        drawn = []
+        for seed in range(_draws(n)):
+            own, other = train, test[0] if test else None
+            if other is None:
+                held = np.zeros(len(own), bool)
+                held[sample_premises(own, len(own) // 3, seed)] = True
+                own, other = own[~held], own[held]
+            if n <= len(own):
+                found = leakage(own[sample_premises(own, n, seed)], other)
+                drawn.append({figure: each.estimate.value for figure, each in found.items()})
+        rows += _summed(name, "any", n, pd.DataFrame(drawn)) if drawn else []
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _summed(name: str, classes: str, n: int, drawn: pd.DataFrame) -> Iterator[tuple]:
+    for figure in drawn:
+        values = drawn[figure].dropna()
+        if len(values):
+            yield name, classes, figure, n, values.mean(), values.min(), values.max(), len(values)
+
+
+def _draws(n: int, classes: int = 3) -> int:
+    return next(draws[classes == 2] for most, *draws in DRAWS if n <= most)
+
+
+# ---------------------------------------------------------------- audit words
+
+
+ONE_ANSWER = 0.95  # share of a model's answers from where on its accuracy says nothing
+OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
+UNTOLD = "not distinguishable from that"
+CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
+RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
+
+
+def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
+    """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
+
+    beside  `audit_reference.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
+    """
+    return [_rows(found.figures, test), _alone(found.figures, beside, own), _features(found)]
+
+
+def _rows(figures: Mapping[str, Figure], test: str) -> str:
+    parts, n = [], int(figures["pairs"].estimate.value)
+    if (left := figures["skipped"].estimate).value > MANY:
+        parts.append(f"mend the {_count(left)} rows that cannot be used ({percent(left.value)} of the file)")
+    if test and (leaked := figures["leaked pairs"].estimate).value:
+        parts.append(f"take the {_count(leaked)} pairs of {test} that also stand here out of one of the two files")
+    if (both := figures["conflicts"].estimate).value:
+        parts.append(f"decide about the {_count(both)} rows whose pair stands here with more than one label")
+    if (again := figures["duplicates"].estimate).value > OFTEN_REPEATED:
+        parts.append(f"drop the {_count(again)} rows that repeat an earlier pair")
+    if parts:
+        return f"Clean first: {'; then '.join(parts[:2])}."
+    again = f"{percent(again.value)} of the {n:,} pairs repeat an earlier one"
+    if test:
+        return f"{CLEAN}, {again}, and no pair of {test} stands here."
+    return f"{CLEAN}, and {again}; name a test set with --test to check for leakage."
+
+
+def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
+    gain, right, area = (figures[name].estimate for name in ("gain", "hypothesis only", "area"))
+    if np.isnan(gain.low):
+        return (
+            f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict "
+            f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
+            "have one premise, so that nobody can say how much of it is chance."
+        )
+    curve = f"area under the ROC curve {square(area.value)} {ends(area, square)}".rstrip() + ", where 0.50 is chance"
+    hidden = ""  # why the accuracy cannot show an artifact
+    if gain.high < 0:
+        hidden = f"it predicts fewer labels than the most frequent label does ({ends(gain, points)})"
+    elif (same := figures["one answer"].estimate.value) > ONE_ANSWER:
+        hidden = f"it gives {percent(same)} of the pairs one answer"
+    if area.low > 0.5 and (hidden or not gain.low > 0):
+        return (
+            "Report a hypothesis-only baseline beside every model, and not by its accuracy: n-grams of the hypothesis "
+            f"alone tell the labels apart ({curve}), which the accuracy of that model hides ({points(gain.value)} "
+            f"beside the most frequent label{'; ' * bool(hidden)}{hidden})."
+        )
+    if hidden and not gain.low > 0:
+        return (
+            f"Do not call the corpus free of artifacts yet: nothing was found, but the accuracy of a model of the "
+            f"hypothesis alone could show nothing here, as {hidden}; the order in which it puts the pairs shows "
+            f"nothing either ({curve})"
+            + (
+                f", and in {area.n:,} pairs an area of up to {square(area.high)} would not show."
+                if area.high > 0.5
+                else "."
+            )
+        )
+    if not gain.low > 0:
+        return (
+            f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
+            f"frequent label does ({points(gain.value)}, {ends(gain, points)}; {curve})"
+            + (
+                f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)} would not show."
+                if gain.high > 0
+                else "."
+            )
+        )
+    said = (
+        f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
+        f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent "
+        "label"
+    )
+    placed = {"more than": [], UNTOLD: [], "less than": []}
+    for row in beside[beside["figure"] == "gain"].itertuples():
+        mine = own["gain"].estimate
+        word = "more than" if mine.low > row.high else "less than" if mine.high < row.low else UNTOLD
+        placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
+    parts = [
+        f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
+    ]
+    if parts:
+        at = int(beside["at"].max())
+        said += f"; at {at:,} pairs that is {', '.join(parts)}"
+    return said + "."
+
+
+def _features(found: Audit) -> str:
+    dropped = found.figures["dropped"].estimate
+    would = f"would drop {percent(dropped.value)} of the pairs"
+    if found.top.empty or not found.figures["detectable"].estimate.value:
+        return (
+            f"Leave the z-filter aside: it {would}, but no feature is correlated with a label beyond what chance "
+            "allows for so many features."
+        )
+    best, counted = found.top.loc[found.top["z"].idxmax()], unit(found.figures["without blanks"].estimate.value)
+    return (
+        f"Read the pairs {whose(best['feature'], counted)}, of which {percent(best['share'])} are {best['label']} "
+        f"(z = {best['z']:.1f}), and decide whether that is meaning or an artifact; the z-filter {would}, so compare "
+        "what a model learns from those it keeps with a random selection of the same size."
+    )
+
+
+def _count(share) -> str:
+    return f"{round(share.value * share.n):,}"
+
+
+def percent(value: float | None) -> str:
+    """A share for reading: one decimal of a percentage, two where that would say 0; "–" where it is not known."""
+    if value is None or value != value:
+        return "–"
+    if value == 0 or abs(value) >= 0.0005:
+        return f"{100 * value:.1f}%"
+    return f"{100 * value:.2g}%" if abs(value) >= 0.0001 else "<0.01%"
+
+
+def points(value: float) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    return "–" if value != value else f"{unsigned_zero(f'{100 * value:+.1f}')} points".replace("-", "−")
+
+
+def distance(value: float | None) -> str:
+    """A distance in percentage points, without a sign."""
+    return "an unknown size" if value is None or value != value else points(value).lstrip("+")
+
+
+def square(value: float) -> str:
+    """An area under the ROC curve for reading."""
+    return "–" if value is None or value != value else f"{value:.2f}"
+
+
+def z_words(value: float) -> str:
+    """A z-statistic for reading."""
+    return "–" if not np.isfinite(value) else f"{value:.1f}"
+
+
+def short_points(value: float) -> str:
+    """A difference in percentage points where the unit stands beside it."""
+    return points(value).removesuffix(" points")
+
+
+def ends(estimate, form=percent) -> str:
+    """The interval in square brackets, "" where there is none."""
+    low, high = estimate.low, estimate.high
+    return "" if low != low or high != high else f"[{form(low).split()[0]}, {form(high)}]"
+
+
+def visible(text: object, most: int = 80) -> str:
+    """A text of the corpus to be shown: cut, with what cannot be printed as its code."""
+    text = str(text)
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in shown)
+
+
+def unit(without_blanks: float | None) -> str:
+    """What lengths and overlaps are counted in, by the share of hypotheses that are written without blanks."""
+    return "characters" if (without_blanks or 0) > 0.5 else "words"
+
+
+def plain(feature: str, unit: str = "words") -> str:
+    """A feature's name in `measure.features` in plain English. unit: what is counted (`unit`)."""
+    if ratio := RATIO.fullmatch(feature):
+        low, high = ratio.groups()
+        return (
+            f"hypothesis {low} times as long as the premise, or more"
+            if high == "inf"
+            else f"hypothesis {low} to {high} times as long as the premise"
+        )
+    for start, words in {
+        "hypo-len< ": "hypothesis of fewer than {} {}",
+        "hypo-len> ": "hypothesis of more than {} {}",
+        "lex-overlap> ": "more than {:.0%} of the hypothesis's {} in the premise",
+    }.items():
+        if feature.startswith(start):
+            return words.format(float(feature.removeprefix(start)), unit).replace(".0 ", " ")
+    if feature == "null":
+        return "none in particular: every pair"
+    if feature == "full-lex-overlap":
+        return f"all {unit} of the hypothesis in the premise"
+    words, at, side = joined([feature])[0].rpartition("@")
+    return f"“{visible(words, 40)}” in the {side}" if at else feature
+
+
+def whose(feature: str, unit: str = "words") -> str:
+    """The pairs that have a feature, as an ending of "the pairs ..."."""
+    text = plain(feature, unit)
+    return (
+        f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
+    )

@@ -1,0 +1,273 @@
+"""The commands of `nli-study` that take a user's own corpus, and `main`, which has those of the study too."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nli_lib.study import cli
+from nli_lib.study.dial import ParameterError
+from nli_lib.study.runner import (
+    Encoder,
+    Epochs,
+    Model,
+    Scale,
+    Seeds,
+    TestFile,
+    YourFile,
+    absolute_file,
+    named_values,
+    reads_a_file,
+    request_of,
+    spec_changes,
+)
+from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
+
+DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
+
+
+@reads_a_file
+def audit(
+    corpus: YourFile,
+    form: dict,
+    test: TestFile = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="write z_filter.csv as well: which pairs the z-filter keeps, and why")
+    ] = False,
+) -> None:
+    """What a corpus gives away before any model is trained: one page, audit.html, and its numbers, audit.json.
+
+    Repeated and contradictory pairs, leakage to a test file, the hypothesis alone, the features that predict labels,
+    and what the z-filter would drop, beside SNLI, MultiNLI and WANLI at the same size. Trains no network.
+    """
+    from nli_tools import audit_page  # what measures takes seconds to be imported
+
+    for path in audit_page.run(request_of("small", corpus, **form), absolute_file(test), pairs=pairs):
+        print(path)
+
+
+@reads_a_file
+def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
+    """A section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
+
+    Taken from the audit of the same file where there is one; else the file is audited first.
+    """
+    from nli_tools import audit_page
+
+    path = audit_page.write_card(request_of("small", corpus, **form), absolute_file(test))
+    print(path.read_text(encoding="utf-8"))
+    print(path)
+
+
+@reads_a_file
+def suspects(
+    corpus: YourFile,
+    form: dict,
+    scale: Scale = "small",
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, max=100, help="models, each scoring what it did not train on; default: 10, fast: 5"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, and no network")] = False,
+    embeddings: Annotated[
+        bool, typer.Option("--embeddings", help="with --fast: on frozen sentence embeddings; needs torch")
+    ] = False,
+    probs: Annotated[
+        Path | None, typer.Option(help="your own out-of-sample probabilities (a table, npz, npy): trains nothing")
+    ] = None,
+    decided: Annotated[
+        Path | None, typer.Option(help="a csv with your decisions: the list, or what its page exports")
+    ] = None,
+) -> None:
+    """Which labels of a corpus are probably wrong: a ranked list to review, and the page to work through it.
+
+    Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
+    continues. --fast and --probs train no network and leave a list of their own. Decisions in the list itself, or in a
+    csv that --decided names, put the rest into an order learnt from them.
+    """
+    from nli_tools import suspects as lists  # scikit-learn takes a second to be imported
+
+    asked = lists.Asked(folds=folds, seeds=seeds, fast=fast, embeddings=embeddings, probs=probs, decided=decided)
+    request = request_of(scale, corpus, **form, seeds=seeds)
+    for line in lists.run(request, asked):
+        print(line)
+
+
+@reads_a_file
+def report(
+    corpus: YourFile,
+    form: dict,
+    test: TestFile = None,
+    scale: Scale = "small",
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="trainings of each model of the levels")] = 1,
+    pairs: Annotated[
+        int, typer.Option(min=100, help="pairs whose levels are measured, at most: a larger corpus is sampled")
+    ] = 10_000,
+    epochs: Epochs = None,
+    encoder: Encoder = None,
+    fast: Annotated[bool, typer.Option("--fast", help="train no network: the levels are left out")] = False,
+) -> None:
+    """Audit, suspect labels, levels of difficulty and comparison of a corpus: one page, report.html, and report.json.
+
+    The comparison is that of `nli-study compare`, where one was made. Trains two models for the levels (--seeds times);
+    suspects come from the list that is at hand, else from linear models. Stopped, it continues.
+    """
+    from nli_tools import report as reports
+
+    request = request_of(scale, corpus, **form)
+    changes = spec_changes(epochs, encoder)
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": changes}
+    for path in reports.run(request, absolute_file(test), **options):
+        print(path)
+
+
+@reads_a_file
+def compare(
+    corpus: YourFile,
+    form: dict,
+    test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, that judges the models")],
+    added: Annotated[
+        list[str] | None,
+        typer.Option("--added", help="NAME=FILE of pairs that could be added, such as generated ones; may be repeated"),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
+    ] = None,
+    share: Annotated[
+        float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")
+    ] = 0.25,
+    scale: Scale = "small",
+    seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random twin")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=100, help="models that score what they did not see")] = 5,
+    epochs: Epochs = None,
+    encoder: Encoder = None,
+    worth: Annotated[
+        float, typer.Option(min=0.5, max=100, help="the smallest difference worth knowing of, in points of accuracy")
+    ] = 10.0,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="train even where no such difference would be found")
+    ] = False,
+    keep_models: Annotated[
+        bool, typer.Option("--keep-models", help="keep the weights, for another test file: about 90 MB a training")
+    ] = False,
+) -> None:
+    """What, if anything, to do to a corpus: interventions beside their random twins, all with equally many rows.
+
+    Filters and selections that need nothing but the corpus, and your own files of pairs (--added) added and swapped in.
+    A test file or a corpus that is too small to show anything is refused before anything is trained. Trains for hours
+    on a processor. Stopped, it continues.
+    """
+    from nli_tools import compare as comparisons
+
+    request = request_of(scale, corpus, **form)
+    files = {name: absolute_file(file) for name, file in named_values("--added", added or [], "FILE").items()}
+    how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
+    plan = comparisons.Plan(**how, keep=keep_models, changes=spec_changes(epochs, encoder))
+    for path in comparisons.run(request, absolute_file(test), files, plan):
+        print(path)
+
+
+@reads_a_file
+def debias(
+    corpus: YourFile,
+    form: dict,
+    scale: Scale = "small",
+    seeds: Seeds = None,
+) -> None:
+    """Make debiased training sets of a corpus and try a debiased loss on it, as a small book of its own.
+
+    Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl; then trains with a
+    product of experts on a grid. That takes hours on a processor at scale small. Stopped, it continues.
+    """
+    request = request_of(scale, corpus, **form, seeds=seeds)
+    if own := look_at(request, "debiasing"):
+        refuse_unspaced(own, "the mask of the debiased generator needs words that blanks part")
+    run_chapters({chapter: {} for chapter in DEBIASED}, request)
+
+
+@reads_a_file
+def generate(
+    corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are continued")],
+    form: dict,
+    n: Annotated[
+        int, typer.Option("--n", min=1, help="pairs that are wanted, at most; fewer where the filters drop more")
+    ] = 500,
+    model: Model = None,
+    scale: Scale = "small",
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses")] = 2,
+) -> None:
+    """Grow new pairs in the manner of a corpus's most ambiguous ones, filter them, and leave a file to be reviewed.
+
+    Trains a task model for each seed, and asks a language model. Stopped, it continues; nothing is asked for twice.
+    """
+    from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
+
+    request = request_of(scale, corpus, **form, seeds=seeds)
+    if own := look_at(request, "generating pairs"):
+        pairs.check_labels(own)
+    path = pairs.generate(request, n, model)
+    print(path)
+    print(f"People review these pairs with: nli-study review {shlex.quote(str(path))} --annotator NAME")
+    warn_of_smoke(request)
+
+
+@reads_a_file
+def counterfactuals(
+    corpus: YourFile,
+    form: dict,
+    n: Annotated[int, typer.Option("--n", min=1, help="pairs that are wanted, at most")] = 300,
+    model: Model = None,
+    scale: Scale = "small",
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="data maps and teachers, one of each a seed")] = 2,
+) -> None:
+    """Change premises of a corpus so that their pairs get another label, filter them, and leave a file to be reviewed.
+
+    Trains a model for the data map and a teacher for each seed, and asks a language model. Stopped, it continues;
+    nothing is asked for twice. What was dropped stands in a second file, with the reasons.
+    """
+    from nli_lib.study.dial import read_scale
+    from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
+
+    request = request_of(scale, corpus, **form, seeds=seeds)
+    if own := look_at(request, "counterfactuals"):
+        refuse_unspaced(own, "the parser that finds the spans reads English alone")
+        pairs.check_disco_labels(own, read_scale(request.scale).disco.prompt)
+    kept, dropped = pairs.counterfactuals(request, n, model)
+    print(f"{kept}\n{dropped}")
+    print(f"People review these pairs with: nli-study review {shlex.quote(str(kept))} --annotator NAME")
+    warn_of_smoke(request)
+
+
+@reads_a_file
+def review(
+    corpus: YourFile,
+    form: dict,
+    annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",
+    export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
+    aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus that the answers leave")] = False,
+    answers: Annotated[
+        list[Path] | None, typer.Option(exists=True, help="with it: Label Studio json, MTurk csv")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs, and what the rules draw")] = 0,
+) -> None:
+    """Let people label, revise or discard the pairs of a file, in JupyterLab; then aggregate what they answered.
+
+    Two annotators or more, each with a name. Stopped, the same command continues.
+    """
+    from nli_tools import review as people  # what reads and writes reviews takes seconds to be imported
+
+    request = request_of("small", corpus, **form)
+    if (export and aggregate) or (answers and not aggregate):
+        raise ParameterError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
+    if export or aggregate:
+        people.write(request, export, answers or [], seed=seed)
+    else:
+        raise typer.Exit(people.open_lab(people.write_notebook(request, annotator, seed=seed)))
+
+
+for command in (audit, card, suspects, report, compare, debias, generate, counterfactuals, review):
+    cli.app.command()(command)
+cli.WITHOUT_NOTEBOOKS |= {"audit", "card", "report", "compare"}
+app, main = cli.app, cli.main

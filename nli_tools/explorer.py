@@ -1,0 +1,331 @@
+"""The explorer's page in JupyterLab: jupyter-scatter draws the points, a panel beside them shows texts, table and tags.
+
+The panel's script makes text nodes alone, so nothing in a pair is executed.
+
+explore: a data map to work in, in JupyterLab. Point at a pair to read it, draw around pairs to list and tag them.
+
+explorer = explore(run, corpus)
+explorer                                   # the map, the pair under the pointer, the pairs inside the lasso
+explorer.selection("wrong label")          # the pairs that were tagged so, as a Selection to train without
+explorer.save("tags.csv")
+
+The list of suspect labels as a widget of JupyterLab: the page of `worklist`, its decisions kept in a file.
+
+    suspects_widget("data/exports/small-mine-1a2b/fast")        # the folder that `nli-study suspects` names
+
+The queue, the keys and the csv are those of the page. Every decision is written to decisions.csv in that folder, which
+the page reads, and `nli-study suspects --decided` too; a kernel that is started again goes on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import jscatter
+import numpy as np
+import pandas as pd
+import traitlets
+from ipywidgets import VBox
+from numpy.typing import ArrayLike
+
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.measure import dynamics
+from nli_lib.select.selection import Selection
+from nli_lib.tables import read_csv, write_csv
+from nli_tools.dynamics import Dynamics, IntegrationError, dynamics_of
+from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
+
+HERE = Path(__file__).parent
+SIZE = {"height": 480}
+COLORS = ["#7b3294", "#c2a5cf", "#d9d9d9", "#a6dba0", "#008837"]  # hard to easy
+
+
+class Panel(anywidget.AnyWidget):
+    """What stands below the map. `state` is what the page shows; the page answers with messages."""
+
+    _esm = HERE / "explorer.js"
+    _css = HERE / "explorer.css"
+    state = traitlets.Dict(help="point, rows, selected, tags, columns, fault").tag(sync=True)
+
+    def __init__(self, explorer: Explorer, **options: Any):
+        super().__init__(**options)
+        self.explorer, self._point = explorer, None
+        explorer._listeners.append(self.show)
+        self.on_msg(lambda _widget, content, _buffers: self.take(content))
+        self.show()
+
+    def take(self, content: dict[str, object]) -> None:
+        """Take one message of the page: act ("tag", "point") and what belongs to it."""
+        try:
+            match content:
+                case {"act": "tag", "name": str(name)}:
+                    self.explorer.tag(name)
+                case {"act": "point", "position": int(position)}:
+                    self.look(position)
+                case _:
+                    self.show("The page sent a message that means nothing. Run the cell again.")
+        except UserError as error:
+            self.show(str(error))
+
+    def look(self, position: int | None) -> None:
+        """Show the pair at a position; the last one stays when the pointer leaves."""
+        if position is not None and 0 <= position < len(self.explorer.table):
+            self._point = int(position)
+            self.show()
+
+    def show(self, fault: str = "") -> None:
+        explorer = self.explorer
+        rows = [explorer.point(at) for at in explorer.selected[:SHOWN].tolist()]
+        columns = ["tag", "label", "premise", "hypothesis", *dict.fromkeys((explorer.x, explorer.y, explorer.color))]
+        self.state = {
+            "point": None if self._point is None else explorer.point(self._point),
+            "rows": rows,
+            "columns": list(dict.fromkeys(columns)),
+            "selected": len(explorer.selected),
+            "pairs": len(explorer.table),
+            "tags": explorer.counts,
+            "fault": fault,
+        }
+
+
+def page(explorer: Explorer) -> VBox:
+    """The map above the panel. `.children` are the two."""
+    names = list(dict.fromkeys((explorer.x, explorer.y, explorer.color)))
+    drawn = explorer.table[names].reset_index(drop=True)
+    if not pd.api.types.is_numeric_dtype(drawn[explorer.color]):
+        drawn[explorer.color] = drawn[explorer.color].astype("category")
+    elif drawn[explorer.color].nunique() <= 12:  # shares of a few epochs: a step each
+        drawn[explorer.color] = drawn[explorer.color].round(3)
+    scatter = jscatter.Scatter(data=drawn, x=explorer.x, y=explorer.y, color_by=explorer.color, **SIZE)
+    if pd.api.types.is_numeric_dtype(drawn[explorer.color]):
+        scatter.color(by=explorer.color, map=COLORS)
+    scatter.axes(labels=[explorer.x, explorer.y])
+    scatter.legend(True)
+    scatter.tooltip(False)  # its preview would put a text into the page as markup
+    plot, panel = scatter.widget, Panel(explorer)
+    plot.mouse_mode = "lasso"
+    plot.observe(
+        lambda change: explorer.select([] if change["new"] is None else np.asarray(change["new"])), "selection"
+    )
+    plot.observe(lambda change: panel.look(change["new"]), "hovering")
+    return VBox([plot, panel])
+
+
+# ---------------------------------------------------------------- explorer
+
+
+SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`
+NO_TAG = ""
+
+
+def explore(
+    run_or_arrays: object,
+    corpus: Corpus,
+    *,
+    scores: Mapping[str, ArrayLike] | None = None,
+    x: str = "variability",
+    y: str = "confidence",
+    color: str = "correctness",
+) -> Explorer:
+    """A data map of a corpus to point at, tag and select from.
+
+    run_or_arrays  a run of this library, `RecordLogits`, `Dynamics` (rows are found by uid), or logits (E, N, C) in the
+                   order of the corpus; None where `scores` has all that is drawn
+    scores         more columns, each (N,): to show, or to draw as x, y or color
+    x, y, color    columns: the six of `measure.dynamics.scores`, those of `scores`, or "label"
+
+    Raises `IntegrationError` naming the column or the row for arrays that do not fit the corpus.
+    """
+    columns: dict[str, np.ndarray] = {}
+    if run_or_arrays is not None:
+        given = _beside(run_or_arrays, corpus)
+        columns |= dynamics.scores(given.logits, given.labels)
+        columns["predicted"] = np.array(corpus.classes, dtype=object)[given.logits[-1].argmax(axis=1)]
+    columns |= {name: np.asarray(values) for name, values in (scores or {}).items()}
+    for name, values in columns.items():
+        if values.shape != (len(corpus),):
+            raise IntegrationError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
+    table = corpus.table[["uid", "premise", "hypothesis"]].assign(
+        label=np.array(corpus.classes, dtype=object)[corpus.labels]
+    )
+    if taken := sorted(columns.keys() & set(table)):
+        raise IntegrationError(f"a score may not be called {taken[0]}: the table has a column of that name")
+    table = table.assign(**columns)
+    for name in (x, y, color):
+        if name not in table:
+            raise IntegrationError(f"there is no {name} to draw: {', '.join(columns) or 'no scores were given'}")
+    return Explorer(table, x, y, color)
+
+
+class Explorer:
+    """The state of an exploration: the table, what the lasso holds, the tags. The page and a script change it alike.
+
+    table     N rows: uid, premise, hypothesis, label (a name), then the scores
+    selected  (K,) positions inside the lasso, ascending
+    tags      (N,) the tag of each pair, "" for none
+    """
+
+    def __init__(self, table: pd.DataFrame, x: str, y: str, color: str):
+        self.table, self.x, self.y, self.color = table, x, y, color
+        self.selected = np.empty(0, np.int64)
+        self.tags = np.full(len(table), NO_TAG, dtype=object)
+        self._listeners: list[Any] = []
+
+    def select(self, positions: ArrayLike) -> None:
+        """Put the pairs at these positions into the lasso; a boolean mask (N,) is one of positions too."""
+        given = np.asarray(positions)
+        given = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
+        if given.size and (given[0] < 0 or given[-1] >= len(self.table)):
+            wrong = given[(given < 0) | (given >= len(self.table))][0]
+            raise IntegrationError(f"position {wrong} is outside 0..{len(self.table) - 1}")
+        self.selected = given
+        self._tell()
+
+    def tag(self, name: str) -> int:
+        """Tag every pair of the lasso, in place of the tag it had; how many there are. "" takes tags away."""
+        name = " ".join(str(name).split())
+        if len(name) > 60:
+            raise IntegrationError(f"a tag of {len(name)} letters: use up to 60")
+        self.tags[self.selected] = name
+        self._tell()
+        return len(self.selected)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many pairs have each tag, by name."""
+        names, counts = np.unique(self.tags[self.tags != NO_TAG].astype(str), return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    def frame(self, tag: str | None = None) -> pd.DataFrame:
+        """The pairs of the lasso, or those with a tag, with position and tag."""
+        at = self.selected if tag is None else self._tagged(tag)
+        return self.table.iloc[at].assign(position=at, tag=self.tags[at])
+
+    def selection(self, tag: str | None = None, *, keep: bool = False) -> Selection:
+        """A `Selection` that drops the pairs with a tag, or those of the lasso; with `keep` it keeps them alone."""
+        inside = np.zeros(len(self.table), bool)
+        inside[self.selected if tag is None else self._tagged(tag)] = True
+        what = "selected by hand" if tag is None else f"tagged {tag}"
+        return Selection.where(inside, f"not {what}", what) if keep else Selection.where(~inside, what)
+
+    def save(self, path: str | Path) -> Path:
+        """Write uid, tag, label and the texts of every tagged pair to a csv, safe to open in a spreadsheet."""
+        at = np.flatnonzero(self.tags != NO_TAG)
+        table = self.table.iloc[at][["uid", "label", "premise", "hypothesis"]]
+        table.insert(1, "tag", self.tags[at])
+        return write_csv(Path(path), table)
+
+    def load(self, path: str | Path) -> None:
+        """Take the tags of a file that `save` wrote; what was tagged before stays, where the file says nothing."""
+        known = read_csv(Path(path))
+        if not {"uid", "tag"} <= set(known):
+            raise IntegrationError(f"{path} has no columns uid and tag: give a file that `save` wrote")
+        place = pd.Series(np.arange(len(self.table)), index=self.table["uid"].astype(str))
+        if not (there := known["uid"].isin(place.index)).all():
+            other = known.loc[~there, "uid"].iloc[0]
+            raise IntegrationError(f"{path}: uid {other!r} is not in the corpus: give its own file")
+        self.tags[place[known["uid"]]] = known["tag"]
+        self._tell()
+
+    def point(self, position: int) -> dict[str, object]:
+        """What a pair answers: its uid, tag, texts and scores, numbers with three digits."""
+        row = self.table.iloc[position]
+        said = {name: f"{value:.3g}" if isinstance(value, float) else str(value) for name, value in row.items()}
+        return {"position": int(position), "tag": self.tags[position], **said}
+
+    @cached_property
+    def widget(self) -> Any:
+        """The page's part: see `nli_tools.explorer`."""
+        from nli_tools.explorer import page
+
+        return page(self)
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self.widget)
+
+    def _tagged(self, tag: str) -> np.ndarray:
+        if tag not in self.counts:
+            raise IntegrationError(f"no pair is tagged {tag!r}; tags are {', '.join(self.counts) or 'not given yet'}")
+        return np.flatnonzero(self.tags == tag)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+
+def _beside(given: object, corpus: Corpus) -> Dynamics:
+    """What was recorded, in the order of the corpus: found by uid where the rows have names, by position otherwise."""
+    if getattr(given, "uid", None) is not None:
+        return dynamics_of(given).of(corpus)
+    logits = np.asarray(getattr(given, "logits", given))
+    if logits.ndim != 3 or logits.shape[1:] != (len(corpus), len(corpus.classes)):
+        wanted = f"(epochs, {len(corpus)}, {len(corpus.classes)})"
+        raise IntegrationError(f"logits have shape {logits.shape}: {wanted} is needed for {corpus.name}")
+    labels = np.asarray(getattr(given, "labels", corpus.labels))
+    if not np.array_equal(labels, corpus.labels):
+        raise IntegrationError(f"the run was trained on other labels than those of {corpus.name}: give its corpus")
+    return Dynamics(logits, corpus.labels, np.arange(len(corpus)), "")
+
+
+# ---------------------------------------------------------------- worklist widget
+
+
+FILE = "decisions.csv"
+COLUMNS = ("uid", *GIVEN, "gold", "predicted", "premise", "hypothesis")  # as worklist.js exports them
+
+
+class WorklistError(UserError, ValueError):
+    """A list cannot be shown; the message names the file and what to do."""
+
+
+class SuspectsWidget(anywidget.AnyWidget):
+    """A list to work through. `made` holds the decisions, [[uid, {decision, ...}], ...]; `file` is where they lie."""
+
+    _esm = HERE / "worklist.js"
+    _css = HERE / "worklist.css"
+    list = traitlets.Dict(help="see `worklist.worklist`").tag(sync=True)
+    made = traitlets.List(help="the decisions, in the order in which they were made").tag(sync=True)
+    fault = traitlets.Unicode(help="why the last decision is not on disk, in words").tag(sync=True)
+
+    def __init__(self, shown: dict, file: Path, **options: object):
+        self.file = Path(file)
+        made = _read(self.file, shown) if self.file.is_file() else shown["made"]
+        super().__init__(list=shown, made=made, **options)
+        self.observe(lambda _change: self._write(), "made")
+
+    def _write(self) -> None:
+        rows = pd.DataFrame(self.list["rows"], columns=list(LIST_SHOWN)).set_index("uid")
+        given = [{"uid": uid, **each} for uid, each in self.made if each.get("decision") or each.get("note")]
+        table = pd.DataFrame(given, columns=["uid", *GIVEN])
+        try:
+            write_csv(self.file, table.join(rows, on="uid").reindex(columns=list(COLUMNS)))
+        except (UserError, OSError) as error:
+            self.fault = f"Not written: {error}"
+        else:
+            self.fault = ""
+
+
+def suspects_widget(folder: str | Path) -> SuspectsWidget:
+    """The widget of the list in a folder; it begins with the decisions in decisions.csv, or with those of the page."""
+    folder = Path(folder)
+    page = folder / "suspects.html"
+    if not page.is_file():
+        raise WorklistError(f"{folder} holds no suspects.html: give the folder that `nli-study suspects` wrote to.")
+    return SuspectsWidget(read_page(page), folder / FILE)
+
+
+def _read(file: Path, shown: dict) -> list:
+    """The decisions of a file on the suspects of a list; the words were checked by who wrote them."""
+    table = read_csv(file)
+    if absent := [name for name in ("uid", "decision") if name not in table]:
+        raise WorklistError(f"{file} has no column {absent[0]!r}: move it away, or put an exported csv in its place.")
+    table = table.reindex(columns=["uid", *GIVEN], fill_value="")
+    known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")
+    return [[row.pop("uid"), row] for row in known.to_dict("records")]

@@ -1,0 +1,194 @@
+"""`nli-study generate`: chapters 11 to 13 grow pairs from a user's own corpus, for people to review.
+
+`nli-study counterfactuals`: chapters 40 and 41 on one corpus, and what they leave: pairs to review, and all that was
+dropped, with the reason.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import Corpus
+from nli_lib.errors import UserError
+from nli_lib.evaluate import write_jsonl
+from nli_lib.generate import llm, perturb
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
+from nli_lib.generate.pairs import WANLI, prompts
+from nli_lib.generate.perturb import template
+from nli_lib.select.selection import KEPT
+from nli_lib.study import record as records
+from nli_lib.study import runner
+from nli_lib.study.dial import read_scale
+
+CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
+KEPT_SHARE = 0.5  # of the pairs that pass the heuristics, the share that the filter by variability keeps
+FILE = "generated.jsonl"
+COLUMNS = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
+
+
+class GenerateError(UserError, RuntimeError):
+    """No pairs can be, or were, generated; the message says why and what to do."""
+
+
+def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
+    """Run the three chapters on the corpus that was asked for, and write what they leave; the path of the file.
+
+    n      pairs that are wanted at most: it decides how many exemplars are continued (`exemplars_for`)
+    model  language model, as its server calls it; None: the dial's
+
+    Raises `GenerateError` where a chapter does not finish; the same command continues there.
+    """
+    wanli = read_scale(request.scale).wanli
+    others = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}}
+    if runner.stale(WRITES, replace(request, others=others[WRITES])):
+        check_server(model or wanli.generator, journal_of(request, WRITES))
+    for name in CHAPTERS:
+        (end,) = runner.run([name], replace(request, others=others.get(name, {})))
+        if not goes_on(name, request, end):
+            raise GenerateError(f"{name} did not finish. The same command continues there.")
+    return write_pairs(request)
+
+
+def journal_of(request: runner.Request, chapter: str) -> Path:
+    """Where a chapter keeps what a language model has answered."""
+    return paths.EXPORTS / request.study / f"{chapter}.journal.jsonl"
+
+
+def goes_on(name: str, request: runner.Request, end: runner.Outcome) -> bool:
+    """Whether the next chapter can follow: this one finished, or lacks no more than answers of a language model."""
+    return end.state == records.FINISHED or bool(
+        end.state == records.INCOMPLETE and records.unanswered(records.read(name, request.study))
+    )
+
+
+def exemplars_for(n: int, draws: int) -> int:
+    """How many exemplars give ``n`` pairs if every continuation parses and passes the heuristics: never more."""
+    return max(1, int(n / (draws * KEPT_SHARE)))
+
+
+def check_labels(corpus: Corpus) -> None:
+    """Raise `GenerateError` where the prompt has no word for a label of the corpus."""
+    if unknown := [name for name in corpus.classes if name not in prompts()[WANLI].words]:
+        raise GenerateError(
+            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows "
+            f"{', '.join(prompts()[WANLI].words)}."
+        )
+
+
+def check_server(model: str, path: Path) -> None:
+    """Raise `LanguageModelError` where a language model cannot be asked, before anything is trained: no package, no
+    server, no key. A server that OPENAI_BASE_URL names is asked for a few tokens; the journal in `path` counts them."""
+    if not os.environ.get(llm.ADDRESS):
+        llm.weights(model)
+        return
+    with Journal(path) as journal:
+        # a new draw: an answer of an earlier call says nothing of today
+        asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=16), draw=len(journal.lines))
+        try:
+            ask([asked], journal, tries=2)
+        except LanguageModelError:
+            last = journal.answers.get(asked.key)
+            if not last or last.finish != "length":  # one that thinks first needs more tokens, and will have them
+                raise
+
+
+def write_pairs(request: runner.Request) -> Path:
+    """Write the pairs that the filters kept, the most ambiguous first, and print what became of the others.
+
+    One line a pair, with `COLUMNS` and max_variability; ``label`` is the intended one, which nobody has judged.
+    """
+    folder = paths.EXPORTS / request.study
+    written, passed = (pd.read_parquet(folder / f"{name}.pairs.parquet") for name in (WRITES, FILTERS))
+    kept = passed[passed["kept"].astype(bool)].sort_values("max_variability", ascending=False, kind="stable")
+    failed = written["text"].isna().sum()
+    print(
+        f"{len(written) - failed:,} continuations were written"
+        + (f", {failed:,} requests failed (the same command asks again)" if failed else "")
+        + f"; {(written['reason'] == '').sum():,} have the form of a pair, "
+        f"{len(passed):,} pass the heuristics, and the most ambiguous {len(kept):,} of them are kept."
+    )
+    if kept.empty:
+        raise GenerateError("No pair is left: raise --n, or name a better language model (OPENAI_BASE_URL, --model).")
+    table = kept.assign(label=kept["intended_label"])[[*COLUMNS, "max_variability"]]
+    return write_jsonl(folder / FILE, table.round({"max_variability": 4}))
+
+
+# ---------------------------------------------------------------- counterfactuals
+
+
+DISCO_CHAPTERS = ASKS, DISCO_FILTER = "40_spans_and_prompts", "41_perturb_and_filter"
+EACH = 0.5  # originals for each pair that is wanted: one of some eight perturbations has to survive
+COUNTERFACTUALS, DROPPED = "counterfactuals.jsonl", "counterfactuals.dropped.jsonl"
+JUDGED = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
+JUDGED += ["origin_premise", "origin_label", "direction", "span", "generation", "shift"]
+TOO_MANY = "more than were wanted, and the shift is smaller"
+
+
+class CounterfactualError(UserError, RuntimeError):
+    """No counterfactuals can be, or were, made; the message says why and what to do."""
+
+
+def counterfactuals(request: runner.Request, n: int, model: str | None = None) -> tuple[Path, Path]:
+    """Run both chapters on the corpus that was asked for, and write what they leave: the kept pairs, the dropped ones.
+
+    n      pairs that are wanted, at most; it decides how many premises are perturbed (`EACH`)
+    model  language model, as its server calls it; None: the dial's
+
+    Raises `CounterfactualError` where a chapter does not finish; the same command continues there.
+    """
+    others = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
+    if runner.stale(ASKS, replace(request, others=others[ASKS])):
+        perturb.check_parser()
+    if runner.stale(DISCO_FILTER, replace(request, others=others[DISCO_FILTER])):
+        check_server(model or read_scale(request.scale).disco.generator, journal_of(request, DISCO_FILTER))
+    for name in DISCO_CHAPTERS:
+        (end,) = runner.run([name], replace(request, others=others[name]))
+        if not goes_on(name, request, end):
+            raise CounterfactualError(f"{name} did not finish. The same command continues there.")
+    return write_counterfactuals(request, n)
+
+
+def originals_for(n: int) -> int:
+    """How many premises are perturbed to leave about n pairs; three at least, one of each label."""
+    return max(3, round(n * EACH))
+
+
+def check_disco_labels(corpus: Corpus, version: str) -> None:
+    """Raise `CounterfactualError` where the prompt has no word for a label of the corpus."""
+    words = template(version).masked.words
+    if unknown := [name for name in corpus.classes if name not in words]:
+        raise CounterfactualError(
+            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows {', '.join(words)}."
+        )
+
+
+def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
+    """Write the n kept pairs of the largest shift, and beside them everything that was dropped; print the counts.
+
+    One line a pair, with `JUDGED`; ``label`` is the intended one, which nobody has judged. A dropped one has a reason
+    besides, and no shift where it did not come so far.
+    """
+    folder = paths.EXPORTS / request.study
+    written = pd.read_parquet(folder / f"{DISCO_FILTER}.written.parquet")
+    order = written["shift"].where(written["reason"] == KEPT).rank(ascending=False, method="first")
+    reason = written["reason"].mask((written["reason"] == KEPT) & (order > n), TOO_MANY)
+    table = written.assign(reason=reason, label=written["intended_label"], shift=written["shift"].round(4))
+    kept = table[reason == KEPT].sort_values("shift", ascending=False, kind="stable")
+    wrote = written["text"].notna().sum()
+    print(f"Of {len(table):,} perturbations that were asked for {wrote:,} were written, and {len(kept):,} are kept.")
+    if wrote < len(table):
+        print("The same command asks for the others again.")
+    print("Dropped:")
+    for why, count in reason[reason != KEPT].value_counts().items():
+        print(f"{count:>7,}  {why}")
+    write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
+    if kept.empty:
+        raise CounterfactualError(
+            f"No counterfactual is left; {folder / DROPPED} says why, one by one. Raise --n, or name a better language "
+            "model (OPENAI_BASE_URL, --model)."
+        )
+    return write_jsonl(folder / COUNTERFACTUALS, kept[JUDGED]), folder / DROPPED

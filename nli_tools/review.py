@@ -1,0 +1,526 @@
+"""Answers from another tool: what Label Studio's export and MTurk's results have in common.
+
+Amazon Mechanical Turk: a review written as an input csv and the page of a HIT, and the batch's results read back.
+
+Texts are written into the input csv as ASCII with HTML's character references. The page shows them as the texts that
+they are, runs nothing in them, and no field holds a sign that a spreadsheet takes for a formula. An Answer of the
+results csv is what a worker typed, as it is: look at that file with `read_results`, not in a spreadsheet.
+
+Source: WANLI's `process_amt_batch.py` (W11): five pairs a HIT; rejected assignments and unqualified workers do not
+count. *Departures*: its answers are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard) and ours are names;
+worker ids are replaced here, when the results are read, and there before the release.
+
+Label Studio: a review written as a project's configuration and tasks, and its JSON export read back.
+
+Create a project with the configuration `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, let
+two annotators label each task, and export as JSON. Annotators see the two texts alone. JSON holds any text as it is,
+and Label Studio shows a Text as text.
+
+The review as a widget of JupyterLab: one pair at a time, its two texts to revise in place, a key for each answer.
+
+    review_widget("mine.csv", "data/review", "anna")            # or, of pairs that lie in memory:
+    ReviewWidget(Review(pairs, folder, "anna"))
+
+1 entailment, 2 neutral, 3 contradiction, d discard, u undo, r revise, Esc out of a text. Keys answer only while the
+widget has the focus and no text is being typed. What is on disk is what counts: the widget shows the next pair when the
+answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
+without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
+
+`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and a corpus comes of it.
+"""
+
+import html
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import jinja2
+import nbformat
+import numpy as np
+import pandas as pd
+import traitlets
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from nli_lib import paths
+from nli_lib.agreement import kappa
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.errors import UserError
+from nli_lib.evaluate import own_columns, write_jsonl
+from nli_lib.generate.review import (
+    ORIGINS,
+    SIDES,
+    Review,
+    ReviewError,
+    aggregate,
+    annotations,
+    as_left,
+    as_table,
+    pairs,
+    queue,
+    reviewed,
+)
+from nli_lib.store import atomic
+from nli_lib.study.runner import Request
+from nli_lib.tables import write_csv
+
+DISCARD = "discard"  # an answer beside the labels
+
+
+@dataclass
+class Answers:
+    """What is taken from other tools' files: one answer of a person to a pair. What is not is counted by its reason.
+
+    file   what is read, for messages
+    names  the answers that there are
+    error  what is raised where none can be used
+    """
+
+    file: object
+    names: Sequence[str] = (*LABELS, DISCARD)
+    error: type[UserError] = ReviewError
+
+    def __post_init__(self) -> None:
+        self._taken: dict[tuple[str, str], dict[str, object]] = {}
+        self._left: dict[str, list[str]] = {}  # where, by the reason
+
+    def leave(self, reason: str, where: str) -> None:
+        self._left.setdefault(reason, []).append(where)
+
+    def label(self, annotator: str | None, labels: Sequence[object], where: str) -> str | None:
+        """The one label of an annotation; None where it has none that counts, and is left out."""
+        if not annotator:
+            reason = "no annotator"
+        elif not labels:
+            reason = "no label"
+        elif len(labels) > 1:
+            reason = "more than one label"
+        elif labels[0] not in self.names:
+            reason = f"label {labels[0]!r}, which is none of {', '.join(self.names)}"
+        else:
+            return labels[0]
+        self.leave(reason, where)
+        return None
+
+    def take(self, pair: str, row: dict[str, object], where: str) -> None:
+        """Take a row that names its annotator; two different answers of one person to a pair are both left out."""
+        before = self._taken.setdefault((pair, row["annotator"]), row)
+        if before is row:
+            return
+        if before == row:
+            self.leave("an answer that was given before", where)
+            return
+        if before:
+            self.leave("two different answers of one annotator", where)
+        self.leave("two different answers of one annotator", where)
+        self._taken[pair, row["annotator"]] = {}
+
+    def rows(self) -> list[dict[str, object]]:
+        """All that was taken, in its order; says what was left out, and raises `error` where that is everything."""
+        rows = [row for row in self._taken.values() if row]
+        told = "; ".join(f"{why} ({len(places):,}, the first in {places[0]})" for why, places in self._left.items())
+        if told and not rows:
+            raise self.error(f"{self.file}: no answer can be used: {told}.")
+        if told:
+            print(f"{self.file}: left out: {told}.")
+        return rows
+
+
+def exported(
+    path: str | Path, record: type[BaseModel], called: str, how: str, error: type[UserError] = ReviewError
+) -> list[BaseModel]:
+    """The records of another tool's export as JSON. Raises ``error`` naming the file, the record and the field, and
+    ``how`` the export is made."""
+    try:
+        return TypeAdapter(list[record]).validate_json(Path(path).read_bytes())
+    except OSError as reason:
+        raise error(f"{path} cannot be read ({reason.strerror}). {how}") from None
+    except ValidationError as reason:
+        first = reason.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "whole"
+        raise error(f"{path}: {called} and field {field}: {first['msg']}. {how}") from None
+
+
+def annotation(
+    pair: Mapping[str, str], annotator: str, label: str, left: Mapping[str, str | None]
+) -> dict[str, object]:
+    """One row of annotations. ``left``: both texts as the annotator leaves them; a side without text is not revised."""
+    texts = {f"revised_{side}": as_left(pair[side], left.get(side) or pair[side]) for side in SIDES}
+    discarded = label == DISCARD
+    return {**pair, "annotator": annotator, **texts, "label": None if discarded else label, "discarded": discarded}
+
+
+def known_pair(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict[str, str]:
+    """The pair that a row names: item and both texts, as they are in the table ``shown`` (index item).
+
+    Raises `ReviewError` beginning with ``where`` if there is no such pair, or its texts are others.
+    """
+    item = str(given.get("item"))
+    if item not in shown.index:
+        raise ReviewError(f"{where}, item: there is no pair {item!r}. Is this the review of another file?")
+    pair = {"item": item, **shown.loc[item].to_dict()}
+    for side in SIDES:
+        if as_left(pair[side], str(given.get(side))) != pair[side]:
+            raise ReviewError(f"{where}, {side}: the text of pair {item!r} was another. Restore the pairs.")
+    return pair
+
+
+# ---------------------------------------------------------------- mturk
+
+
+PER_HIT = 5
+INPUT, PAGE = "mturk_input.csv", "mturk_page.html"
+DOCUMENTED = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus")  # of a results csv, as far as they are read
+# what a page or a spreadsheet would take for more than a letter, and whatever is not ASCII
+_SPECIAL = re.compile(r"[-=+@&<>\"'$\t\r\n]|[^\x00-\x9f]")
+
+
+def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0, per_hit: int = PER_HIT) -> list[Path]:
+    """Write the input csv, ``per_hit`` pairs a row in the order that ``seed`` decides, and the page; the two paths.
+
+    Columns item1, premise1, hypothesis1, item2, ...; the last row may end in empty ones. Ask for two assignments a HIT.
+    """
+    shown = pd.DataFrame(queue(pairs, seed)).map(_referenced)
+    wide = pd.concat(
+        [shown.iloc[at::per_hit].reset_index(drop=True).add_suffix(str(at + 1)) for at in range(per_hit)], axis=1
+    )
+    page = jinja2.Template(Path(__file__).with_name("mturk.html").read_text(encoding="utf-8"))
+    written = [Path(folder) / INPUT, Path(folder) / PAGE]
+    write_csv(written[0], wide)
+    with atomic(written[1]) as draft:
+        draft.write_text(page.render(numbers=range(1, per_hit + 1)) + "\n", encoding="utf-8")
+    return written
+
+
+def read_results(
+    files: Sequence[Path], pairs: pd.DataFrame, *, qualified: Collection[str] | None = None
+) -> pd.DataFrame:
+    """The annotations of one or more results csv files, as `nli_lib.generate.review` takes them.
+
+    Rejected assignments, and those of workers who are not ``qualified`` (ids; None: all are), do not count. Workers are
+    called "mturk-1", "mturk-2", ... in the order of their ids; give all files of a study in one call. An answer without
+    worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `ReviewError`
+    naming the file, the row and the column, or where no answer is left.
+    """
+    tables = [_read(Path(file)) for file in files]
+    workers = sorted({worker for table in tables for worker in table["WorkerId"]} - {""})
+    alias = {worker: f"mturk-{number}" for number, worker in enumerate(workers, start=1)}
+    shown, answers = pairs.set_index("item")[list(SIDES)], Answers(", ".join(map(str, files)))
+    for file, results in zip(files, tables, strict=True):
+        counts = results["AssignmentStatus"] != "Rejected"
+        if qualified is not None:
+            counts &= results["WorkerId"].isin(list(qualified))
+        for row, said in results[counts].iterrows():
+            for at in (number for number in _numbers(results) if said[f"Input.item{number}"]):
+                where, label = f"{file}: row {row + 1}, example {at}", said[f"Answer.label{at}"]
+                given = {name: html.unescape(said[f"Input.{name}{at}"]) for name in ("item", *SIDES)}
+                left = {side: said[f"Answer.{side}{at}"] for side in SIDES}
+                pair = known_pair(given, shown, where)
+                if answers.label(said["WorkerId"], [label] if label else [], where):
+                    answers.take(pair["item"], annotation(pair, alias[said["WorkerId"]], label, left), where)
+    return as_table(answers.rows())
+
+
+def _referenced(text: str) -> str:
+    return _SPECIAL.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), text)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """A results csv, every field a string, with the columns that are needed."""
+    try:
+        results = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except OSError as error:
+        raise ReviewError(f"{file} cannot be read ({error.strerror}). Download the batch's results again.") from None
+    except ValueError as error:
+        raise ReviewError(f"{file} is no csv in UTF-8: {error}. Download the batch's results again.") from None
+    numbers = _numbers(results) or ["1"]
+    fields = [f"Answer.{part}{at}" for at in numbers for part in ("label", *SIDES)]
+    fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
+    if lacking := [name for name in (*DOCUMENTED, *fields) if name not in results]:
+        raise ReviewError(
+            f"{file}: column {lacking[0]} is missing. Give the results csv of a batch that was made with {INPUT} and "
+            f"{PAGE}."
+        )
+    if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
+        raise ReviewError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
+    return results
+
+
+def _numbers(results: pd.DataFrame) -> list[str]:
+    """The numbers of the examples of a HIT that some row has: "1", "2", ..."""
+    items = [name for name in results if name.startswith("Input.item") and results[name].ne("").any()]
+    return [name.removeprefix("Input.item") for name in items]
+
+
+# ---------------------------------------------------------------- label studio
+
+
+CONFIGURATION = Path(__file__).with_name("label_studio.xml")
+TASKS = "label_studio_tasks.json"
+
+
+class Value(BaseModel):
+    """Choices or texts, as their kind of field submits them."""
+
+    choices: list[str] | str | None = None
+    text: list[str] | str | None = None
+
+
+class Result(BaseModel):
+    """What one field of the configuration says; a relation between two others is of no field."""
+
+    from_name: str | None = None
+    value: Value = Value()
+
+    @property
+    def said(self) -> list[str]:
+        """The choices, or the texts that were submitted, one after another."""
+        values = self.value.choices or self.value.text or []
+        return [values] if isinstance(values, str) else values
+
+
+class Annotation(BaseModel):
+    """One person's answer to a task."""
+
+    completed_by: Any = None
+    result: list[Result]
+    was_cancelled: bool | None = False
+
+    @property
+    def annotator(self) -> str | None:
+        """Who annotated, by the number alone: an export may hold the name and the e-mail address."""
+        by = self.completed_by.get("id") if isinstance(self.completed_by, dict) else self.completed_by
+        return f"label-studio-{by}" if isinstance(by, int) else None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What every field says, the last of its texts."""
+        return {result.from_name: result.said[-1] for result in self.result if result.from_name and result.said}
+
+
+class Task(BaseModel):
+    """A pair with its annotations."""
+
+    id: int | None = None
+    data: dict[str, Any]
+    annotations: list[Annotation]
+
+    def where(self, number: int) -> str:
+        return f"task {number}" if self.id is None else f"task {number} (id {self.id})"
+
+    def labelled(self, answers: Answers, where: str) -> Iterator[tuple[Annotation, str]]:
+        """The annotations that have one label, and that label; ``answers`` is told of the others. A skipped task has
+        none."""
+        for given in self.annotations:
+            if given.was_cancelled:
+                continue
+            for _ in (result for result in given.result if result.from_name is None):
+                answers.leave("a relation", where)
+            labels = [label for result in given.result if result.from_name == "label" for label in result.said]
+            if label := answers.label(given.annotator, list(dict.fromkeys(labels)), where):
+                yield given, label
+
+
+def write_tasks(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
+    """Write the configuration and the tasks, in the order that ``seed`` decides; the two paths."""
+    files = {CONFIGURATION.name: CONFIGURATION.read_text(encoding="utf-8")}
+    files[TASKS] = json.dumps([{"data": pair} for pair in queue(pairs, seed)], indent=1)
+    written = [Path(folder) / name for name in files]
+    for path, text in zip(written, files.values(), strict=True):
+        with atomic(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+    return written
+
+
+def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The annotations of an export as JSON (not JSON-MIN), as `nli_lib.generate.review` takes them.
+
+    Annotators bear the numbers that Label Studio gave them, not their names. An annotation without annotator or without
+    one label, and a second one of the same annotator, are counted, and it is said. Raises `ReviewError` naming the
+    file, the task and the field, or where no annotation is left.
+    """
+    answers = Answers(path)
+    tasks = exported(path, Task, "task", "Export the project as JSON.")
+    shown = pairs.set_index("item")[list(SIDES)]
+    for number, task in enumerate(tasks, start=1):
+        where = task.where(number)
+        pair = known_pair(task.data, shown, f"{path}: {where}")
+        for given, label in task.labelled(answers, where):
+            answers.take(pair["item"], annotation(pair, given.annotator, label, given.texts), where)
+    return as_table(answers.rows())
+
+
+# ---------------------------------------------------------------- widget
+
+
+HERE = Path(__file__).parent
+
+
+class ReviewWidget(anywidget.AnyWidget):
+    """A review to look at and answer. `state` is what the page shows; the page answers with messages."""
+
+    _esm = HERE / "widget.js"
+    _css = HERE / "widget.css"
+    state = traitlets.Dict(help="pair, done, pairs, annotator, fault, and turn, which counts the answers taken").tag(
+        sync=True
+    )
+
+    def __init__(self, review: Review, **options: Any):
+        super().__init__(**options)
+        self.review = review
+        self._turn = 0
+        self._show()
+        self.on_msg(lambda _widget, content, _buffers: self.take(content))
+
+    def take(self, content: dict[str, str]) -> None:
+        """Take one message of the page: act ("label", "discard" or "undo") and what belongs to it; show what follows.
+
+        What cannot be taken, the page says in words, and the pair stays.
+        """
+        try:
+            match content:
+                case {"act": "label", "item": item, "label": label, "premise": premise, "hypothesis": hypothesis}:
+                    self.review.label(item, label, premise=premise, hypothesis=hypothesis)
+                case {"act": "discard", "item": item}:
+                    self.review.discard(item)
+                case {"act": "undo"}:
+                    self.review.undo()
+                case _:
+                    raise ReviewError("the page sent a message that means nothing. Load the page again.")
+        except (UserError, OSError) as error:
+            self._show(fault=f"Not written: {error}")
+        else:
+            self._show()
+
+    def _show(self, fault: str = "") -> None:
+        done, count = self.review.progress
+        self._turn += 1
+        named = {"annotator": self.review.annotator, "turn": self._turn, "fault": fault}
+        self.state = {"pair": self.review.pair, "done": done, "pairs": count, **named}
+
+
+def review_widget(corpus: str, folder: str, annotator: str, seed: int = 0, **where: object) -> ReviewWidget:
+    """The widget of one annotator's review of a file, which is loaded with ``where``; its answers lie in ``folder``."""
+    return ReviewWidget(Review(pairs(load(corpus, **where)), Path(folder), annotator, seed=seed))
+
+
+# ---------------------------------------------------------------- review
+
+
+REVIEWED = "reviewed.jsonl"
+TOOLS = {"label-studio": write_tasks, "mturk": write_hits}
+WELCOME = """# A review
+
+Run the next cell (Shift+Enter), click on the pair, and answer with the keys that its buttons name. Every answer is
+written at once; close the page whenever you like, and run the cell again to go on."""
+KERNEL = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+INSTALL = "pip install -c constraints.txt -e '.[lab]', or make lab"
+
+
+def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
+    """The notebook that shows one annotator's review of the file that was asked for; its path."""
+    folder = folder_of(request)
+    Review(pairs(_corpus(request)), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
+    given = {"seed": seed, "data_dir": request.data_dir, **request.form}
+    named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
+    call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
+    code = nbformat.v4.new_code_cell(f"from nli_tools.review import review_widget\n\n{call}", id="review")
+    cells = [nbformat.v4.new_markdown_cell(WELCOME, id="welcome"), code]
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    path = folder / f"review.{annotator}.ipynb"
+    with atomic(path) as draft:
+        nbformat.write(notebook, draft)
+    print(f"Answers are written to {folder}.")
+    return path
+
+
+def open_lab(notebook: Path) -> int:
+    """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
+    for module in ("jupyterlab", "anywidget"):
+        if importlib.util.find_spec(module) is None:
+            raise ReviewError(f"{module} is not installed, and the review is shown with it: {INSTALL}.")
+    return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook)], check=False).returncode
+
+
+def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: int = 0) -> None:
+    """Write the files that ``tool`` (one of `TOOLS`) imports or, where that is None, the corpus that all answers leave:
+    those in the folder, and those in ``files``. Prints what was done and the paths."""
+    folder, corpus = folder_of(request), _corpus(request)
+    queue = pairs(corpus)
+    if tool not in (None, *TOOLS):
+        raise ReviewError(f"--export {tool}: write {' or '.join(TOOLS)}.")
+    if tool:
+        written = TOOLS[tool](folder, queue, seed=seed)
+    else:
+        written = [folder / REVIEWED]
+        print(*aggregate_to(*written, corpus, collect(queue, folder, files), seed=seed), sep="\n")
+    print(*written, sep="\n")
+
+
+def folder_of(request: Request) -> Path:
+    """Where the answers of a review lie."""
+    return paths.EXPORTS / request.study / "review"
+
+
+def _corpus(request: Request) -> Corpus:
+    corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
+    if corpus.classes != LABELS:
+        raise ReviewError(
+            f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "
+            f"{', '.join(corpus.classes)}."
+        )
+    return corpus
+
+
+def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:
+    """All annotations of ``queue``: answers in ``folder``, exports of Label Studio (.json), results of MTurk (.csv).
+
+    Raises `ReviewError` where a file is neither.
+    """
+    ending = {file: file.suffix.lower() for file in files}
+    if wrong := [file for file in files if ending[file] not in (".json", ".csv")]:
+        raise ReviewError(f"{wrong[0]} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
+    parts = [annotations(folder), *(read_export(file, queue) for file in files if ending[file] == ".json")]
+    results = [file for file in files if ending[file] == ".csv"]
+    return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
+
+
+def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
+    """Write the corpus that the annotations of another, ``before``, leave to ``path``, whole or not at all, with the
+    columns that it brought itself; what was done, in sentences.
+
+    Pairs with fewer than two annotations wait. Raises `ReviewError` if all of them do.
+    """
+    twice = given[given.groupby("item")["annotator"].transform("size") >= 2]
+    if twice.empty:
+        raise ReviewError(
+            f"no pair of {len(before):,} has two annotations ({len(given):,} annotations in all): let a second "
+            "annotator review them, under another name (--annotator)."
+        )
+    corpus, rules = reviewed(pairs(before), twice, seed=seed), aggregate(twice, seed=seed)["rule"].value_counts()
+    own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
+    corpus = corpus.join(own.set_axis(before.uid), on="uid")
+    write_jsonl(path, corpus)
+    said = [f"{rules.sum():,} of {len(before):,} pairs have two annotations; {len(corpus):,} of them are kept."]
+    said += [f"{rule}: {count:,}" for rule, count in rules.items()]
+    of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
+    if differ := int((of_item.nunique() > 1).sum()):
+        said.append(
+            f"In {differ:,} of those kept the annotators' labels differ; where the rule does not choose, one was drawn."
+        )
+    if more := int((of_item.size() > 2).sum()):
+        said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn.")
+    agreed = kappa(twice)
+    if np.isfinite(agreed.value):
+        said.append(
+            f"Cohen's kappa {agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}] over the {agreed.n:,} pairs that "
+            "both left as they were."
+        )
+    return said

@@ -1,0 +1,563 @@
+"""The list of suspect labels as one page to work through, from disk and without a network; and what a widget shows.
+
+    made = worklist(table, classes=corpus.classes, title="mine.csv", said=[...])
+    write_page(folder / "suspects.html", made)
+
+The page holds the texts of the corpus. They are shown as text: they stand in the page as JSON in which no "<" is left,
+the script (worklist.js) puts them into text nodes, and the page's own policy forbids it to load or send anything.
+
+A reviewer's decisions on the suspects of a corpus, which put the rest of the list into a new order.
+
+What a report says of the labels that models contradict which did not train on them: numbers, and the first pairs.
+
+part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
+
+`nli-study suspects`: a list of the labels that are contradicted, and its page.
+
+`run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
+`finish` gives every list, that of trained models too, a word on its models and its page.
+"""
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from nli_lib import paths
+from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, canonical
+from nli_lib.errors import UserError
+from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
+from nli_lib.measure.consensus import EVERY, THRESHOLD, logit_gap, next_suspects, suspects
+from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
+from nli_lib.select.selection import folds as draw_folds
+from nli_lib.stats import clustered_share
+from nli_lib.store import atomic, now, reading, write_json
+from nli_lib.study.dial import ParameterError, as_options
+from nli_lib.study.runner import Request
+from nli_lib.tables import read_csv, write_csv
+from nli_tools import own_corpus
+from nli_tools.audit import Figure, ends, percent
+from nli_tools.probabilities import read_probabilities
+
+HERE = Path(__file__).parent
+MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
+LIST_SHOWN = ("uid", "premise", "hypothesis", "gold", "predicted", "kind", "gap", "p_gold")
+GIVEN = ("decision", "fix_to", "note", "when", "learnt")  # what a reviewer says of a suspect
+
+
+def worklist(
+    table: pd.DataFrame,
+    *,
+    classes: Sequence[str],
+    title: str,
+    said: Sequence[str] = (),
+    warning: str = "",
+    command: str = "",
+    most: int = MOST,
+) -> dict:
+    """What the page and the widget are made of: a value for `json.dumps`.
+
+    table    `exports.review_list`, in the order of review, perhaps with the columns `GIVEN`; its first ``most`` rows
+             are taken, and every decided one
+    classes  what a label can be fixed to
+    said     sentences about the list; warning: one that must not be missed; command: what learns from all suspects
+    """
+    given = table.reindex(columns=list(GIVEN), fill_value="").fillna("").astype(str)
+    decided = given[["decision", "note"]].ne("").any(axis=1).to_numpy()
+    chosen = decided | (np.arange(len(table)) < most)
+    rows = table.loc[chosen, list(LIST_SHOWN)].astype({"uid": str, "gap": float, "p_gold": float})
+    if "votes" in table:
+        rows["votes"] = table.loc[chosen, "votes"].astype(int)
+    said = list(said)
+    if not chosen.all():
+        said.append(f"This page holds {chosen.sum():,} of {len(table):,} suspects; suspects.csv holds all of them.")
+    built = now()
+    made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
+    # a browser keeps decisions by this key: another corpus or another model is another list
+    told = table[["uid", "premise", "hypothesis", "gold", "predicted"]].sort_values("uid").to_json(orient="values")
+    return {
+        "key": f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}",
+        "built": built,
+        "title": title,
+        "classes": list(classes),
+        "every": EVERY,
+        "warning": warning,
+        "said": said,
+        "command": command,
+        "rows": rows.to_dict("records"),
+        "made": [[uid, each] for uid, each in zip(rows["uid"][decided[chosen]], made.to_dict("records"), strict=True)],
+    }
+
+
+def write_page(path: Path, made: dict) -> Path:
+    """Write a `worklist` as one html file, whole or not at all; the path."""
+    parts = {name: (HERE / f"worklist.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
+    # "<" could end the script element, and "<!--" changes how the rest is read
+    parts["list"] = json.dumps(made, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+    template = jinja2.Template((HERE / "worklist.html").read_text(encoding="utf-8"), keep_trailing_newline=True)
+    with atomic(path) as draft:
+        draft.write_text(template.render(title=made["title"], **parts), encoding="utf-8")
+    return path
+
+
+def read_page(path: Path) -> dict:
+    """The `worklist` that a page was made of."""
+    page = Path(path).read_text(encoding="utf-8")
+    _, _, rest = page.partition('<script type="application/json" id="list">')
+    return json.loads(rest.partition("</script>")[0])
+
+
+# ---------------------------------------------------------------- decisions
+
+
+SIDES = ("premise", "hypothesis")
+ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on what the list does not hold now
+# what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
+DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
+WORDS = ", ".join(DECISIONS)
+
+
+class DecisionError(UserError, ValueError):
+    """A file of decisions cannot be used; the message names the file, the line and what to do."""
+
+
+def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
+    """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
+
+    Columns `GIVEN` and the two texts of the pair, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the
+    label that is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note
+    alone are not.
+    Raises `CsvError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that is
+    none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
+    """
+    table = read_csv(path)
+    for name in ("uid", "decision"):
+        if name not in table:
+            raise DecisionError(
+                f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {WORDS} or "
+                "nothing into each row."
+            )
+    made = table.reindex(columns=["uid", *GIVEN, *SIDES], fill_value="").assign(line=np.arange(2, len(table) + 2))
+    made["decision"] = made["decision"].str.strip().str.lower()
+    made = made[made[["decision", "fix_to", "note"]].ne("").any(axis=1)]
+    fixed = made["fix_to"].str.strip()
+    made["fix_to"] = fixed.map(lambda name: canonical(name) or name)
+    known = made["fix_to"].isin(classes) if classes else made["fix_to"].map(canonical).notna()
+    checks = {
+        f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(["", *DECISIONS]),
+        "fix_to {fix_to!r}: write a label of the corpus" + (f" ({', '.join(classes)})" if classes else ""): (
+            (fixed != "") & ~known
+        ),
+        "fix_to {fix_to!r} stands beside the decision {decision!r}: write fix there, or leave it out": (
+            (fixed != "") & (made["decision"] != "fix")
+        ),
+        "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
+    }
+    for said, wrong in checks.items():
+        for row in made[wrong].head(1).to_dict("records"):
+            raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
+    return made.set_index("uid")[[*GIVEN, *SIDES]]
+
+
+def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
+    """Decisions of both, as `read_decisions` returns them; where both decide, the later one counts, and a note without
+    a decision takes no decision back."""
+    if earlier is None:
+        return later
+    later = later[(later["decision"] != "") | ~later.index.isin(earlier.index)]
+    return pd.concat([earlier[~earlier.index.isin(later.index)], later])
+
+
+def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
+    """The decisions and notes in the list of ``folder`` itself, which a new run would write over, and those set aside;
+    None where there are none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
+    path, aside = folder / "suspects.csv", folder / ASIDE
+    made = read_decisions(aside, classes) if aside.is_file() else None
+    if path.is_file():
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            names = [name.strip(' "') for name in re.split("[,;\t]", lines.readline().strip())]
+        if "decision" in names:
+            made = joined(made, read_decisions(path, classes))
+    return made if made is not None and len(made) else None
+
+
+def reorder(folder: Path, decided: pd.DataFrame) -> str:
+    """Write suspects.csv and suspects.jsonl of ``folder`` anew; what was done, in a sentence.
+
+    decided   as `read_decisions` returns it. The labels without a decision come first, in the order that
+              `next_suspects` learns from the others, which come last. Decisions on labels that the list does not hold
+              are counted and set aside in `ASIDE`, where a later list finds them; so are those on other texts than the
+              list has under their uid, as where rows of a file without ids have moved. A note stays with its label,
+              decided or not.
+    """
+    table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
+    strange = other_texts(decided, table)
+    aside = decided[strange | ~decided.index.isin(table["uid"].astype(str))]
+    decided = decided.drop(aside.index)
+    uid, gap = table["uid"].astype(str), table["gap"].to_numpy(dtype=float)
+    given = decided[list(GIVEN)].reindex(uid)
+    made = given["decision"].replace("", np.nan).set_axis(table.index)
+    counts = made.value_counts()
+    order = next_suspects(gap, table["kind"], made.map(DECISIONS).astype(float))
+    still_open = order[made.isna().to_numpy()[order]]
+    learnt = {"fix", "keep"} <= set(counts.index)
+    given["learnt"] = np.where(given["decision"].isin(["fix", "keep"]), "yes", "") if learnt else ""
+    columns = [name for name in GIVEN if name == "decision" or given[name].fillna("").ne("").any()]
+    table = table.assign(**{name: given[name].fillna("").to_numpy() for name in columns})
+    table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
+    write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
+    told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
+    if len(aside):
+        write_csv(folder / ASIDE, aside.reset_index(names="uid"))
+    else:
+        (folder / ASIDE).unlink(missing_ok=True)
+    if gone := (aside["decision"] != "").sum():
+        told += f"; set aside in {ASIDE}, for they are on labels or texts that are not in the list: {gone:,}"
+    waits = "in the order of the gap, until one label was fixed and one kept"
+    rest = "in the order learnt from them" if learnt else waits
+    return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are {rest}."
+
+
+def other_texts(decided: pd.DataFrame, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which decisions (D,) bring other texts than the list has under their uid, white space aside.
+
+    One that came without texts, or whose uid is not in the list, brings no other.
+    """
+    texts = table.set_axis(table["uid"].astype(str)).reindex(decided.index)
+    other = np.zeros(len(decided), dtype=bool)
+    for side in SIDES:
+        here, there = (each[side].fillna("").str.split().str.join(" ") for each in (decided, texts))
+        other |= (here.ne("") & there.ne("") & here.ne(there)).to_numpy()
+    return other
+
+
+def read_list(folder: Path) -> pd.DataFrame:
+    """The list of a folder, suspects.jsonl, as `exports.review_list` made it and `reorder` may have put it."""
+    with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines if line.strip()]
+    return pd.DataFrame(rows) if rows else read_csv(folder / "suspects.csv")  # the columns of an empty list
+
+
+def write_list(folder: Path, table: pd.DataFrame) -> None:
+    """Write a list as suspects.csv and suspects.jsonl."""
+    write_csv(folder / "suspects.csv", table)
+    write_jsonl(folder / "suspects.jsonl", table)
+
+
+# ---------------------------------------------------------------- contradicted
+
+
+FLOOR = 1e-12  # the least probability whose logarithm is taken
+MOST_CONTRADICTED = 30  # pairs that are shown
+
+
+def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: str = "") -> dict:
+    """The numbers of a list of suspects as plain values, each with interval and unit.
+
+    probabilities  (N, C), of models that did not train on the pairs that they score; how: which models, in words
+    page           where the list to work through lies, seen from the report
+
+    Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
+    (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
+    the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
+    is drawn anew in the intervals are premises, not models.
+    """
+    logits, labels = np.log(np.maximum(probabilities, FLOOR)), corpus.labels
+    predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(corpus.classes))
+    wrong, names = predicted != labels, corpus.classes
+    flags = {"accuracy": ~wrong, "majority": labels == counts.argmax(), "contradicted": wrong}
+    flags |= {
+        f"predicted {one}, labelled {other}": (predicted == p) & (labels == g)
+        for g, other in enumerate(names)
+        for p, one in enumerate(names)
+        if p != g
+    }
+    if names == LABELS:
+        flags["pruned"] = suspects(logits, labels)
+    figures = {name: Figure(clustered_share(each, corpus.premise)) for name, each in flags.items()}
+    task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
+    gap = logit_gap(logits, labels)
+    first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
+    return {
+        "how": how,
+        "page": page,
+        "learnt": task.learnt,
+        "said": task.words,
+        "next": _next(figures, learnt=task.learnt, n=int(wrong.sum())),
+        "figures": {name: each.as_json() for name, each in figures.items()},
+        "rows": [
+            {
+                "uid": str(corpus.uid[at]),
+                "premise": str(corpus.premise[at]),
+                "hypothesis": str(corpus.hypothesis[at]),
+                "label": names[labels[at]],
+                "predicted": names[predicted[at]],
+                "gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"},
+            }
+            for at in first
+        ],
+    }
+
+
+def _next(figures: dict[str, Figure], *, learnt: bool, n: int) -> str:
+    share = figures["contradicted"].estimate
+    if not learnt:
+        return (
+            "Do not act on contradicted labels yet: the models that scored them are no better than the most frequent "
+            "label."
+        )
+    if not n:
+        return "Leave the labels as they are: the models contradict none of them."
+    said = (
+        f"Read the labels that models contradict, the most contradicted first: {n:,} of {share.n:,} "
+        f"({percent(share.value)} {ends(share)})"
+    )
+    if "pruned" in figures:
+        pruned = figures["pruned"].estimate
+        said += (
+            f", of which consensus cleaning would prune {round(pruned.value * pruned.n):,} (neutral predicted for an "
+            f"entailment, gap above {THRESHOLD:g})"
+        )
+    return said + "; a contradicted label is not a wrong one."
+
+
+# ---------------------------------------------------------------- suspects
+
+
+FAST_FOLDS, TRAINED_FOLDS = 5, 10
+MODELS = "models"  # the column that says whether the models of a list are better than the majority
+BETTER = {True: "better than the majority", False: "not better than the majority"}
+AGAIN = "delete its folder and run nli-study suspects again"  # for a file that is damaged
+PAGE, RECORD = "suspects.html", "suspects.json"
+CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the chapters that train the models of a list
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How labels are scored: by trained models, by linear ones (``fast``), or as a file of probabilities has them.
+
+    folds  models, each scoring what it did not see; None: `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
+    decided  a file with decisions that put the rest of the list into an order learnt from them
+
+    Raises `ParameterError` for what does not go together.
+    """
+
+    folds: int | None = None
+    seeds: int = 1
+    fast: bool = False
+    embeddings: bool = False
+    probs: Path | None = None
+    decided: Path | None = None
+
+    def __post_init__(self):
+        if (self.fast or self.probs) and (self.seeds > 1 or (self.fast and self.probs)):
+            raise ParameterError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+        if self.embeddings and not self.fast:
+            raise ParameterError("--embeddings goes with --fast.")
+
+    @property
+    def count(self) -> int:
+        return self.folds or (FAST_FOLDS if self.fast else TRAINED_FOLDS)
+
+    @property
+    def part(self) -> str:
+        """The folder of such a list within a study's exports."""
+        return "embeddings" if self.embeddings else "fast" if self.fast else "probs" if self.probs else ""
+
+
+def run(request: Request, asked: Asked) -> Iterator[str]:
+    """Make the list of a corpus and its page, line by line of what is to be printed.
+
+    A list that is there may hold decisions: they are read before it is written anew.
+    """
+    least = 2 if asked.probs else max(own_corpus.MIN_ROWS, 2 * asked.count)
+    own = own_corpus.look_at(request, f"{asked.count} folds" if least > own_corpus.MIN_ROWS else "suspects", least)
+    folder = paths.EXPORTS / request.study / asked.part
+    names, classes = (tuple(own.table), own.classes) if own else ((), None)
+    if asked.decided and "decision" in names:
+        raise DecisionError(f"{request.corpus} has a column decision of its own: rename it there.")
+    made = None if "decision" in names else kept(folder, classes)
+    if asked.decided:
+        made = joined(made, read_decisions(asked.decided, classes))
+    if asked.part:
+        given = {"folds": asked.count, "embeddings": asked.embeddings, "probs": asked.probs}
+        scored = own or own_corpus.named_corpus(request)
+        how = score(scored, folder, **given, columns=request.columns)
+        yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
+    else:
+        if own:
+            fold_of_each(own, asked.count)  # what cannot be divided is said before anything is trained
+        how = f"Each label was scored by one of {asked.count} trained models that did not see it."
+        chapters = {CROSS_SCORING: {"FOLDS": asked.count, "WAYS_PAIRS": 0}, JUDGED: {}}
+        own_corpus.run_chapters(chapters, request)
+    set_apart(folder, names)
+    if made is not None:
+        yield reorder(folder, made)
+    command = f"The same for the whole list: {_command(request, asked)}"
+    title = Path(request.corpus).name
+    yield from finish(folder, title, how=how, command=command, own=names, decided=made is not None) or []
+
+
+def _command(request: Request, asked: Asked) -> str:
+    """The command that learns the order of a list anew from what its page exports."""
+    given = {
+        "scale": request.scale if request.scale != "small" else None,
+        **as_options(request.form),
+        "data-dir": request.data_dir,
+        "folds": asked.folds,
+        "seeds": asked.seeds if asked.seeds > 1 else None,
+        "probs": asked.probs,
+    }
+    words = ["nli-study", "suspects", request.corpus, *["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
+    words += [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
+    return shlex.join([*words, "--decided", "decisions.csv"])
+
+
+def score(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    folds: int = FAST_FOLDS,
+    embeddings: bool = False,
+    probs: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
+
+    folds       as many linear models on words (`pair_ngrams`), on folds that keep a premise together
+    embeddings  or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
+    probs       or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes
+                ``columns``); the folds of their models are not known, and are -1 in cleanlab.npz
+    What an earlier run has scored on the same examples in as many folds is found again.
+    """
+    seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
+    seen = "sentence embeddings" if embeddings else seen
+    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PAIR_PENALTY}, {PAIR_PASSES} passes"}
+    if probs is not None:
+        fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}
+        told: list[str] = []
+        probabilities = read_probabilities(probs, corpus, columns, say=told.append)
+        how = f"The probabilities are those of {told[0]} Whether they are out of sample cannot be seen from them."
+    else:
+        how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
+        if record.items() <= recorded(folder).items():
+            print("Scored by an earlier run; nothing has changed since.")
+            fold, probabilities = (arrays(folder)[name] for name in ("fold", "pred_probs"))
+        else:
+            fold = fold_of_each(corpus, folds)
+            features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
+            probabilities = out_of_fold(features, corpus.labels, fold, say=_say)
+    logits = np.log(np.maximum(probabilities, FLOOR))
+    table = review_list(corpus, logits, fold)
+    if probs is not None:
+        table = table.drop(columns="fold")
+    (folder / RECORD).unlink(missing_ok=True)  # of another corpus or model: it must not vouch for these arrays
+    export_review(folder, table, corpus, logits, fold)
+    write_json(folder / RECORD, {**record, "how": how})
+    return how
+
+
+def set_apart(folder: Path, own: Iterable[str]) -> None:
+    """Put " (own)" behind the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
+    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in set(own)}
+    if names and (folder / "suspects.jsonl").is_file():
+        table = read_list(folder)
+        if not set(names.values()) <= set(table):
+            write_list(folder, table.rename(columns=names))
+
+
+def finish(
+    folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
+) -> list[str] | None:
+    """Give a list its last column, its record and its page; what to print, or None where there is no list.
+
+    how      how the labels were scored, in words; command: what learns the order anew from a file of decisions
+    own      columns of the corpus, which `set_apart` has been told
+    decided  whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
+    """
+    if not (folder / "suspects.jsonl").is_file():
+        return None
+    table, task = read_list(folder), learnt(folder)
+    if not decided:  # those of a run before this one, which the reviewer has taken back
+        theirs = {"decision"} & set(own)
+        table = table.drop(columns=[name for name in GIVEN if name not in theirs], errors="ignore")
+        table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
+    table = table.assign(**{MODELS: BETTER[task.learnt]})
+    write_list(folder, table)
+    classes = arrays(folder)["classes"].tolist()
+    found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label is not a wrong one."
+    said, warning = [how, found], ""
+    if task.learnt:
+        said.insert(1, task.words)
+    else:
+        warning = f"{BETTER[False].capitalize()}. {task.words}"
+    told = {"said": said, "warning": warning, "command": command}
+    shown = table if decided else table.drop(columns=list(GIVEN), errors="ignore")
+    made = worklist(shown, classes=classes, title=f"Suspect labels of {title}", **told)
+    page = write_page(folder / PAGE, made)
+    kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
+    write_json(folder / RECORD, {**recorded(folder), **kept, "suspects": len(table)})
+    widget = f"from nli_tools.explorer import suspects_widget; suspects_widget({str(folder)!r})"
+    return [how, found, warning or task.words, f"The same list in JupyterLab: {widget}", str(page)]
+
+
+def learnt(folder: Path) -> Skill:
+    """What the models of a list have learnt, from its cleanlab.npz."""
+    found = arrays(folder)
+    labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
+    majority = np.bincount(labels).max() / len(labels)
+    unseen = bool((found["fold"] >= 0).all())  # -1: probabilities of the user's own
+    return skill(int((predicted == labels).sum()), len(labels), majority, unseen=unseen)
+
+
+def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
+    """(N,) folds that keep the pairs of a premise together; a `CorpusError` says what to do where there are too few."""
+    # numbers in the order of the texts: the same folds, and scikit-learn compares texts one by one, for minutes
+    groups = np.unique(corpus.premise, return_inverse=True)[1]
+    if (premises := int(groups.max()) + 1) < count:
+        most = f"--folds {premises} at most" if premises > 1 else "a corpus of one premise has none"
+        raise CorpusError(
+            f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises, which cannot be divided "
+            f"into {count} folds that keep the pairs of a premise together. Ask for fewer folds: {most}."
+        )
+    try:
+        return draw_folds(corpus.labels, groups=groups, count=count)
+    except ValueError as error:
+        raise CorpusError(
+            f"{corpus.name}: its {len(corpus):,} pairs of {premises:,} premises cannot be divided into {count} folds "
+            f"that keep the pairs of a premise together ({error})."
+        ) from None
+
+
+def _vectors(corpus: Corpus) -> NDArray[np.float32]:
+    from nli_lib.learn.text import pair_vectors
+
+    return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
+
+
+def recorded(folder: Path) -> dict:
+    """The record of a list that is there, {} where there is none."""
+    files = [folder / name for name in (RECORD, "suspects.jsonl", "cleanlab.npz")]
+    if not all(file.is_file() for file in files):
+        return {}
+    with reading(files[0], AGAIN):
+        return json.loads(files[0].read_text(encoding="utf-8"))
+
+
+def arrays(folder: Path) -> dict[str, NDArray]:
+    """The arrays of cleanlab.npz, as `export_review` wrote them."""
+    path = folder / "cleanlab.npz"
+    with reading(path, AGAIN), np.load(path) as found:
+        return dict(found)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)

@@ -1,0 +1,56 @@
+"""Cells without a kernel: what a notebook defines, and its measuring cells run on a corpus of a test's own."""
+
+import ast
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from nli_lib import paths
+
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+
+
+def code(name: str, *tags: str) -> list[str]:
+    """The code cells of a notebook in order, those with one of `tags`, or all of them; lines for IPython left out."""
+    cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    chosen = [cell for cell in cells if cell["cell_type"] == "code"]
+    chosen = [cell for cell in chosen if not tags or set(tags) & set(cell["metadata"].get("tags", []))]
+    return [re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"])) for cell in chosen]
+
+
+def functions(name: str, **given: object) -> SimpleNamespace:
+    """What a notebook's cells define: their imports, functions and constants in capitals. Nothing else is run.
+
+    given  names that a function takes from its notebook, such as a `study`
+    """
+    namespace = dict(given)
+    for source in code(name):
+        for node in ast.parse(source).body:
+            targets = [each for each in getattr(node, "targets", []) if isinstance(each, ast.Name)]
+            constant = isinstance(node, ast.Assign) and targets and all(each.id.isupper() for each in targets)
+            if constant or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef):
+                exec(compile(ast.Module([node], []), name, "exec"), namespace)
+    return SimpleNamespace(**{key: value for key, value in namespace.items() if not key.startswith("__")})
+
+
+def measured(name: str, folder: Path, monkeypatch, *, corpus=None, **parameters: object) -> SimpleNamespace:
+    """Run the measuring cells of a notebook at scale smoke, with its results in `folder`; the names that they leave.
+
+    corpus      stands in for what `study.corpus` reads
+    parameters  in place of the notebook's own
+    `.study.table(part)` is a table that was written.
+    """
+    for place in ("RESULTS", "EXPORTS", "RUNS"):
+        monkeypatch.setattr(paths, place, folder / place.lower())
+    namespace = {"__name__": name}
+    for source in code(name, "parameters"):
+        exec(source, namespace)
+    namespace.update(parameters)
+    for source in code(name, "begin"):
+        exec(source, namespace)
+    if corpus is not None:
+        monkeypatch.setattr(namespace["study"], "corpus", lambda *_, **__: corpus)
+    for source in code(name, "measure"):
+        exec(compile(source, name, "exec"), namespace)
+    return SimpleNamespace(**{key: value for key, value in namespace.items() if not key.startswith("__")})
