@@ -16,5 +16,4 @@ __all__ = ["ParameterError", "Study", "StudyError", "begin", "show_interactive"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "show" if name == "show_interactive" else "notebook"
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(f"{__name__}.notebook"), name)
