@@ -1,5 +1,6 @@
 """The whole chapter that CONTRIBUTING.md shows runs as it stands there. Run alone: pytest tests/test_contributing.py"""
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nli_lib.study.dial import read_scale
 from nli_lib.study.runner import Request, run
 
-CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+ROOT = Path(__file__).resolve().parents[1]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 
 def chapter():
@@ -33,6 +35,16 @@ def test_it_is_ten_lines_of_code():
     lines = [line for cell in code for line in cell if line.strip()]
     assert len(lines) == 10, lines
     assert max(map(len, lines)) <= 100
+
+
+def test_the_walks_name_what_is_there():
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    steps = re.findall(r"^ {6}([\w/]+\.py) +(?:(\w+): )?", text[: text.index("## Words")], re.MULTILINE)
+    assert len(steps) >= 15
+    for path, name in steps:
+        file = ROOT / path if path.startswith("nli_tools") else ROOT / "nli_lib" / path
+        defined = {getattr(node, "name", "") for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))}
+        assert not name or name in defined, f"{path}: {name}"
 
 
 @pytest.mark.slow
