@@ -189,13 +189,18 @@ def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: in
     return percentile_interval(spearman(x, y), draws[np.isfinite(draws)], n=len(x))
 
 
+def pearson(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Pearson correlations of x (..., N) with y (..., N) along ``axis``; a constant's is NaN."""
+    x, y = (np.asarray(each, dtype=float) for each in (x, y))
+    x, y = (each - each.mean(axis=axis, keepdims=True) for each in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (x * y).sum(axis=axis) / np.sqrt((x**2).sum(axis=axis) * (y**2).sum(axis=axis))
+
+
 def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
     """Spearman correlations of x (..., N) with y (..., N) along ``axis``, for which scipy has a loop; a constant's is
     NaN."""
-    x, y = (stats.rankdata(each, axis=axis) for each in (x, y))
-    x, y = (ranks - ranks.mean(axis=axis, keepdims=True) for ranks in (x, y))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (x * y).sum(axis=axis) / np.sqrt((x**2).sum(axis=axis) * (y**2).sum(axis=axis))
+    return pearson(*(stats.rankdata(each, axis=axis) for each in (x, y)), axis=axis)
 
 
 def _sample(values: np.ndarray, name: str) -> np.ndarray:

@@ -29,15 +29,21 @@ def tables(tmp_path, monkeypatch):
     """The chapter's tables for a corpus and annotations of it; without annotations there is no file of them."""
     monkeypatch.setattr(Study, "load_each", lambda *_, **__: {})
 
-    def read(*annotations, of=corpus(("0", "x", 0))):
+    def read(*annotations, of=None):
         monkeypatch.setattr(people, "find", lambda _: "a file" if annotations else None)
         monkeypatch.setattr(people, "annotations", lambda _: as_table(annotations))
-        return measured("14_human_review", tmp_path, monkeypatch, corpus=of).study.table
+        return measured("14_human_review", tmp_path, monkeypatch, corpus=of or corpus(("0", "x", 0))).study.table
 
     return read
 
 
-SINGLE = [one("1"), one("2", discarded=True), one("3", premise="a dog, runs"), one("4", premise="A cat runs."), one("5")]
+SINGLE = [
+    one("1"),
+    one("2", discarded=True),
+    one("3", premise="a dog, runs"),
+    one("4", premise="A cat runs."),
+    one("5"),
+]
 
 
 def test_one_annotation_bounds_what_the_rules_can_do(tables):

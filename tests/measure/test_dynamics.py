@@ -93,6 +93,11 @@ def test_slow_twin():
         assert max_variability(logits)[i] == pytest.approx(max(spreads))
 
 
+def test_of_two_classes_max_variability_is_the_variability():
+    logits = np.random.default_rng(0).normal(size=(4, 50, 2))
+    assert max_variability(logits) == pytest.approx(variability(logits, np.arange(50) % 2))
+
+
 # --- bounds and invariances ------------------------------------------------------------------------------------------
 
 

@@ -167,6 +167,13 @@ def test_correlation_agrees_with_scipy_and_ignores_order():
         correlation(np.ones(5), np.arange(5))
 
 
+def test_pearson_is_scipys_and_a_constant_has_none():
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 30))
+    wanted = [stats.stats.pearsonr(*each).statistic for each in zip(x, y, strict=True)]
+    assert stats.pearson(x, y) == pytest.approx(wanted) == stats.pearson(x.T, y.T, axis=0)
+    assert np.isnan(stats.pearson(np.ones((1, 3)), x[:1, :3])).all()
+
+
 def test_mean_and_range():
     found = stats.mean_and_range(np.array([0.2, 0.3, 0.7]), n=50, over="orders")
     assert found[:4] == pytest.approx((0.4, 0.2, 0.7, 50)) and found.over == "orders"
