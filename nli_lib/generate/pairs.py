@@ -12,6 +12,8 @@ A context is a row of positions in the corpus: the seed, then its neighbours, th
 missing.
 
 WANLI's heuristic filters of generated pairs, in the order that its counts depend on, and how it cleans the rest.
+
+Costs: what the answers took in tokens, seconds and money.
 """
 
 import functools
@@ -31,8 +33,9 @@ from pydantic import BaseModel, ConfigDict
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
 from nli_lib.generate.journal import Answer
-from nli_lib.generate.llm import Request, Sampling
+from nli_lib.generate.llm import Budget, Request, Sampling
 from nli_lib.measure.features import spaced, unspaced
+from nli_lib.measure.similarity import time_under_way
 from nli_lib.select.selection import KEPT, Selection
 
 WANLI = "wanli, paper"
@@ -248,3 +251,46 @@ def clean(texts: pd.Series) -> pd.Series:
         leads, ends = once & texts.str.startswith(mark), once & texts.str.endswith(mark)
         texts = texts.where(~leads, texts.str[1:]).where(leads | ~ends, texts.str[:-1])
     return texts
+
+
+# ---------------------------------------------------------------- costs
+
+
+def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
+    """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
+
+    lines    all attempts at the requests, as `Journal.attempts` gives them: tokens and money count those as well that
+             brought no text; everything else counts the last of each request
+    seconds is the time in which the server had something to answer; the tokens a second are those of the answers, NaN
+    where none took any time, as in a batch; money in the currency of the budget's price;
+    cut_off the share of answers that ended at the largest number of tokens; estimated, where there are any, how many
+    attempts the server did not count the tokens of.
+    """
+    every = pd.DataFrame([line.model_dump() for line in lines])
+    prompt, completion = every[["prompt_tokens", "completion_tokens"]].sum()
+    table = every.drop_duplicates("key", keep="last")
+    guessed = int(every["estimated"].sum())
+    started = pd.to_datetime(table["started"], utc=True, format="ISO8601").dt.tz_localize(None)
+    busy = time_under_way(started.to_numpy(), table["seconds"].to_numpy())
+    return pd.DataFrame(
+        {
+            "served": [", ".join(sorted(set(table["served"]) - {""}))],
+            "answers": [len(table)],
+            "failed": [int(table["text"].isna().sum())],
+            "prompt_tokens": [int(prompt)],
+            "completion_tokens": [int(completion)],
+            "seconds": [round(busy, 1)],
+            "tokens_per_second": [round(completion / busy, 1) if busy else np.nan],
+            "money": [round(budget.cost(prompt, completion), 4)],
+            "cut_off": [round(float((table["finish"] == "length").mean()), 4)],
+            **({"estimated": [guessed]} if guessed else {}),
+        }
+    )
+
+
+def cost_lines(cost: pd.Series) -> pd.DataFrame:
+    """A row of `cost_table` to be read: one line an entry that is known, in the column "value"."""
+    looks = {"served": "{}", "tokens_per_second": "{:,.1f}", "money": "{:,.2f}"}
+    looks |= dict.fromkeys(["cut_off", "repeated"], "{:.1%}")
+    told = {name: looks.get(name, "{:,.0f}").format(value) for name, value in cost.dropna().items()}
+    return pd.Series(told, name="value").rename(index=lambda name: name.replace("_", " ")).to_frame()

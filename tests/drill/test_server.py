@@ -21,7 +21,7 @@ from tiny import write_notebook
 from nli_lib.generate import llm
 from nli_lib.generate.journal import UNUSABLE, Journal
 from nli_lib.generate.llm import FEW, Budget, LanguageModelError, Request, Sampling, ask
-from nli_lib.report.generated import cost_table
+from nli_lib.generate.pairs import cost_table
 from nli_lib.study import cli as study_cli
 from nli_lib.study import record as records
 from nli_lib.study import runner
@@ -179,7 +179,7 @@ def test_an_answer_that_cannot_be_used_is_paid_for_twice_at_most(tmp_path, monke
 CHAPTER = """#| measure
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import Budget, Request, ask
-from nli_lib.report.generated import cost_table
+from nli_lib.generate.pairs import cost_table
 budget, asked = Budget(price=(2, 8)), [Request(model="tiny", prompt=f"Prompt {n}.") for n in range(8)]
 keys = [each.key for each in asked]
 with Journal(study.exports / "j.jsonl") as journal:

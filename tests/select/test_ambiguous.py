@@ -41,6 +41,11 @@ def test_a_rare_label_gives_all_it_has():
     assert np.bincount(labels[most_ambiguous(np.arange(42.0), labels).keep]).tolist() == [7, 2, 7]
 
 
+def test_of_two_classes_each_gives_a_quarter():
+    labels = np.arange(40) % 2
+    assert np.bincount(labels[most_ambiguous(np.arange(40.0), labels, classes=2).keep]).tolist() == [10, 10]
+
+
 @given(st.lists(st.tuples(st.floats(0, 0.5), st.integers(0, 2)), min_size=1, max_size=40), st.randoms())
 def test_nothing_that_is_dropped_is_more_ambiguous_whatever_the_order(pairs, random):
     scores, labels = (np.array(column) for column in zip(*pairs, strict=True))
