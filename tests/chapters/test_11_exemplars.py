@@ -9,12 +9,13 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure import similarity
 
 WORDS, SENTENCES, ELSEWHERE = "words in common", "sentence similarity", "cosine in another training"
+TEXTS = ["a dog", "a dog", "a cat", "two birds"]
 
 
-def cells_for(genre):
-    texts = ["a dog", "a dog", "a cat", "two birds"]
-    rows = {"uid": list("wxyz"), "premise": texts, "hypothesis": texts, "label": [0, 0, 0, 0], "corpus": "tiny"}
-    table = pd.DataFrame({**rows, "split": "train", "genre": genre})
+def cells_for(texts, **columns):
+    """The functions of the chapter for a corpus with these premises and hypotheses."""
+    rows = {"uid": [f"u{at}" for at in range(len(texts))], "premise": texts, "hypothesis": texts, "label": 0}
+    table = pd.DataFrame({**rows, "corpus": "tiny", "split": "train", **columns})
     return functions("11_exemplars", corpus=Corpus(table, "tiny", "train"))
 
 
@@ -27,7 +28,7 @@ def no_encoder(monkeypatch):
 
 def test_likeness_by_hand():
     vectors = np.array([[2.0, 0], [1, 0], [0, 3], [-1, 0]])
-    likeness = cells_for(["talk", "talk", "letters", ""]).likeness
+    likeness = cells_for(TEXTS, genre=["talk", "talk", "letters", ""]).likeness
     every = likeness(np.array([0, 2]), np.array([[1, 2], [0, 3]]), vectors)
     assert list(every) == [WORDS, SENTENCES, ELSEWHERE, "same genre"]
     assert len(every) == 4 and every.loc[[1, 3]].isna().all(axis=None)
@@ -41,19 +42,12 @@ def test_likeness_by_hand():
 
 
 def test_a_pair_without_a_genre_is_of_no_kind():
-    found = cells_for([None, None, "a", "a"]).likeness(np.array([0, 2]), np.array([[1], [3]]), None)
+    found = cells_for(TEXTS, genre=[None, None, "a", "a"]).likeness(np.array([0, 2]), np.array([[1], [3]]), None)
     assert found.loc[[0, 2], "same genre"].tolist() == [0, 1]
 
 
-def cells_of(size):
-    """The functions of a corpus of so many pairs, each with a premise of its own."""
-    texts = np.arange(size).astype(str)
-    table = pd.DataFrame({"uid": texts, "premise": texts, "hypothesis": texts, "label": 0, "corpus": "tiny"})
-    return functions("11_exemplars", corpus=Corpus(table.assign(split="train"), "tiny", "train"))
-
-
 def test_the_table_and_the_difference_by_hand():
-    cells, at = cells_of(40), np.arange(40)
+    cells, at = cells_for(np.arange(40).astype(str)), np.arange(40)
     one = [pd.DataFrame({"x": np.where(at < 20, value, np.nan)}) for value in (0.4, 0.6)]
     other = [pd.DataFrame({"x": np.where(at >= 30, value, np.nan)}) for value in (0.1, 0.1)]
     table = cells.estimates({"one": one, "other": other})
@@ -64,7 +58,12 @@ def test_the_table_and_the_difference_by_hand():
 
 
 def test_the_interval_covers_a_planted_difference():
-    random, covered, cells, first = np.random.default_rng(0), 0, cells_of(120), np.arange(120) < 60
+    random, covered, cells, first = (
+        np.random.default_rng(0),
+        0,
+        cells_for(np.arange(120).astype(str)),
+        np.arange(120) < 60,
+    )
     for _ in range(60):
         parts = {
             mean: [

@@ -37,13 +37,8 @@ def tables(tmp_path, monkeypatch):
     return read
 
 
-SINGLE = [
-    one("1"),
-    one("2", discarded=True),
-    one("3", premise="a dog, runs"),
-    one("4", premise="A cat runs."),
-    one("5"),
-]
+SINGLE = [one("1"), one("2", discarded=True), one("3", premise="a dog, runs")]
+SINGLE += [one("4", premise="A cat runs."), one("5")]
 
 
 def test_one_annotation_bounds_what_the_rules_can_do(tables):
