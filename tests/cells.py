@@ -24,6 +24,25 @@ def functions(name: str, **given: object) -> SimpleNamespace:
 
     given  names that a function takes from its notebook, such as a `study`
     """
+    return SimpleNamespace(**_public(_defined(name, given)))
+
+
+def ran(name: str, *ids: str, **given: object) -> SimpleNamespace:
+    """The names that these cells leave, run in turn after all that the notebook defines; `.tables`: what they save.
+
+    given  names that the cells take from those before them; a `study` of its own needs no `save`
+    """
+    namespace = _defined(name, {"study": SimpleNamespace(), **given})
+    namespace["tables"] = {}
+    namespace["study"].save = lambda table, part: namespace["tables"].update({part: table})
+    cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    for id in ids:
+        exec(compile(sources[id], f"{name}, {id}", "exec"), namespace)
+    return SimpleNamespace(**_public(namespace))
+
+
+def _defined(name: str, given: dict[str, object]) -> dict[str, object]:
     namespace = dict(given)
     for source in code(name):
         for node in ast.parse(source).body:
@@ -31,7 +50,11 @@ def functions(name: str, **given: object) -> SimpleNamespace:
             constant = isinstance(node, ast.Assign) and targets and all(each.id.isupper() for each in targets)
             if constant or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef):
                 exec(compile(ast.Module([node], []), name, "exec"), namespace)
-    return SimpleNamespace(**{key: value for key, value in namespace.items() if not key.startswith("__")})
+    return namespace
+
+
+def _public(namespace: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in namespace.items() if not key.startswith("__")}
 
 
 def measured(name: str, folder: Path, monkeypatch, *, corpus=None, **parameters: object) -> SimpleNamespace:
@@ -53,4 +76,4 @@ def measured(name: str, folder: Path, monkeypatch, *, corpus=None, **parameters:
         monkeypatch.setattr(namespace["study"], "corpus", lambda *_, **__: corpus)
     for source in code(name, "measure"):
         exec(compile(source, name, "exec"), namespace)
-    return SimpleNamespace(**{key: value for key, value in namespace.items() if not key.startswith("__")})
+    return SimpleNamespace(**_public(namespace))
