@@ -76,18 +76,25 @@ def skill(correct: int, n: int, majority: float, *, seeds: int = 1, unseen: bool
 
 
 def suite_table(
-    predictions: Mapping[str, np.ndarray], suite: Mapping[str, Corpus], *, seed: int | None = None
+    predictions: Mapping[str, np.ndarray],
+    suite: Mapping[str, Corpus],
+    *,
+    classes: Sequence[str] = LABELS,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
-    ``predictions`` maps a title to logits (N, 3). Three-class sets have one row (rule argmax); the others have two, one
-    for each rule of `correct_predictions`.
+    ``predictions`` maps a title to logits (N, C), ordered as the model's ``classes``. Sets with these classes have one
+    row (rule argmax); the others, of which only a model of the three classes can say anything, have two, one for each
+    rule of `correct_predictions`.
     """
     rows = []
     for title, corpus in suite.items():
-        for rule in ("argmax",) if corpus.classes == LABELS else ("argmax", "sum"):
-            correct = correct_predictions(predictions[title], corpus.labels, corpus.classes, rule)
-            rows.append({"title": title, **accuracy_row(correct), "rule": rule})
+        scores, gold = check_scored(predictions[title], corpus.labels, epochs=False)
+        right = {"argmax": scores.argmax(axis=1) == gold}
+        if corpus.classes != tuple(classes):
+            right = {rule: correct_predictions(scores, gold, corpus.classes, rule) for rule in ("argmax", "sum")}
+        rows += [{"title": title, **accuracy_row(each), "rule": rule} for rule, each in right.items()]
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
 
@@ -171,6 +178,24 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
         found = {title: t_interval(gain, n=sizes[title]) for title, gain in gains}
         rows += [{"title": title, "other": other, **found[title]._asdict()} for title in sizes.index if title in found]
     return pd.DataFrame(rows, columns=["title", "other", *Estimate._fields])
+
+
+def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> pd.DataFrame:
+    """How often a teacher's prediction is the intended label, one row for each group of pairs.
+
+    pairs      rows with "label" and the columns `by`; predicted (N,) the class that the teacher gives each
+    Columns: `by`, n, agree, share, low, high (Wilson), and two controls: chance, the agreement of the same intended and
+    predicted labels paired at random, and most, the share of the most frequent intended label.
+    """
+    rows = []
+    for name, part in pairs.assign(predicted=np.asarray(predicted)).groupby(list(by), sort=True):
+        agree = part["label"] == part["predicted"]
+        found = share(agree.to_numpy())
+        labels, guesses = (part[column].value_counts(normalize=True) for column in ("label", "predicted"))
+        chance = labels.mul(guesses, fill_value=0).sum()
+        facts = {"n": len(part), "agree": int(agree.sum()), "share": found.value, "low": found.low, "high": found.high}
+        rows.append({**dict(zip(by, name, strict=True)), **facts, "chance": chance, "most": labels.max()})
+    return pd.DataFrame(rows, columns=[*by, "n", "agree", "share", "low", "high", "chance", "most"])
 
 
 # ---------------------------------------------------------------- exports

@@ -388,12 +388,12 @@ def there(training: Training | Trained) -> bool:
 
 
 def accuracies(run: Run, training: Training) -> pd.DataFrame:
-    """Accuracy on each test set and by each rule: `report.experts.accuracy_on`."""
+    """Accuracy on each test set and by each rule: `evaluate.suite_table`."""
+    from nli_lib.evaluate import suite_table
     from nli_lib.learn.predict import predict
-    from nli_lib.report.experts import accuracy_on
 
     logits = {title: predict(run, test) for title, test in training.tested.items()}
-    return accuracy_on(logits, training.tested, training.corpus.classes, seed=training.spec.seed)
+    return suite_table(logits, training.tested, classes=training.corpus.classes, seed=training.spec.seed)
 
 
 def right(run: Run, training: Training) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.evaluate import (
     accuracy_row,
     across_seeds,
+    agreement,
     correct_predictions,
     majority_table,
     overall_accuracy,
@@ -63,6 +64,19 @@ def test_suite_table_reports_both_rules_of_two_class_sets():
         ["two", "argmax", 1.0, 2, 7],
         ["two", "sum", 0.5, 2, 7],
     ]
+    mine = {"two": np.array([[0, 1], [0, 1.0]])}  # a model of these two classes is judged by its own
+    own = suite_table(mine, {"two": suite["two"]}, classes=TWO, seed=3)
+    assert own[["correct", "rule", "seed"]].values.tolist() == [[1, "argmax", 3]]
+
+
+def test_agreement_by_hand():
+    pairs = pd.DataFrame({"label": [0, 0, 1, 2], "kind": ["a", "a", "a", "b"]})
+    found = agreement(pairs, [0, 1, 1, 2], ["kind"]).set_index("kind")
+    assert found["n"].tolist() == [3, 1] and found["agree"].tolist() == [2, 1]
+    assert found.loc["a", "share"] == pytest.approx(2 / 3)
+    # intended 2/3, 1/3 of labels 0, 1; predicted 1/3, 2/3: at random 2/9 + 2/9
+    assert found.loc["a", "chance"] == pytest.approx(4 / 9) and found.loc["a", "most"] == pytest.approx(2 / 3)
+    assert (found["low"] < found["share"] + 1e-9).all()
 
 
 def test_slices_add_up_to_the_whole():
