@@ -241,7 +241,7 @@ def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
     """The highest z of each label by rank, one panel a label: all pairs, a random twin, and what a filter keeps.
 
     ``tops``: label, rank, z, pairs ("before", "random twin" or "after") and line, the z of significance (dotted), as
-    `report.filtered.strongest` makes it.
+    `measure.features.top_in_sets` makes it.
     """
     labels, names = tops["label"].unique(), {"before": "all pairs", TWIN: TWIN, "after": "kept"}
     with drawing(1, len(labels), height=3.1, sharey=True, squeeze=False) as (figure, panels):

@@ -148,7 +148,7 @@ def adversarial(
 
     Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
     with the rows that the part has. ``limit``: of each, a seeded sample.
-    Source: Liu et al. (2020); the paper on debiased generation, Table 5. `report.debiased.benchmark_mean` sums it up.
+    Source: Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
     """
     folder, found, missing = sources.data_folder(data_dir), {}, {}
     for title in titles:

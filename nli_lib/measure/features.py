@@ -324,6 +324,23 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     return pd.concat(tables, ignore_index=True)
 
 
+def top_in_sets(
+    table: Features, labels: ArrayLike, sets: Mapping[str, np.ndarray], classes: Sequence[str], *, k: int = 20
+) -> pd.DataFrame:
+    """`top_features` of each set of pairs, a mask (N,) by name, with the names of the labels.
+
+    Further columns: pairs (name of the set) and line, the z of significance at .01 with Bonferroni's correction over
+    all features and labels.
+    """
+    labels, tables = np.asarray(labels), []
+    line = z_threshold(0.01, tests=len(table.names) * len(classes))
+    for name, rows in sets.items():
+        found = z_statistics(table.matrix[np.flatnonzero(rows)], labels[rows], len(classes))
+        best = top_features(found, table.names, k=k).drop(columns="column")
+        tables.append(best.assign(label=np.asarray(classes, dtype=object)[best["label"]], pairs=name, line=line))
+    return pd.concat(tables, ignore_index=True)
+
+
 def label_shares(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
     """One row a label and feature, as a competency plot takes it: the other columns, label, count, n, p (share) and z.
 

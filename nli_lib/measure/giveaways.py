@@ -39,8 +39,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure.check import check_labels, check_pairs, check_scored, class_count
-from nli_lib.measure.features import SIDES, Words, joined, side_of, spaced, tokenize
+from nli_lib.measure.features import (
+    SIDES,
+    Features,
+    Words,
+    features_in_shards,
+    join,
+    joined,
+    prediction,
+    side_of,
+    spaced,
+    tokenize,
+)
 
 
 def without_each_word(texts: Sequence[str]) -> pd.DataFrame:
@@ -175,6 +187,24 @@ def cross_fitted(
         train, held_out = fold != number, fold == number
         probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
     return probabilities
+
+
+def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.ndarray]:
+    """Features (N + M, V) and labels of a corpus's N pairs and, after them, M sampled ones: those of
+    `measure.features.features` and a hypothesis-only prediction.
+
+    The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model
+    of all of the corpus's pairs, which has seen none of them.
+    """
+    classes, gold, texts = len(corpus.classes), corpus.labels, corpus.hypothesis
+    own = cross_fitted(texts, gold, n_classes=classes, groups=corpus.premise)
+    others = np.empty((0, classes))
+    if len(pairs):
+        others = partial_input_predictions(texts, gold, {"samples": pairs["hypothesis"]}, n_classes=classes)["samples"]
+    guesses = np.concatenate([own, others]).argmax(1)
+    sides = [np.concatenate([getattr(corpus, side), pairs[side].to_numpy(object)]) for side in SIDES]
+    table = join(features_in_shards(*sides), prediction(guesses, n_classes=classes))
+    return table, np.concatenate([gold, pairs["label"].to_numpy(np.int64)])
 
 
 def draw_folds(

@@ -11,7 +11,6 @@ from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, CorpusError
 from nli_lib.corpora.reading import Rows
 from nli_lib.corpora.suites import BENCHMARK, FOLDERS, adversarial, mnli_hard, mnli_hards
-from nli_lib.report.debiased import ADVERSARIAL, STRESS, benchmark_mean
 
 
 def lines(
@@ -54,11 +53,6 @@ def test_labels_of_the_benchmark_are_mapped_by_name(tmp_path, monkeypatch):
     found, missing = adversarial(tmp_path)
     assert {title: each.labels.tolist() for title, each in found.items()} == {"PI-CD": [2], "LI-TS": [0], "IS-SD": [1]}
     assert set(missing) == set(BENCHMARK) - set(found) and "robust_nli/PI_SP.jsonl" in missing["PI-SP"]
-
-
-def test_the_benchmark_has_the_parts_of_its_mean():
-    assert set(BENCHMARK) == {*ADVERSARIAL, *STRESS} - {"ST"}
-    assert len(benchmark_mean(dict.fromkeys(BENCHMARK, 0.5))[1]) == 7
 
 
 @pytest.mark.realdata

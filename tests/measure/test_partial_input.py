@@ -13,6 +13,7 @@ from nli_lib.measure.giveaways import (
     PENALTY,
     balanced_sample,
     cross_fitted,
+    joint_features,
     partial_input_predictions,
 )
 
@@ -124,3 +125,15 @@ def test_several_test_sets_take_one_model():
     assert [found[name].shape for name in tests] == [(7, 3), (13, 3)]
     one = partial_input_predictions(texts, labels, {"alone": texts[7:20]})
     np.testing.assert_array_equal(found["second"], one["alone"])
+
+
+def test_joint_features_of_a_corpus_and_of_samples():
+    """The corpus's own columns are those without samples; a sample's prediction is that of a model of the corpus."""
+    corpus, other = planted.make_split("train", 90, 0), planted.make_split("train", 60, 1)
+    (alone, own), (table, labels) = (joint_features(corpus, other.table[:count]) for count in (0, 60))
+    assert np.array_equal(own, corpus.labels) and np.array_equal(labels, [*own, *other.labels])
+    column = {name: at for at, name in enumerate(table.names)}
+    assert (table.matrix[:90, [column[name] for name in alone.names]] != alone.matrix).nnz == 0
+    guesses = partial_input_predictions(corpus.hypothesis, corpus.labels, {"x": other.hypothesis}, n_classes=3)["x"]
+    chosen = table.matrix[90:, [column[f"hypo-only-pred={label}"] for label in range(3)]].toarray()
+    assert np.array_equal(chosen.argmax(axis=1), guesses.argmax(axis=1))
