@@ -1,15 +1,27 @@
 """Cells of the chapters on counterfactuals. Alone: pytest tests/chapters/test_part_4.py"""
 
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from cells import functions, ran
 
 from nli_lib.claims import paper_table, paper_value
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.counterfactuals import load_pairs
+from nli_lib.corpora.planted import counterfactuals
+from nli_lib.generate.perturb import HOLDS, NOUN, SPAN_RULES, VERB, Demonstration, find_spans
 from nli_lib.measure.similarity import otdd, self_bleu
+from nli_lib.select.selection import KEPT, Selection
+
+
+def real(test):
+    return pytest.mark.realdata(pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")(test))
+
 
 # ---------------------------------------------------------------- 42: the quality of counterfactuals
 
@@ -140,3 +152,204 @@ def test_edits_of_the_grammar_are_one_span():
     kinds = table[["nothing", "insertion", "deletion", "substitution", "rewriting"]]
     assert kinds.sum(axis=1).to_numpy() == pytest.approx(np.ones(len(table)), abs=1e-4)
     assert (table["distance"] > 0).all() and table["share"].between(0, 2).all()
+
+
+# ---------------------------------------------------------------- 40: spans and prompts
+
+SPANS = pd.DataFrame(
+    {
+        "text": [0, 0, 0, 2],
+        "start": [0, 4, 9, 0],
+        "span": ["a b", "c", "a b", "d"],
+        "kind": [NOUN, VERB, NOUN, NOUN],
+        "times": [2, 1, 2, 1],
+    }
+)
+
+
+def spans_of(spans, *ids):
+    corpus = SimpleNamespace(labels=np.array([0, 0, 1]), classes=("entailment", "neutral"))
+    return ran("40_spans_and_prompts", *ids, spans=spans, corpus=corpus, positions=np.arange(3), np=np, pd=pd).tables
+
+
+def released(corpora, limit=None):
+    study = SimpleNamespace(own_file=False, load_each=lambda _: corpora)
+    wanted = SimpleNamespace(released={}, released_limit=limit)
+    return ran("40_spans_and_prompts", "from-nli-lib-3", study=study, wanted=wanted).tables["released"]
+
+
+def test_equally_many_originals_of_each_label_and_none_that_was_not_kept():
+    draw = functions("40_spans_and_prompts").draw_originals
+    labels = np.array([0] * 50 + [1] * 30 + [2] * 4)
+    keep = np.arange(84) % 2 == 0
+    found = draw(keep, labels, 30)
+    assert np.bincount(labels[found]).tolist() == [10, 10, 2] and keep[found].all()
+    assert (np.diff(found) > 0).all() and (found == draw(keep, labels, 30)).all()
+    assert len(draw(np.zeros(84, dtype=bool), labels, 30)) == 0
+    assert len(draw(np.ones(80, dtype=bool), np.arange(80) % 2, 30)) == 30  # of two classes as many
+
+
+def test_spans_of_premises_and_of_each_kind_by_hand():
+    tables = spans_of(SPANS, "from-nli-lib-2", "kinds-table")
+    table = tables["premises"].set_index(["label", "kinds"])
+    assert table.loc[("entailment", "all"), "value"] == 1.0  # two different ones, and none
+    assert table.loc[("neutral", "all"), "value"] == 1.0 and table.loc[("entailment", "all"), "n"] == 2
+    table = tables["kinds"].set_index("kind")  # how often their letters occur again
+    assert table.loc[NOUN, "spans"] == 3 and table.loc[NOUN, "repeated"] == pytest.approx(2 / 3, abs=1e-4)
+    assert table.loc[VERB, "words"] == 1
+
+
+def test_rules_by_hand():
+    table = spans_of(SPANS, "rules-table")["rules"].set_index("rule")
+    assert table.loc["all", ["tried", "share", "repeated"]].tolist() == [1.5, 1.0, 0.0]
+    assert table.loc["two", "tried"] == 1.5
+    assert table.loc[SPAN_RULES[1], "tried"] == 1.5 and table.loc[SPAN_RULES[1], "share"] <= 1
+    without = spans_of(SPANS[:0], "from-nli-lib-2", "kinds-table", "rules-table")
+    assert without["rules"].empty and without["kinds"].empty and (without["premises"]["value"] == 0).all()
+
+
+def test_released_spans_that_are_found_and_one_that_is_not():
+    premise = "Two women are doing dishes in their kitchen."
+    table = pd.DataFrame({"span_prev": ["are doing dishes", " in their kitchen", "doing dishes in"]})
+    table = table.assign(origin_premise=premise, uid=list("123"), premise="x", hypothesis="y", label=0)
+    corpus = Corpus(table.assign(corpus="disco", split="e2n"), "disco", "e2n")
+    found = released({"made up": corpus}).set_index("kind")["count"]
+    assert found.tolist() == [0, 0, 1, 1, 1] and found["not found"] == 1  # a blank in front does not count
+    assert released({}).empty
+
+
+def test_words_shared_with_demonstrations():
+    corpus = SimpleNamespace(premise=["A dog runs."], hypothesis=["It moves."])
+    same, other = (Demonstration(*texts, "x", "y") for texts in (("A dog runs.", "It moves."), ("No.", "Yes.")))
+    given = {"corpus": corpus, "problems": pd.DataFrame({"position": [0]})}
+    ways = {"same": [[same]], "other": [[other]], "none": [[]]}
+    table = ran("40_spans_and_prompts", "alike-table", ways=ways, **given).tables["alike"]
+    assert table.set_index("condition")["value"].to_dict() == {"same": 1.0, "other": 0.0}
+
+
+@real
+def test_most_of_the_released_spans_are_found():
+    found = released({split: load("disco", split) for split in ("e2n", "n2c")}, limit=150)
+    lost = found[found["kind"] == "not found"].set_index("title")["share"]
+    assert lost["e2n"] < 0.55 and lost["n2c"] < 0.35
+    assert find_spans(["A man walks."])["span"].tolist() == ["A man", "walks"]
+
+
+# ---------------------------------------------------------------- 41: perturb and filter
+
+FILTERED = functions("41_perturb_and_filter")
+PAIRS = pd.DataFrame({"position": [0, 0, 0, 1, 1, 2], "direction": ["e2n", "e2n", "e2c", "n2c", "n2c", "c2e"]})
+DIRECTIONS = ["e2n", "e2c", "n2e", "n2c", "c2e", "c2n"]
+
+
+def filtered(*ids, **given):
+    return ran("41_perturb_and_filter", *ids, **given).tables
+
+
+def missed(pairs, kept):
+    """The table of the chapter, and the estimates that it claims."""
+    claims, alone = [], np.atleast_2d(np.asarray(kept, dtype=bool))
+    study = SimpleNamespace(claim=lambda _, estimate, **__: claims.append(estimate))
+    given = {"study": study, "written": pairs, "alone": alone, "corpus": SimpleNamespace(name="mine")}
+    return ran("41_perturb_and_filter", "missed-table", "missed-claim", **given).lost, claims
+
+
+def test_a_teacher_does_not_learn_from_the_premises_it_judges():
+    originals, revised = counterfactuals(20, 0)
+    found = FILTERED.other_premises(revised, revised.premise[:3])
+    assert not found.keep[:3].any() and found.size == (~np.isin(revised.premise, revised.premise[:3])).sum()
+    assert FILTERED.other_premises(originals, []).keep.all()
+
+
+def test_survival_by_direction_and_a_direction_without_problems_or_survivors():
+    steps = {"asked": np.ones(6, dtype=bool), "kept": np.array([1, 0, 0, 1, 1, 0], dtype=bool)}
+    table = filtered("survival-table", written=PAIRS, steps=steps)["survival"].set_index(["direction", "step"])
+    assert table.loc[("all directions", "kept"), ["count", "n"]].tolist() == [3, 6]
+    assert table.loc[("e2n", "kept"), "share"] == 0.5 and table.loc[("n2c", "kept"), "share"] == 1
+    assert table.loc[("c2e", "kept"), "count"] == 0 and table.loc[("c2e", "kept"), "share"] == 0
+    assert table.loc[("c2n", "kept"), "n"] == 0 and np.isnan(table.loc[("c2n", "kept"), "share"])
+    assert set(table.index.get_level_values(0)) == {"all directions", *DIRECTIONS}
+    nothing = filtered("survival-table", written=PAIRS[:0], steps={"asked": np.empty(0, dtype=bool)})["survival"]
+    assert nothing["direction"].tolist() == ["all directions", *DIRECTIONS] and nothing["share"].isna().all()
+
+
+def test_reasons_by_version():
+    passed = Selection(np.array([True] * 5 + [False]), np.array([KEPT] * 5 + [HOLDS], dtype=object))
+    table = filtered("reasons-table", pairs=PAIRS, passed={"2022": passed})["reasons"].set_index("reason")
+    assert table.loc[HOLDS, "count"] == 1 and table.loc[KEPT, "count"] == 5 and table["count"].sum() == 6
+    assert filtered("reasons-table", pairs=PAIRS[:0], passed={"2022": passed})["reasons"].empty
+
+
+def test_shifts_of_two_teachers_by_hand():
+    before, after = np.log([[0.5, 0.3, 0.2]]), np.log([[0.1, 0.8, 0.1], [0.5, 0.3, 0.2]])
+    found = FILTERED.shifts_of([(before, after), (before, after[::-1])], [0, 0], [1, 1])
+    assert np.allclose(found, [[0.5, 0], [0, 0.5]])
+    none = np.empty(0, dtype=int)
+    assert FILTERED.shifts_of([(before, after[:0])], none, none).shape == (1, 0)
+
+
+def test_what_two_spans_miss_by_hand_and_by_simulation():
+    found = missed(PAIRS, [True, False, False, True, True, False])[0].set_index(["position", "direction"])
+    assert found.loc[(0, "e2n"), "missed_0"] == pytest.approx(0.25)  # one of two, drawn twice
+    assert found.loc[(0, "e2n"), "missed_apart_0"] == 0
+    assert found.loc[(1, "n2c"), "missed_0"] == 0
+    assert np.isnan(found.loc[(0, "e2c"), "missed_0"])
+    five = pd.DataFrame({"position": [0] * 5, "direction": ["e2n"] * 5})
+    exact = missed(five, [True, True, False, False, False])[0].iloc[0]
+    draws = np.random.default_rng(0).integers(5, size=(20_000, 2))
+    assert exact["missed_0"] == pytest.approx((draws >= 2).all(axis=1).mean(), abs=0.01)
+    assert exact["missed_apart_0"] == pytest.approx(3 / 10)
+
+
+def test_the_estimate_leaves_out_what_has_one_span_or_nothing_kept():
+    _, (found,) = missed(PAIRS, [[1, 0, 1, 1, 1, 0], [1, 1, 0, 1, 0, 0]])
+    assert found.value == pytest.approx(np.mean([np.mean([0.25, 0]), np.mean([0, 0.25])]))
+    assert (found.n, found.seeds, found.over) == (2, 2, "premises and trainings")
+    assert not missed(PAIRS, np.zeros((2, 6)))[1] and not missed(PAIRS[:0], np.zeros((1, 0)))[1]
+
+
+def test_revisions_with_the_label_they_have_and_the_one_they_have_not():
+    originals, revised = counterfactuals(10, 0)
+    found = FILTERED.cross_labelled(originals, revised)
+    assert len(found) == 40 and found["true"].sum() == 20
+    assert (found.loc[found["true"], "label"].to_numpy() == revised.labels[found.loc[found["true"], "row"]]).all()
+    assert (found["label"].to_numpy() != originals.labels[found["position"]]).all()
+    assert not found.duplicated(["row", "label"]).any()
+    assert FILTERED.cross_labelled(originals[:0], revised).empty
+
+
+def test_separation_of_a_perfect_and_of_a_blind_teacher():
+    true, groups = np.arange(200) % 2 == 0, np.arange(200) // 2
+    perfect = FILTERED.separation(np.where(true, 0.9, 0.1)[None], true, groups)
+    assert (perfect.value, perfect.low, perfect.high, perfect.n) == (1, 1, 1, 100)
+    blind = FILTERED.separation(np.zeros((3, 200)), true, groups)
+    assert blind.value == 0.5 and blind.seeds == 3
+
+
+def test_what_filters_keep_of_true_and_broken_pairs():
+    given = {"true": np.array([True, True, False, False]), "row": np.arange(4), "np": np, "pd": pd}
+    filters = {"half": np.array([True, False, True, False]), "none": np.zeros(4, dtype=bool)}
+    table = filtered("truth-table", runs=[0], filters=filters, **given)["truth"].set_index(["filter", "label"])
+    assert table.loc[("half", "true"), "share"] == 0.5 and table.loc[("half", "broken"), "pure"] == 0.5
+    assert np.isnan(table.loc[("none", "true"), "pure"]) and table.loc[("none", "true"), "count"] == 0
+    assert filtered("truth-table", runs=[], filters=filters, **given)["truth"].empty
+
+
+def test_the_words_more_than_the_span_by_hand():
+    rows = [
+        ("A man runs home.", "runs", "walks all the way", None),  # masked, 3 more
+        ("A man runs home.", "home", "very far away now", None),  # ends the premise
+        ("A cat sits here.", "sits", "sleeps", "A cat "),  # inserted, 0 more
+    ]
+    table = pd.DataFrame(rows, columns=["origin_premise", "span_prev", "gen_out", "prefix"])
+    assert FILTERED.suffix_gap(table).value == 3
+    assert not FILTERED.inserted(table.drop(columns="prefix")).any()
+
+
+@real
+def test_the_released_files_are_what_they_are_said_to_be():
+    cad = {split: load("disco", split) for split in ("e2n", "n2c")}
+    table = filtered("from-nli-lib-14", cad=cad, wanted=SimpleNamespace(released=cad))["released"].set_index("title")
+    assert table["n"].tolist() == [5698, 3476] and table["dropped"].tolist() == [0, 5]
+    assert table["lowest"].tolist() == pytest.approx([0.15003, 0.15004], abs=6e-6)
+    assert table.loc["n2c", "by_insertion"] == pytest.approx(1667 / 3476, abs=1e-5)
