@@ -96,6 +96,21 @@ def average_precision(scores: ArrayLike, wrong: ArrayLike) -> float:
     return float(average_precision_score(wrong, scores))
 
 
+def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) -> NDArray[np.float64]:
+    """Average precision of one order under R weightings of its items, (R,).
+
+    scores (K,), the more suspect the higher, NaN: left out; wrong (K,) bool; weights (R, K). Equal scores are one step
+    of the curve. Equal to scikit-learn's `average_precision_score` with each row as sample weights.
+    """
+    scores, wrong, weights = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(weights)
+    order = np.argsort(-scores, kind="stable")[: np.count_nonzero(~np.isnan(scores))]
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # of each run of equal scores
+    seen = weights[:, order].cumsum(axis=1, dtype=float)[:, last]
+    found = (weights * wrong)[:, order].cumsum(axis=1, dtype=float)[:, last]
+    precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
+    return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
+
+
 def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
     """Share of wrong examples among the k with the highest scores, 0 to 1; of equal scores the expected share counts.
 

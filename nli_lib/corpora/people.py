@@ -290,6 +290,18 @@ def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
     return pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(items))).to_numpy()
 
 
+METHODS = {  # the release's methods in words; those trained on its own errors say so
+    "dm_mean": "published: data map, confidence",
+    "dm_std": "published: data map, variability",
+    "metadata_archaeology_knn": "published: trained on known errors, neighbours",
+    "metadata_archaeology_lr": "published: trained on known errors, regression",
+    "gpt-3.5-turbo": "published: GPT-3.5",
+    "gpt-4-1106-preview": "published: GPT-4",
+    "baseline_chaosnli_prob": "published: ChaosNLI's 100",
+    "peer_heuristic_sum_all_exp": "published: judgments of peers",
+}
+
+
 def published_scores(data_dir: str | None = None) -> pd.DataFrame:
     """What the release's own detectors said: method, run, key, score; the more suspect the higher.
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
-from nli_lib.label_quality import average_precision, precision_at, retrieval_table
+from nli_lib.label_quality import average_precision, precision_at, retrieval_table, weighted_precision
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 WRONG = np.array([True, False, True, False])
@@ -16,6 +17,17 @@ def test_by_hand():
     assert [precision_at(SCORES, WRONG, k) for k in (1, 2, 3, 4)] == [1, 1 / 2, 2 / 3, 1 / 2]
     assert average_precision(np.zeros(4), WRONG) == 0.5  # knows nothing: the share of wrong ones
     assert precision_at(np.zeros(4), WRONG, 1) == 0.5
+
+
+def test_all_weightings_at_once_are_scikit_learns_one_by_one():
+    random = np.random.default_rng(1)
+    wrong, weights = random.random(120) < 0.2, random.integers(1, 4, size=(20, 120))
+    scores = (random.normal(size=120) + 1.5 * wrong).round(1)  # with ties
+    plain = [average_precision_score(wrong, scores, sample_weight=row) for row in weights]
+    assert weighted_precision(scores, wrong, weights) == pytest.approx(plain)
+    some = np.where(np.arange(120) < 10, np.nan, scores)  # what is not scored is left out
+    plain = weighted_precision(scores[10:], wrong[10:], weights[:, 10:])
+    assert weighted_precision(some, wrong, weights) == pytest.approx(plain)
 
 
 examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40).filter(
