@@ -33,13 +33,13 @@ def ran(name: str, *ids: str, **given: object) -> SimpleNamespace:
     given  names that the cells take from those before them; a `study` of its own needs no `save`
     """
     namespace = _defined(name, {"study": SimpleNamespace(), **given})
-    namespace["tables"] = {}
-    namespace["study"].save = lambda table, part: namespace["tables"].update({part: table})
+    tables: dict[str, object] = {}
+    namespace["study"].save = lambda table, part: tables.update({part: table})
     cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
     for id in ids:
         exec(compile(sources[id], f"{name}, {id}", "exec"), namespace)
-    return SimpleNamespace(**_public(namespace))
+    return SimpleNamespace(**_public(namespace) | {"tables": tables})
 
 
 def _defined(name: str, given: dict[str, object]) -> dict[str, object]:
