@@ -32,7 +32,9 @@ def ran(name: str, *ids: str, **given: object) -> SimpleNamespace:
 
     given  names that the cells take from those before them; a `study` of its own needs no `save`
     """
-    namespace = _defined(name, {"study": SimpleNamespace(), **given})
+    given = {"study": SimpleNamespace(), **given}
+    namespace = _defined(name, given)
+    namespace.update(given)  # a cell may import a name that another then binds anew
     tables: dict[str, object] = {}
     namespace["study"].save = lambda table, part: tables.update({part: table})
     cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]

@@ -15,6 +15,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.counterfactuals import load_pairs
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.generate.perturb import HOLDS, NOUN, SPAN_RULES, VERB, Demonstration, find_spans
+from nli_lib.measure.counterfactual import sensitivity
 from nli_lib.measure.similarity import otdd, self_bleu
 from nli_lib.select.selection import KEPT, Selection
 
@@ -353,3 +354,68 @@ def test_the_released_files_are_what_they_are_said_to_be():
     assert table["n"].tolist() == [5698, 3476] and table["dropped"].tolist() == [0, 5]
     assert table["lowest"].tolist() == pytest.approx([0.15003, 0.15004], abs=6e-6)
     assert table.loc["n2c", "by_insertion"] == pytest.approx(1667 / 3476, abs=1e-5)
+
+
+# ---------------------------------------------------------------- 44: counterfactual sensitivity
+
+SENSITIVE = functions("44_counterfactual_sensitivity")
+EDITED = load_pairs("planted", "test", originals=30)
+OLD, NEW = EDITED.old_labels, EDITED.revised.labels
+
+
+def sure(labels):
+    """Logits (S, K, C) of three models that predict the labels with near certainty."""
+    return np.repeat(20.0 * np.eye(3)[labels][None], 3, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "means"),
+    [(OLD, NEW, (1, 1, 0)), ((OLD + 1) % 3, (NEW + 1) % 3, (1, 0, 1)), (OLD, OLD, (0, 0, 0))],
+    ids=["right", "wrong", "stubborn"],
+)
+def test_right_wrong_and_stubborn_models(before, after, means):
+    found = SENSITIVE.pair_values(sure(before), sure(after), EDITED)
+    assert list(found) == ["sensitivity", "accuracy of pairs", "sensitive and wrong"]
+    assert [each.mean() for each in found.values()] == pytest.approx(means)
+    assert all(each.shape == (3, 60) for each in found.values())
+
+
+def test_values_are_those_of_the_measures_training_by_training():
+    before, after = np.random.default_rng(0).normal(size=(2, 2, 60, 3))
+    found = SENSITIVE.pair_values(before, after, EDITED)
+    for s in range(2):
+        assert found["sensitivity"][s] == pytest.approx(sensitivity(before[s], after[s]))
+        both = (before[s].argmax(axis=1) == OLD) & (after[s].argmax(axis=1) == NEW)
+        assert found["accuracy of pairs"][s].tolist() == both.tolist()
+    assert not (found["accuracy of pairs"] * found["sensitive and wrong"]).any()
+
+
+def test_a_difference_and_what_it_counts():
+    found = SENSITIVE.difference(np.full((3, 60), 0.7), np.full((3, 60), 0.6), EDITED.origin, resamples=20)
+    assert found.value == pytest.approx(0.1) and found.n == 30
+    assert (found.seeds, found.over) == (3, "premises and trainings")
+
+
+def test_an_interval_over_originals_is_wider_than_one_over_pairs_that_agree():
+    """The pairs of one original agree: the interval must be that of 30 originals, not of 60 pairs."""
+    flags = (np.random.default_rng(1).random(30) < 0.5)[EDITED.origin].astype(float)[None]
+    ends = [SENSITIVE.difference(flags, 0 * flags, groups, resamples=2000) for groups in (EDITED.origin, np.arange(60))]
+    by_origin, by_pair = (each.high - each.low for each in ends)
+    assert by_origin / by_pair == pytest.approx(np.sqrt(2), rel=0.1)
+
+
+def test_tables_have_a_row_for_each_and_outcomes_add_up():
+    random, arms = np.random.default_rng(2), ["base", "more"]
+    logits = {("planted", arm): tuple(random.normal(size=(2, 2, 60, 3))) for arm in arms}
+    given = {"sets": {"planted": EDITED}, "arms": arms, "logits": logits, "np": np, "pd": pd}
+    ids = "measures-tables", "outcomes-table", "a6954355"
+    table = ran("44_counterfactual_sensitivity", *ids, **given).tables
+    mean = table["measures"].set_index(["condition", "measure"])["value"]
+    assert len(mean) == 6 and set(table["gaps"]["condition"]) == {"more"}
+    wanted = [mean["more", name] - mean["base", name] for name in table["gaps"]["measure"]]
+    assert table["gaps"]["value"].tolist() == pytest.approx(wanted, abs=2e-5)
+    assert table["outcomes"].groupby("condition")["value"].sum().tolist() == pytest.approx([1, 1], abs=1e-4)
+    parts = table["directions"][table["directions"]["measure"] == "accuracy of pairs"].set_index("condition")
+    for arm in arms:
+        value, pairs = parts.loc[arm, "value"], parts.loc[arm, "pairs"]
+        assert np.average(value, weights=pairs) == pytest.approx(mean[arm, "accuracy of pairs"], abs=2e-5)
