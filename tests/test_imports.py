@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT / package).rglob("*.py"))
 
 # Higher may import lower (a larger number), never the other way round.
-ROOMS = ["tools", "study", "report", "generate", "select", "measure", "learn", "corpora", "ground"]
-# modules beside the rooms that were in the report's, and have its place
-REPORT = {"agreement", "claims", "compare", "evaluate", "label_quality", "ledger", "levels", "names", "plots", "stats"}
+ROOMS = ["tools", "study", "beside", "generate", "select", "measure", "learn", "corpora", "ground"]
+# modules beside the rooms: estimates, tables, claims, words, figures
+BESIDE = {"agreement", "claims", "compare", "evaluate", "label_quality", "ledger", "levels", "names", "plots", "stats"}
 GROUND = {"errors", "paths", "spec", "store", "tables"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
@@ -24,8 +24,8 @@ def room(name: str) -> str:
     if name.split(".")[0] == "nli_tools":
         return "tools"
     part = name.split(".")[1] if "." in name else ""
-    if part in ROOMS or part in REPORT:
-        return "report" if part in REPORT else part
+    if part in ROOMS or part in BESIDE:
+        return "beside" if part in BESIDE else part
     return "ground" if part in GROUND or not part else "study"
 
 
