@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_level_figures.py"""
+"""Alone: pytest tests/tools/test_level_figures.py"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an audit says in words, and its page, file and card. Run alone: pytest tests/report/test_audit_page.py"""
+"""What an audit says in words, and its page, file and card. Run alone: pytest tests/tools/test_audit_page.py"""
 
 import html.parser
 import json

@@ -1,4 +1,4 @@
-"""`nli-study debias`: what runs on a file, and what is refused. Alone: pytest tests/study/test_debias_command.py"""
+"""`nli-study debias`: what runs on a file, and what is refused. Alone: pytest tests/tools/test_debias_command.py"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Dataset cartography's files go in and out. Run alone: pytest tests/integrations/test_cartography.py"""
+"""Dataset cartography's files go in and out. Run alone: pytest tests/tools/test_cartography.py"""
 
 import json
 import os

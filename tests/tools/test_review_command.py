@@ -1,4 +1,4 @@
-"""From a file to the corpus that a review leaves. Alone: pytest tests/study/test_review_command.py"""
+"""From a file to the corpus that a review leaves. Alone: pytest tests/tools/test_review_command.py"""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`nli-study report` on files. Run alone: pytest tests/study/test_report_command.py"""
+"""`nli-study report` on files. Run alone: pytest tests/tools/test_report_command.py"""
 
 import html.parser
 import json

@@ -1,4 +1,4 @@
-"""`nli-study audit` and `nli-study card` on files. Run alone: pytest tests/study/test_audit_command.py"""
+"""`nli-study audit` and `nli-study card` on files. Run alone: pytest tests/tools/test_audit_command.py"""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""An audit finds what was planted, and equals the plain definitions. Run alone: pytest tests/report/test_audit.py"""
+"""An audit finds what was planted, and equals the plain definitions. Run alone: pytest tests/tools/test_audit.py"""
 
 import collections
 import string

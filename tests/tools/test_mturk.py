@@ -1,4 +1,4 @@
-"""HITs go to Mechanical Turk, results come back. Run alone: pytest tests/generate/test_mturk.py"""
+"""HITs go to Mechanical Turk, results come back. Run alone: pytest tests/tools/test_mturk.py"""
 
 import csv
 import html

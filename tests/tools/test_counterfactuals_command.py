@@ -1,4 +1,4 @@
-"""From a file to counterfactuals for review. Alone: pytest tests/study/test_counterfactuals_command.py"""
+"""From a file to counterfactuals for review. Alone: pytest tests/tools/test_counterfactuals_command.py"""
 
 import json
 import shlex

@@ -1,6 +1,6 @@
 """Audit and card of real corpora, as plain files with foreign column names.
 
-NLI_DATA=... pytest tests/study/test_audit_corpora.py
+NLI_DATA=... pytest tests/tools/test_audit_corpora.py
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""The state of an exploration, without a page. Run alone: pytest tests/integrations/test_explorer.py"""
+"""The state of an exploration, without a page. Run alone: pytest tests/tools/test_explorer.py"""
 
 from types import SimpleNamespace
 

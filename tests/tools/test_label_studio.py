@@ -1,4 +1,4 @@
-"""Tasks go to Label Studio, annotations come back. Run alone: pytest tests/generate/test_label_studio.py"""
+"""Tasks go to Label Studio, annotations come back. Run alone: pytest tests/tools/test_label_studio.py"""
 
 import json
 

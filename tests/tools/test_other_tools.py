@@ -1,4 +1,4 @@
-"""Frames, Datalab, Label Studio, Argilla. Run alone: pytest tests/integrations/test_other_tools.py"""
+"""Frames, Datalab, Label Studio, Argilla. Run alone: pytest tests/tools/test_other_tools.py"""
 
 import json
 from dataclasses import replace

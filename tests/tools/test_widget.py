@@ -1,4 +1,4 @@
-"""What the review's widget takes and shows, without a browser. Run alone: pytest tests/generate/test_widget.py"""
+"""What the review's widget takes and shows, without a browser. Run alone: pytest tests/tools/test_widget.py"""
 
 import pytest
 from small_reviews import NASTY, corpus

@@ -1,4 +1,4 @@
-"""Logits that somebody else recorded, beside a corpus. Run alone: pytest tests/integrations/test_own_logits.py"""
+"""Logits that somebody else recorded, beside a corpus. Run alone: pytest tests/tools/test_own_logits.py"""
 
 import subprocess
 import sys

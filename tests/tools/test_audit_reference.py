@@ -1,4 +1,4 @@
-"""The recorded curves and how they are read. Run alone: pytest tests/report/test_audit_reference.py"""
+"""The recorded curves and how they are read. Run alone: pytest tests/tools/test_audit_reference.py"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""`nli-study suspects --fast` and `--probs`, from a file to a list. Alone: pytest tests/study/test_suspects.py"""
+"""`nli-study suspects --fast` and `--probs`, from a file to a list. Alone: pytest tests/tools/test_suspects.py"""
 
 import csv
 import json

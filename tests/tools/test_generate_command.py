@@ -1,4 +1,4 @@
-"""From a file to generated pairs that are ready for review. Alone: pytest tests/study/test_generate_command.py"""
+"""From a file to generated pairs that are ready for review. Alone: pytest tests/tools/test_generate_command.py"""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_contradicted.py"""
+"""Alone: pytest tests/tools/test_contradicted.py"""
 
 import json
 
