@@ -1,4 +1,4 @@
-"""Answers from another tool: what Label Studio's export and MTurk's results have in common.
+"""`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and a corpus comes of it.
 
 Amazon Mechanical Turk: a review written as an input csv and the page of a HIT, and the batch's results read back.
 
@@ -25,18 +25,14 @@ The review as a widget of JupyterLab: one pair at a time, its two texts to revis
 widget has the focus and no text is being typed. What is on disk is what counts: the widget shows the next pair when the
 answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
 without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
-
-`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and a corpus comes of it.
 """
 
 import html
 import importlib.util
-import json
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +42,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import traitlets
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nli_lib import paths
 from nli_lib.agreement import kappa
@@ -54,110 +49,24 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.errors import UserError
 from nli_lib.evaluate import own_columns, write_jsonl
-from nli_lib.generate.review import (
-    ORIGINS,
-    SIDES,
-    Review,
-    ReviewError,
-    aggregate,
-    annotations,
-    as_left,
-    as_table,
-    pairs,
-    queue,
-    reviewed,
-)
-from nli_lib.store import atomic
+from nli_lib.generate import review as reviews
+from nli_lib.generate.review import ORIGINS, SIDES, Review, ReviewError, as_left, as_table, pairs, queue
 from nli_lib.study.runner import Request
 from nli_lib.tables import write_csv
+from nli_tools.exchange import DISCARD, Answers, read_project, write_project
+from nli_tools.own_corpus import write as write_text
 
-DISCARD = "discard"  # an answer beside the labels
-
-
-@dataclass
-class Answers:
-    """What is taken from other tools' files: one answer of a person to a pair. What is not is counted by its reason.
-
-    file   what is read, for messages
-    names  the answers that there are
-    error  what is raised where none can be used
-    """
-
-    file: object
-    names: Sequence[str] = (*LABELS, DISCARD)
-    error: type[UserError] = ReviewError
-
-    def __post_init__(self) -> None:
-        self._taken: dict[tuple[str, str], dict[str, object]] = {}
-        self._left: dict[str, list[str]] = {}  # where, by the reason
-
-    def leave(self, reason: str, where: str) -> None:
-        self._left.setdefault(reason, []).append(where)
-
-    def label(self, annotator: str | None, labels: Sequence[object], where: str) -> str | None:
-        """The one label of an annotation; None where it has none that counts, and is left out."""
-        if not annotator:
-            reason = "no annotator"
-        elif not labels:
-            reason = "no label"
-        elif len(labels) > 1:
-            reason = "more than one label"
-        elif labels[0] not in self.names:
-            reason = f"label {labels[0]!r}, which is none of {', '.join(self.names)}"
-        else:
-            return labels[0]
-        self.leave(reason, where)
-        return None
-
-    def take(self, pair: str, row: dict[str, object], where: str) -> None:
-        """Take a row that names its annotator; two different answers of one person to a pair are both left out."""
-        before = self._taken.setdefault((pair, row["annotator"]), row)
-        if before is row:
-            return
-        if before == row:
-            self.leave("an answer that was given before", where)
-            return
-        if before:
-            self.leave("two different answers of one annotator", where)
-        self.leave("two different answers of one annotator", where)
-        self._taken[pair, row["annotator"]] = {}
-
-    def rows(self) -> list[dict[str, object]]:
-        """All that was taken, in its order; says what was left out, and raises `error` where that is everything."""
-        rows = [row for row in self._taken.values() if row]
-        told = "; ".join(f"{why} ({len(places):,}, the first in {places[0]})" for why, places in self._left.items())
-        if told and not rows:
-            raise self.error(f"{self.file}: no answer can be used: {told}.")
-        if told:
-            print(f"{self.file}: left out: {told}.")
-        return rows
+HERE = Path(__file__).parent
 
 
-def exported(
-    path: str | Path, record: type[BaseModel], called: str, how: str, error: type[UserError] = ReviewError
-) -> list[BaseModel]:
-    """The records of another tool's export as JSON. Raises ``error`` naming the file, the record and the field, and
-    ``how`` the export is made."""
-    try:
-        return TypeAdapter(list[record]).validate_json(Path(path).read_bytes())
-    except OSError as reason:
-        raise error(f"{path} cannot be read ({reason.strerror}). {how}") from None
-    except ValidationError as reason:
-        first = reason.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "whole"
-        raise error(f"{path}: {called} and field {field}: {first['msg']}. {how}") from None
-
-
-def annotation(
-    pair: Mapping[str, str], annotator: str, label: str, left: Mapping[str, str | None]
-) -> dict[str, object]:
+def _answer(pair: Mapping[str, str], annotator: str, label: str, left: Mapping[str, str | None]) -> dict[str, object]:
     """One row of annotations. ``left``: both texts as the annotator leaves them; a side without text is not revised."""
     texts = {f"revised_{side}": as_left(pair[side], left.get(side) or pair[side]) for side in SIDES}
     discarded = label == DISCARD
     return {**pair, "annotator": annotator, **texts, "label": None if discarded else label, "discarded": discarded}
 
 
-def known_pair(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict[str, str]:
+def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict[str, str]:
     """The pair that a row names: item and both texts, as they are in the table ``shown`` (index item).
 
     Raises `ReviewError` beginning with ``where`` if there is no such pair, or its texts are others.
@@ -165,7 +74,7 @@ def known_pair(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> 
     item = str(given.get("item"))
     if item not in shown.index:
         raise ReviewError(f"{where}, item: there is no pair {item!r}. Is this the review of another file?")
-    pair = {"item": item, **shown.loc[item].to_dict()}
+    pair = {"item": item, **shown.loc[item, list(SIDES)]}
     for side in SIDES:
         if as_left(pair[side], str(given.get(side))) != pair[side]:
             raise ReviewError(f"{where}, {side}: the text of pair {item!r} was another. Restore the pairs.")
@@ -177,26 +86,20 @@ def known_pair(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> 
 
 PER_HIT = 5
 INPUT, PAGE = "mturk_input.csv", "mturk_page.html"
-DOCUMENTED = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus")  # of a results csv, as far as they are read
 # what a page or a spreadsheet would take for more than a letter, and whatever is not ASCII
-_SPECIAL = re.compile(r"[-=+@&<>\"'$\t\r\n]|[^\x00-\x9f]")
+SPECIAL = re.compile(r"[-=+@&<>\"'$\t\r\n]|[^\x00-\x9f]")
 
 
-def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0, per_hit: int = PER_HIT) -> list[Path]:
-    """Write the input csv, ``per_hit`` pairs a row in the order that ``seed`` decides, and the page; the two paths.
+def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
+    """Write the input csv, `PER_HIT` pairs a row in the order that ``seed`` decides, and the page; the two paths.
 
     Columns item1, premise1, hypothesis1, item2, ...; the last row may end in empty ones. Ask for two assignments a HIT.
     """
-    shown = pd.DataFrame(queue(pairs, seed)).map(_referenced)
-    wide = pd.concat(
-        [shown.iloc[at::per_hit].reset_index(drop=True).add_suffix(str(at + 1)) for at in range(per_hit)], axis=1
-    )
-    page = jinja2.Template(Path(__file__).with_name("mturk.html").read_text(encoding="utf-8"))
-    written = [Path(folder) / INPUT, Path(folder) / PAGE]
-    write_csv(written[0], wide)
-    with atomic(written[1]) as draft:
-        draft.write_text(page.render(numbers=range(1, per_hit + 1)) + "\n", encoding="utf-8")
-    return written
+    shown = pd.DataFrame(queue(pairs, seed)).map(lambda text: SPECIAL.sub(lambda found: f"&#{ord(found[0])};", text))
+    numbers = range(1, PER_HIT + 1)
+    wide = [shown.iloc[at - 1 :: PER_HIT].reset_index(drop=True).add_suffix(str(at)) for at in numbers]
+    page = jinja2.Template((HERE / "mturk.html").read_text(encoding="utf-8")).render(numbers=numbers)
+    return [write_csv(Path(folder) / INPUT, pd.concat(wide, axis=1)), write_text(Path(folder) / PAGE, page + "\n")]
 
 
 def read_results(
@@ -209,10 +112,11 @@ def read_results(
     worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `ReviewError`
     naming the file, the row and the column, or where no answer is left.
     """
-    tables = [_read(Path(file)) for file in files]
+    tables = [_read_results(Path(file)) for file in files]
     workers = sorted({worker for table in tables for worker in table["WorkerId"]} - {""})
     alias = {worker: f"mturk-{number}" for number, worker in enumerate(workers, start=1)}
-    shown, answers = pairs.set_index("item")[list(SIDES)], Answers(", ".join(map(str, files)))
+    shown = pairs.set_index("item")
+    answers = Answers(", ".join(map(str, files)), (*LABELS, DISCARD), ReviewError)
     for file, results in zip(files, tables, strict=True):
         counts = results["AssignmentStatus"] != "Rejected"
         if qualified is not None:
@@ -221,18 +125,13 @@ def read_results(
             for at in (number for number in _numbers(results) if said[f"Input.item{number}"]):
                 where, label = f"{file}: row {row + 1}, example {at}", said[f"Answer.label{at}"]
                 given = {name: html.unescape(said[f"Input.{name}{at}"]) for name in ("item", *SIDES)}
-                left = {side: said[f"Answer.{side}{at}"] for side in SIDES}
-                pair = known_pair(given, shown, where)
+                pair, left = _known(given, shown, where), {side: said[f"Answer.{side}{at}"] for side in SIDES}
                 if answers.label(said["WorkerId"], [label] if label else [], where):
-                    answers.take(pair["item"], annotation(pair, alias[said["WorkerId"]], label, left), where)
+                    answers.take(pair["item"], _answer(pair, alias[said["WorkerId"]], label, left), where)
     return as_table(answers.rows())
 
 
-def _referenced(text: str) -> str:
-    return _SPECIAL.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), text)
-
-
-def _read(file: Path) -> pd.DataFrame:
+def _read_results(file: Path) -> pd.DataFrame:
     """A results csv, every field a string, with the columns that are needed."""
     try:
         results = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
@@ -243,11 +142,12 @@ def _read(file: Path) -> pd.DataFrame:
     numbers = _numbers(results) or ["1"]
     fields = [f"Answer.{part}{at}" for at in numbers for part in ("label", *SIDES)]
     fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
-    if lacking := [name for name in (*DOCUMENTED, *fields) if name not in results]:
-        raise ReviewError(
-            f"{file}: column {lacking[0]} is missing. Give the results csv of a batch that was made with {INPUT} and "
-            f"{PAGE}."
-        )
+    for name in ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", *fields):
+        if name not in results:
+            raise ReviewError(
+                f"{file}: column {name} is missing. Give the results csv of a batch that was made with {INPUT} and "
+                f"{PAGE}."
+            )
     if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
         raise ReviewError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
     return results
@@ -262,81 +162,14 @@ def _numbers(results: pd.DataFrame) -> list[str]:
 # ---------------------------------------------------------------- label studio
 
 
-CONFIGURATION = Path(__file__).with_name("label_studio.xml")
+CONFIGURATION = HERE / "label_studio.xml"
 TASKS = "label_studio_tasks.json"
-
-
-class Value(BaseModel):
-    """Choices or texts, as their kind of field submits them."""
-
-    choices: list[str] | str | None = None
-    text: list[str] | str | None = None
-
-
-class Result(BaseModel):
-    """What one field of the configuration says; a relation between two others is of no field."""
-
-    from_name: str | None = None
-    value: Value = Value()
-
-    @property
-    def said(self) -> list[str]:
-        """The choices, or the texts that were submitted, one after another."""
-        values = self.value.choices or self.value.text or []
-        return [values] if isinstance(values, str) else values
-
-
-class Annotation(BaseModel):
-    """One person's answer to a task."""
-
-    completed_by: Any = None
-    result: list[Result]
-    was_cancelled: bool | None = False
-
-    @property
-    def annotator(self) -> str | None:
-        """Who annotated, by the number alone: an export may hold the name and the e-mail address."""
-        by = self.completed_by.get("id") if isinstance(self.completed_by, dict) else self.completed_by
-        return f"label-studio-{by}" if isinstance(by, int) else None
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """What every field says, the last of its texts."""
-        return {result.from_name: result.said[-1] for result in self.result if result.from_name and result.said}
-
-
-class Task(BaseModel):
-    """A pair with its annotations."""
-
-    id: int | None = None
-    data: dict[str, Any]
-    annotations: list[Annotation]
-
-    def where(self, number: int) -> str:
-        return f"task {number}" if self.id is None else f"task {number} (id {self.id})"
-
-    def labelled(self, answers: Answers, where: str) -> Iterator[tuple[Annotation, str]]:
-        """The annotations that have one label, and that label; ``answers`` is told of the others. A skipped task has
-        none."""
-        for given in self.annotations:
-            if given.was_cancelled:
-                continue
-            for _ in (result for result in given.result if result.from_name is None):
-                answers.leave("a relation", where)
-            labels = [label for result in given.result if result.from_name == "label" for label in result.said]
-            if label := answers.label(given.annotator, list(dict.fromkeys(labels)), where):
-                yield given, label
 
 
 def write_tasks(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
     """Write the configuration and the tasks, in the order that ``seed`` decides; the two paths."""
-    files = {CONFIGURATION.name: CONFIGURATION.read_text(encoding="utf-8")}
-    files[TASKS] = json.dumps([{"data": pair} for pair in queue(pairs, seed)], indent=1)
-    written = [Path(folder) / name for name in files]
-    for path, text in zip(written, files.values(), strict=True):
-        with atomic(path) as draft:
-            draft.write_text(text, encoding="utf-8")
-    return written
+    tasks = [{"data": pair} for pair in queue(pairs, seed)]
+    return write_project(folder, CONFIGURATION.read_text(encoding="utf-8"), tasks, TASKS)
 
 
 def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -346,21 +179,15 @@ def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
     one label, and a second one of the same annotator, are counted, and it is said. Raises `ReviewError` naming the
     file, the task and the field, or where no annotation is left.
     """
-    answers = Answers(path)
-    tasks = exported(path, Task, "task", "Export the project as JSON.")
-    shown = pairs.set_index("item")[list(SIDES)]
-    for number, task in enumerate(tasks, start=1):
-        where = task.where(number)
-        pair = known_pair(task.data, shown, f"{path}: {where}")
-        for given, label in task.labelled(answers, where):
-            answers.take(pair["item"], annotation(pair, given.annotator, label, given.texts), where)
+    answers, shown = Answers(path, (*LABELS, DISCARD), ReviewError), pairs.set_index("item")
+    for where, data, given in read_project(answers):
+        pair = _known(data, shown, f"{path}: {where}")
+        for annotator, label, texts in given:
+            answers.take(pair["item"], _answer(pair, annotator, label, texts), where)
     return as_table(answers.rows())
 
 
 # ---------------------------------------------------------------- widget
-
-
-HERE = Path(__file__).parent
 
 
 class ReviewWidget(anywidget.AnyWidget):
@@ -384,6 +211,7 @@ class ReviewWidget(anywidget.AnyWidget):
 
         What cannot be taken, the page says in words, and the pair stays.
         """
+        fault = ""
         try:
             match content:
                 case {"act": "label", "item": item, "label": label, "premise": premise, "hypothesis": hypothesis}:
@@ -393,11 +221,10 @@ class ReviewWidget(anywidget.AnyWidget):
                 case {"act": "undo"}:
                     self.review.undo()
                 case _:
-                    raise ReviewError("the page sent a message that means nothing. Load the page again.")
+                    fault = "Not written: the page sent a message that means nothing. Load the page again."
         except (UserError, OSError) as error:
-            self._show(fault=f"Not written: {error}")
-        else:
-            self._show()
+            fault = f"Not written: {error}"
+        self._show(fault)
 
     def _show(self, fault: str = "") -> None:
         done, count = self.review.progress
@@ -420,63 +247,57 @@ WELCOME = """# A review
 
 Run the next cell (Shift+Enter), click on the pair, and answer with the keys that its buttons name. Every answer is
 written at once; close the page whenever you like, and run the cell again to go on."""
-KERNEL = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-INSTALL = "pip install -c constraints.txt -e '.[lab]', or make lab"
 
 
 def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
     """The notebook that shows one annotator's review of the file that was asked for; its path."""
-    folder = folder_of(request)
-    Review(pairs(_corpus(request)), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
+    folder, corpus = _asked(request)
+    Review(pairs(corpus), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
     given = {"seed": seed, "data_dir": request.data_dir, **request.form}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
     code = nbformat.v4.new_code_cell(f"from nli_tools.review import review_widget\n\n{call}", id="review")
     cells = [nbformat.v4.new_markdown_cell(WELCOME, id="welcome"), code]
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-    path = folder / f"review.{annotator}.ipynb"
-    with atomic(path) as draft:
-        nbformat.write(notebook, draft)
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    path = write_text(folder / f"review.{annotator}.ipynb", nbformat.writes(notebook) + "\n")
     print(f"Answers are written to {folder}.")
     return path
 
 
 def open_lab(notebook: Path) -> int:
     """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
-    for module in ("jupyterlab", "anywidget"):
-        if importlib.util.find_spec(module) is None:
-            raise ReviewError(f"{module} is not installed, and the review is shown with it: {INSTALL}.")
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ReviewError(
+            "jupyterlab is not installed, and the review is shown with it: "
+            "pip install -c constraints.txt -e '.[lab]', or make lab."
+        )
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook)], check=False).returncode
 
 
 def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: int = 0) -> None:
     """Write the files that ``tool`` (one of `TOOLS`) imports or, where that is None, the corpus that all answers leave:
     those in the folder, and those in ``files``. Prints what was done and the paths."""
-    folder, corpus = folder_of(request), _corpus(request)
-    queue = pairs(corpus)
+    folder, corpus = _asked(request)
     if tool not in (None, *TOOLS):
         raise ReviewError(f"--export {tool}: write {' or '.join(TOOLS)}.")
     if tool:
-        written = TOOLS[tool](folder, queue, seed=seed)
+        written = TOOLS[tool](folder, pairs(corpus), seed=seed)
     else:
         written = [folder / REVIEWED]
-        print(*aggregate_to(*written, corpus, collect(queue, folder, files), seed=seed), sep="\n")
+        print(*aggregate_to(*written, corpus, collect(pairs(corpus), folder, files), seed=seed), sep="\n")
     print(*written, sep="\n")
 
 
-def folder_of(request: Request) -> Path:
-    """Where the answers of a review lie."""
-    return paths.EXPORTS / request.study / "review"
-
-
-def _corpus(request: Request) -> Corpus:
+def _asked(request: Request) -> tuple[Path, Corpus]:
+    """Where the answers of a review lie, and the corpus that is reviewed."""
     corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
         raise ReviewError(
             f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "
             f"{', '.join(corpus.classes)}."
         )
-    return corpus
+    return paths.EXPORTS / request.study / "review", corpus
 
 
 def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:
@@ -484,12 +305,13 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
 
     Raises `ReviewError` where a file is neither.
     """
-    ending = {file: file.suffix.lower() for file in files}
-    if wrong := [file for file in files if ending[file] not in (".json", ".csv")]:
-        raise ReviewError(f"{wrong[0]} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
-    parts = [annotations(folder), *(read_export(file, queue) for file in files if ending[file] == ".json")]
-    results = [file for file in files if ending[file] == ".csv"]
-    return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
+    by_ending = {".json": [], ".csv": []}
+    for file in files:
+        if file.suffix.lower() not in by_ending:
+            raise ReviewError(f"{file} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
+        by_ending[file.suffix.lower()].append(file)
+    parts = [reviews.annotations(folder), *(read_export(file, queue) for file in by_ending[".json"])]
+    return pd.concat([*parts, read_results(by_ending[".csv"], queue)], ignore_index=True)
 
 
 def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
@@ -504,7 +326,8 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
             f"no pair of {len(before):,} has two annotations ({len(given):,} annotations in all): let a second "
             "annotator review them, under another name (--annotator)."
         )
-    corpus, rules = reviewed(pairs(before), twice, seed=seed), aggregate(twice, seed=seed)["rule"].value_counts()
+    corpus = reviews.reviewed(pairs(before), twice, seed=seed)
+    rules = reviews.aggregate(twice, seed=seed)["rule"].value_counts()
     own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
     corpus = corpus.join(own.set_axis(before.uid), on="uid")
     write_jsonl(path, corpus)
