@@ -1,33 +1,24 @@
-"""Numbers with intervals and units, and those that need the texts of a corpus alone: repeated pairs, leakage.
-
-Features of an audit: how far a label's share among the pairs of a feature lies above its share in the corpus.
-
-z here takes the share of the label in the corpus (`z_over_shares`), so that an unequal label balance does not make
-every frequent word stand out.
-
-What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
+"""What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
 
 found = audit(corpus, test)          every number of the page, each with interval and unit
 values = comparable(corpus)          the numbers that are compared between corpora, of one size, without intervals
+beside = reference(corpus.classes, len(corpus))     what SNLI, MultiNLI and WANLI show at that size
 
 No network is trained. z here compares a label's share among the pairs of a feature with its share in the corpus
 (`z_over_shares`), so that an unequal label balance does not make every frequent word stand out; the z-filter compares
 with one over the number of labels, as its paper does.
 
-What SNLI, MultiNLI and WANLI show at the size of somebody's corpus: recorded curves over the number of pairs.
-
-beside = reference(corpus.classes, len(corpus))     corpus, figure, value, low, high at n pairs
-
 z grows with the square root of n; what a filter drops and what a model of n-grams learns also depend on n: a figure of
-one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only; it was made by
-`benchmarks/audit_curves.py` from the official development and test sets of SNLI and MultiNLI and a public sample of
-WANLI's training set.
+one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only, curves over
+the number of pairs; it was made by `benchmarks/audit_curves.py` from the official development and test sets of SNLI and
+MultiNLI and a public sample of WANLI's training set.
 
-An audit in words: what to do next in three sentences, each decided by the numbers, and features in plain English.
+The last part puts an audit into words: what to do next in three sentences, each decided by the numbers, and features in
+plain English.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +29,7 @@ import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, MANY, SIDES, TWO_WAY, Corpus, concat
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, MANY, SIDES, TWO_WAY, Corpus
 from nli_lib.measure.features import (
     ASCII_PUNCTUATION,
     OFTEN,
@@ -228,60 +219,37 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
     }
 
 
-def top_table(table: Features, counts: NDArray, corpus: Corpus, *, most: int = TOP) -> pd.DataFrame:
+def top_table(table: Features, counts: NDArray, corpus: Corpus) -> pd.DataFrame:
     """The features of highest z for each label: label (name), rank, feature, n, share with low and high over premises,
     base (the label's share in the corpus), z with z_low and z_high, z_paper (over one over the number of labels), first
     (the row of the first pair that has it).
 
     Of nested features, such as the lengths below 5 and below 6, the one of highest z; of those that 20 pairs have.
     """
-    z, n, classes = z_over_shares(counts), counts.sum(axis=1), len(corpus.classes)
+    z, n, chance = z_over_shares(counts), counts.sum(axis=1), 1 / len(corpus.classes)
     family = pd.Series(table.names).str.replace(FAMILY, "", regex=True).to_numpy(dtype=object)
     base, premises, rows = counts[n.argmax()] / n.max(), pd.factorize(corpus.premise)[0], []
     columns = table.matrix.tocsc()
     ranked = np.flatnonzero((n >= OFTEN) & (table.names != "null"))
     for label, name in enumerate(corpus.classes):
         # more than are shown, since families are thinned out; of equal z the more frequent one, then by name
-        near = ranked[np.argsort(-z[ranked, label], kind="stable")[: 10 * most]]
+        near = ranked[np.argsort(-z[ranked, label], kind="stable")[: 10 * TOP]]
         near = near[np.lexsort((table.names[near].astype(str), -n[near], -z[near, label]))]
         near = near[z[near, label] > 0]
-        near = near[~pd.Series(family[near]).duplicated().to_numpy()][:most]
+        near = near[~pd.Series(family[near]).duplicated().to_numpy()][:TOP]
         for rank, column in enumerate(near, 1):
             fires = columns.indices[columns.indptr[column] : columns.indptr[column + 1]]
             share = clustered_share(corpus.labels[fires] == label, premises[fires])
-            ends = np.array([share.low, share.high, share.value])
-            scale = np.sqrt(n[column] / (base[label] * (1 - base[label])))
-            low, high, _ = (ends - base[label]) * scale
-            chance = 1 / classes
+            low, high = (np.array([share.low, share.high]) - base[label]) * np.sqrt(
+                n[column] / (base[label] * (1 - base[label]))
+            )
             paper = (share.value - chance) * np.sqrt(n[column] / (chance * (1 - chance)))
             rows.append((
                 name, rank, table.names[column], int(n[column]), share.value, share.low, share.high, base[label],
                 z[column, label], low, high, paper, int(fires[0]),
             ))  # fmt: skip
-    names = [
-        "label",
-        "rank",
-        "feature",
-        "n",
-        "share",
-        "low",
-        "high",
-        "base",
-        "z",
-        "z_low",
-        "z_high",
-        "z_paper",
-        "first",
-    ]
-    return pd.DataFrame(rows, columns=names)
-
-
-def highest(top: pd.DataFrame, n: int) -> Figure:
-    """The highest z of any feature and label, with the interval of that feature, which was picked for it."""
-    if top.empty:
-        return Figure(Estimate(np.nan, np.nan, np.nan, n), Z)
-    best = top.loc[top["z"].idxmax()]
-    return Figure(Estimate(*best[["z", "z_low", "z_high"]].astype(float), n, over=OVER), Z)
+    names = ["label", "rank", "feature", "n", "share", "low", "high", "base", "z", "z_low", "z_high", "z_paper"]
+    return pd.DataFrame(rows, columns=[*names, "first"])
 
 
 # ---------------------------------------------------------------- audit
@@ -315,7 +283,15 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
 
     stage(name) is entered before each step, for a display of progress.
     """
-    classes, notes = corpus.classes, []
+    notes = []
+
+    def part_of(most: int, said: str) -> tuple[NDArray[np.int64], Corpus]:
+        rows = sample_premises(corpus, most, seed)
+        if len(rows) == len(corpus):
+            return rows, corpus
+        notes.append(f"{said} {len(rows):,} of {len(corpus):,} pairs, drawn at random by premise.")
+        return rows, corpus[rows]
+
     with stage("repeated pairs"):
         found = counted(corpus) | repeated(corpus) | split(corpus)
         if (share := found["without blanks"].estimate.value) >= UNSPACED:
@@ -332,13 +308,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         if test is not None:
             found |= leakage(corpus, test)
     with stage("hypothesis alone"):
-        part = sample_premises(corpus, HYPOTHESES_OF, seed)
-        if len(part) < len(corpus):
-            notes.append(
-                f"The hypothesis-only model is fitted to {len(part):,} of {len(corpus):,} pairs, drawn at random by "
-                "premise."
-            )
-        part = corpus[part] if len(part) < len(corpus) else corpus
+        _, part = part_of(HYPOTHESES_OF, "The hypothesis-only model is fitted to")
         found |= hypothesis_alone(part, seed)
         if found["gain"].estimate.over == OVER:  # premises alone
             notes.append(
@@ -346,32 +316,27 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
                 "hypothesis alone predicts may be remembered from the same hypothesis beside another premise."
             )
     with stage("features"):
-        rows = sample_premises(corpus, FEATURES_OF, seed)
-        if len(rows) < len(corpus):
-            notes.append(
-                f"Features and z-filter are those of {len(rows):,} of {len(corpus):,} pairs, drawn at random by "
-                "premise."
-            )
-        part = corpus[rows] if len(rows) < len(corpus) else corpus
+        rows, part = part_of(FEATURES_OF, "Features and z-filter are those of")
         table = features_in_shards(part.premise, part.hypothesis)
-        counts = z_statistics(table.matrix, part.labels, len(classes)).counts
+        counts = z_statistics(table.matrix, part.labels, len(corpus.classes)).counts
         top = top_table(table, counts, part)
-        found["highest z"] = highest(top, len(part))
+        # the highest z of any feature and label, with the interval of that feature, which was picked for it
+        best = (np.nan,) * 3 if top.empty else top.loc[top["z"].idxmax(), ["z", "z_low", "z_high"]].astype(float)
+        found["highest z"] = Figure(Estimate(*best, len(part), over="pairs" if top.empty else OVER), Z)
     with stage("chance"):
         found |= beyond_chance(table, counts, part, copies=COPIES[len(part) > LARGE], seed=seed)
     with stage("z-filter"):
         orders = ORDERS[len(part) > LARGE]
         filters = [_filtered(table, part, order) for order in range(seed, seed + orders)]
-        kept, dropped = filters[0], [1 - each.keep.mean() for each in filters]
-        found["dropped"] = Figure(mean_and_range(np.array(dropped), n=len(part), over=f"{orders} orders, range"))
-        for label, name in enumerate(classes):
-            mine, share = part.labels == label, Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
+        groups = {"dropped": part.labels >= 0}
+        groups |= {f"dropped: {name}": part.labels == label for label, name in enumerate(corpus.classes)}
+        for name, mine in groups.items():
+            share = Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
             if mine.any():
-                own = np.array([1 - each.keep[mine].mean() for each in filters])
-                share = mean_and_range(own, n=int(mine.sum()), over=f"{orders} orders, range")
-            found[f"dropped: {name}"] = Figure(share)
-        reasons = kept.by_feature(table.names, most=TOP)
-    return Audit(found, top, reasons, kept, rows, notes)
+                dropped = np.array([1 - each.keep[mine].mean() for each in filters])
+                share = mean_and_range(dropped, n=int(mine.sum()), over=f"{orders} orders, range")
+            found[name] = Figure(share)
+    return Audit(found, top, filters[0].by_feature(table.names, most=TOP), filters[0], rows, notes)
 
 
 def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
@@ -429,7 +394,7 @@ def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
 
 def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
     """A number for each pair, (N,), equal for pairs of which none may be fitted on while another is predicted, and
-    whether that holds for equal hypotheses too; texts are compared as in `audit_figures.repeated`.
+    whether that holds for equal hypotheses too; texts are compared as in `repeated`.
 
     Pairs are linked by their premise, whose other hypotheses tell which labels it has left, and by their hypothesis,
     which could be remembered. Where hypotheses link more than a fold's share of the pairs into one group (a few fixed
@@ -448,19 +413,8 @@ def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:
 # ---------------------------------------------------------------- audit reference
 
 
-FILE = Path(__file__).with_name("audit_curves.csv")
+FILE = Path(__file__).with_name("audit_curves.csv")  # corpus, classes, figure, n, value, low, high, draws
 TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}
-POOLS = {
-    "snli": ("validation", "test"),
-    "mnli": ("validation_matched", "validation_mismatched"),
-    "wanli": ("train",),
-}
-SIZES = (40, 60, 100, 150, 250, 400, 600, 1_000, 1_500, 2_500, 4_000, 6_000, 10_000, 15_000)
-# up to so many pairs, so many draws of whole premises: of three classes, of two
-DRAWS = ((1_500, 10, 4), (6_000, 5, 3), (15_000, 3, 2))
-SETS = (LABELS, LABELS[:2], (LABELS[0], LABELS[2]), LABELS[1:], TWO_WAY, CONTRADICTION_OR_NOT)
-BALANCED = {"wanli"}  # the sample was balanced over the labels by those who made it: it has no majority to show
-COLUMNS = ("corpus", "classes", "figure", "n", "value", "low", "high", "draws")
 
 
 def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
@@ -490,21 +444,8 @@ def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
 
 
 def curves() -> pd.DataFrame:
-    """The recorded curves: `COLUMNS`."""
+    """The recorded curves: the columns of `FILE`."""
     return pd.read_csv(FILE)
-
-
-# ---------------------------------------------------------------- making them
-
-
-def make_curves(pools: dict[str, Sequence[Corpus]], sizes: Sequence[int] = SIZES) -> Iterator[pd.DataFrame]:
-    """Measure the curves, one table a corpus and set of classes. pools: corpus -> the sets that are drawn from; of two,
-    the second is also the test set for leakage, and of one, a third of its premises."""
-    for name, parts in pools.items():
-        yield _leaks(name, parts, sizes)
-        whole = concat(parts, name=name)
-        for classes in SETS:
-            yield _curve(name, with_classes(whole, classes), sizes)
 
 
 def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
@@ -513,44 +454,6 @@ def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
     group = np.array(group or [classes.index(name) if name in classes else -1 for name in LABELS])
     table = corpus.table.assign(label=group[corpus.labels])
     return replace(corpus, table=table[table["label"] >= 0], classes=tuple(classes), rows_read=None)
-
-
-def _curve(name: str, corpus: Corpus, sizes: Sequence[int]) -> pd.DataFrame:
-    rows = []
-    classes = len(corpus.classes)
-    for n in (n for n in sizes if n <= len(corpus)):
-        drawn = (comparable(corpus[sample_premises(corpus, n, seed)], seed=seed) for seed in range(_draws(n, classes)))
-        rows += _summed(name, "/".join(corpus.classes), n, pd.DataFrame(drawn))
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    return table[~((table["figure"] == "majority") & (name in BALANCED))]
-
-
-def _leaks(name: str, parts: Sequence[Corpus], sizes: Sequence[int]) -> pd.DataFrame:
-    rows, (train, *test) = [], parts
-    for n in sizes:
-        drawn = []
-        for seed in range(_draws(n)):
-            own, other = train, test[0] if test else None
-            if other is None:
-                held = np.zeros(len(own), bool)
-                held[sample_premises(own, len(own) // 3, seed)] = True
-                own, other = own[~held], own[held]
-            if n <= len(own):
-                found = leakage(own[sample_premises(own, n, seed)], other)
-                drawn.append({figure: each.estimate.value for figure, each in found.items()})
-        rows += _summed(name, "any", n, pd.DataFrame(drawn)) if drawn else []
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _summed(name: str, classes: str, n: int, drawn: pd.DataFrame) -> Iterator[tuple]:
-    for figure in drawn:
-        values = drawn[figure].dropna()
-        if len(values):
-            yield name, classes, figure, n, values.mean(), values.min(), values.max(), len(values)
-
-
-def _draws(n: int, classes: int = 3) -> int:
-    return next(draws[classes == 2] for most, *draws in DRAWS if n <= most)
 
 
 # ---------------------------------------------------------------- audit words
@@ -566,7 +469,7 @@ RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
 def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
     """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
 
-    beside  `audit_reference.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
+    beside  `reference`; own: the figures of the corpus at that size; test: name of the test file, ""
     """
     return [_rows(found.figures, test), _alone(found.figures, beside, own), _features(found)]
 
@@ -609,44 +512,33 @@ def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str
             f"alone tell the labels apart ({curve}), which the accuracy of that model hides ({points(gain.value)} "
             f"beside the most frequent label{'; ' * bool(hidden)}{hidden})."
         )
-    if hidden and not gain.low > 0:
-        return (
-            f"Do not call the corpus free of artifacts yet: nothing was found, but the accuracy of a model of the "
-            f"hypothesis alone could show nothing here, as {hidden}; the order in which it puts the pairs shows "
-            f"nothing either ({curve})"
-            + (
-                f", and in {area.n:,} pairs an area of up to {square(area.high)} would not show."
-                if area.high > 0.5
-                else "."
-            )
-        )
     if not gain.low > 0:
-        return (
-            f"Do not call the corpus free of artifacts yet: the hypothesis alone predicts no more than the most "
-            f"frequent label does ({points(gain.value)}, {ends(gain, points)}; {curve})"
-            + (
-                f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)} would not show."
-                if gain.high > 0
-                else "."
+        if hidden:
+            why = (
+                "nothing was found, but the accuracy of a model of the hypothesis alone could show nothing here, as "
+                f"{hidden}; the order in which it puts the pairs shows nothing either ({curve})"
             )
-        )
-    said = (
-        f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
-        f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent "
-        "label"
-    )
+            unseen = f", and in {area.n:,} pairs an area of up to {square(area.high)}" if area.high > 0.5 else ""
+        else:
+            why = (
+                "the hypothesis alone predicts no more than the most frequent label does "
+                f"({points(gain.value)}, {ends(gain, points)}; {curve})"
+            )
+            unseen = f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)}" if gain.high > 0 else ""
+        return f"Do not call the corpus free of artifacts yet: {why}{unseen}{' would not show' * bool(unseen)}."
     placed = {"more than": [], UNTOLD: [], "less than": []}
+    mine = own["gain"].estimate if "gain" in own else None
     for row in beside[beside["figure"] == "gain"].itertuples():
-        mine = own["gain"].estimate
         word = "more than" if mine.low > row.high else "less than" if mine.high < row.low else UNTOLD
         placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
     parts = [
         f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
     ]
-    if parts:
-        at = int(beside["at"].max())
-        said += f"; at {at:,} pairs that is {', '.join(parts)}"
-    return said + "."
+    at = f"; at {int(beside['at'].max()):,} pairs that is {', '.join(parts)}" if parts else ""
+    return (
+        f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
+        f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent label{at}."
+    )
 
 
 def _features(found: Audit) -> str:

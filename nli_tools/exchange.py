@@ -163,7 +163,8 @@ def read_project(answers: Answers) -> Iterator[tuple[str, dict[str, Any], Said]]
                 said = result.value.choices or result.value.text or []
                 said = [said] if isinstance(said, str) else said
                 labels += said if result.from_name == "label" else []
-                texts |= {result.from_name: each for each in said}  # the last of several
+                if said:
+                    texts[result.from_name] = said[-1]
             by = given.completed_by.get("id") if isinstance(given.completed_by, dict) else given.completed_by
             annotator = f"label-studio-{by}" if isinstance(by, int) else None
             if label := answers.label(annotator, list(dict.fromkeys(labels)), where):
