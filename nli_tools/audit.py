@@ -13,12 +13,11 @@ one corpus can be read beside that of another at equal size alone. `audit_curves
 the number of pairs; it was made by `benchmarks/audit_curves.py` from the official development and test sets of SNLI and
 MultiNLI and a public sample of WANLI's training set.
 
-The last part puts an audit into words: what to do next in three sentences, each decided by the numbers, and features in
-plain English.
+The last part puts numbers and features into plain English.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -29,35 +28,15 @@ import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, MANY, SIDES, TWO_WAY, Corpus
-from nli_lib.measure.features import (
-    ASCII_PUNCTUATION,
-    OFTEN,
-    UNSPACED,
-    Features,
-    features_in_shards,
-    joined,
-    shuffled_labels,
-    side_of,
-    spaced,
-    tokenize,
-    unspaced,
-    z_statistics,
-    z_threshold,
-)
+from nli_lib import stats
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, SIDES, TWO_WAY, Corpus
+from nli_lib.measure import features
+from nli_lib.measure.features import OFTEN, Features
 from nli_lib.measure.giveaways import cross_fitted, draw_folds
 from nli_lib.names import unsigned_zero
 from nli_lib.select.selection import linked
 from nli_lib.select.zfilter import Filtered, z_filter
-from nli_lib.stats import (
-    OVER,
-    Estimate,
-    clustered_area,
-    clustered_mean,
-    clustered_share,
-    mean_and_range,
-    resample_counts,
-)
+from nli_lib.stats import OVER, Estimate, clustered_share, mean_and_range
 
 PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
 AREA = "area under the ROC curve"
@@ -150,8 +129,8 @@ def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 def folded(texts: ArrayLike) -> NDArray[np.uint64]:
     """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks; those
     written without blanks, without any punctuation."""
-    column = pc.utf8_lower(spaced(texts))
-    column = pc.replace_substring_regex(column, ASCII_PUNCTUATION, "")
+    column = pc.utf8_lower(features.spaced(texts))
+    column = pc.replace_substring_regex(column, features.ASCII_PUNCTUATION, "")
     column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
     return pd.util.hash_array(column.to_numpy(zero_copy_only=False), categorize=False)
 
@@ -185,7 +164,7 @@ def z_over_shares(counts: ArrayLike) -> NDArray[np.float64]:
 
 
 def above_share(z: NDArray, columns: NDArray[np.bool_]) -> float:
-    return float((z[columns] > z_threshold(0.01)).mean()) if columns.any() else float("nan")
+    return float((z[columns] > features.z_threshold(0.01)).mean()) if columns.any() else float("nan")
 
 
 def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: int, seed: int = 0) -> dict[str, Figure]:
@@ -195,7 +174,7 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
     detectable        number of (feature, label) above the line with Bonferroni's correction
     """
     z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
-    columns = often & (side_of(table.names) == "hypothesis")
+    columns = often & (features.side_of(table.names) == "hypothesis")
     n, classes = len(corpus), len(corpus.classes)
     premises = pd.factorize(corpus.premise)[0]
     # the null feature stays, by which z knows the shares of the labels
@@ -203,14 +182,14 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
     part, chosen = table.matrix[:, shown], columns[shown]
 
     def share(labels: NDArray, weights: NDArray | None = None) -> float:
-        return above_share(z_over_shares(z_statistics(part, labels, classes, weights).counts), chosen)
+        return above_share(z_over_shares(features.z_statistics(part, labels, classes, weights).counts), chosen)
 
     value = above_share(z, columns)
-    chance = np.array([share(shuffled_labels(corpus.labels, premises, seed=each)) for each in range(copies)])
-    drawn = [share(corpus.labels, w) for w in resample_counts(n, groups=premises, resamples=copies, seed=seed)]
+    chance = np.array([share(features.shuffled_labels(corpus.labels, premises, seed=each)) for each in range(copies)])
+    drawn = [share(corpus.labels, w) for w in stats.resample_counts(n, groups=premises, resamples=copies, seed=seed)]
     half = 1.96 * float(np.std(drawn, ddof=1))
     middle = float(chance.mean()), *np.quantile(chance, [0.025, 0.975])
-    line = z_threshold(0.01, tests=z.size)
+    line = features.z_threshold(0.01, tests=z.size)
     return {
         "above": Figure(Estimate(value, value - half, value + half, n, over=MIDDLE), CELLS),
         "by chance": Figure(Estimate(*map(float, middle), n, over=f"{copies} shuffled copies"), CELLS),
@@ -294,7 +273,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
 
     with stage("repeated pairs"):
         found = counted(corpus) | repeated(corpus) | split(corpus)
-        if (share := found["without blanks"].estimate.value) >= UNSPACED:
+        if (share := found["without blanks"].estimate.value) >= features.UNSPACED:
             notes.append(
                 "Texts without blanks: characters and pairs of characters stand for words, and lengths are those in "
                 f"characters, in {share:.1%} of the hypotheses."
@@ -317,8 +296,8 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
             )
     with stage("features"):
         rows, part = part_of(FEATURES_OF, "Features and z-filter are those of")
-        table = features_in_shards(part.premise, part.hypothesis)
-        counts = z_statistics(table.matrix, part.labels, len(corpus.classes)).counts
+        table = features.features_in_shards(part.premise, part.hypothesis)
+        counts = features.z_statistics(table.matrix, part.labels, len(corpus.classes)).counts
         top = top_table(table, counts, part)
         # the highest z of any feature and label, with the interval of that feature, which was picked for it
         best = (np.nan,) * 3 if top.empty else top.loc[top["z"].idxmax(), ["z", "z_low", "z_high"]].astype(float)
@@ -342,12 +321,12 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
 def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
     """The numbers by which an audit compares corpora of one size, by the name they have in `Audit.figures`."""
     found = repeated(corpus) | hypothesis_alone(corpus, seed)
-    table = features_in_shards(corpus.premise, corpus.hypothesis)
-    counts = z_statistics(table.matrix, corpus.labels, len(corpus.classes)).counts
+    table = features.features_in_shards(corpus.premise, corpus.hypothesis)
+    counts = features.z_statistics(table.matrix, corpus.labels, len(corpus.classes)).counts
     z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
     values = {name: figure.estimate.value for name, figure in found.items()}
     values["highest z"] = float(z[often].max(initial=-np.inf))
-    values["above"] = above_share(z, often & (side_of(table.names) == "hypothesis"))
+    values["above"] = above_share(z, often & (features.side_of(table.names) == "hypothesis"))
     values["dropped"] = 1 - float(_filtered(table, corpus, seed).keep.mean())
     return {name: value if np.isfinite(value) else float("nan") for name, value in values.items()}
 
@@ -356,8 +335,8 @@ def split(corpus: Corpus) -> dict[str, Figure]:
     """How the hypotheses fall into words: the shares that are written without blanks and are split into characters, and
     that are long and all the same one or two words (of a script that `measure.features` does not know, for example)."""
     letters = pd.Series(corpus.hypothesis).str.len().to_numpy()
-    unparted = (tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
-    shares = {"without blanks": unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}
+    unparted = (features.tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
+    shares = {"without blanks": features.unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}
     return {name: Figure(exact(share, len(corpus))) for name, share in shares.items()}
 
 
@@ -382,8 +361,8 @@ def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
     right, most = guess == corpus.labels, corpus.labels == counts.argmax()
     over = "premises and hypotheses" if hypotheses else OVER
     share = clustered_share(right, groups)._replace(over=over)
-    gain = clustered_mean(right.astype(float) - most, groups)._replace(over=over)
-    area = clustered_area(scores, corpus.labels, draw_folds(corpus.labels, **drawn), groups)._replace(over=over)
+    gain = stats.clustered_mean(right.astype(float) - most, groups)._replace(over=over)
+    area = stats.clustered_area(scores, corpus.labels, draw_folds(corpus.labels, **drawn), groups)._replace(over=over)
     return {
         "hypothesis only": Figure(share),
         "gain": Figure(gain, POINTS),
@@ -460,105 +439,6 @@ def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
 
 
 ONE_ANSWER = 0.95  # share of a model's answers from where on its accuracy says nothing
-OFTEN_REPEATED = 0.01  # share of repeated pairs from where on they are worth a sentence
-UNTOLD = "not distinguishable from that"
-CLEAN = "Nothing has to be cleaned first: no pair stands here with two labels"
-RATIO = re.compile(r"len-ratio \[(.+), (.+)\)")
-
-
-def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
-    """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
-
-    beside  `reference`; own: the figures of the corpus at that size; test: name of the test file, ""
-    """
-    return [_rows(found.figures, test), _alone(found.figures, beside, own), _features(found)]
-
-
-def _rows(figures: Mapping[str, Figure], test: str) -> str:
-    parts, n = [], int(figures["pairs"].estimate.value)
-    if (left := figures["skipped"].estimate).value > MANY:
-        parts.append(f"mend the {_count(left)} rows that cannot be used ({percent(left.value)} of the file)")
-    if test and (leaked := figures["leaked pairs"].estimate).value:
-        parts.append(f"take the {_count(leaked)} pairs of {test} that also stand here out of one of the two files")
-    if (both := figures["conflicts"].estimate).value:
-        parts.append(f"decide about the {_count(both)} rows whose pair stands here with more than one label")
-    if (again := figures["duplicates"].estimate).value > OFTEN_REPEATED:
-        parts.append(f"drop the {_count(again)} rows that repeat an earlier pair")
-    if parts:
-        return f"Clean first: {'; then '.join(parts[:2])}."
-    again = f"{percent(again.value)} of the {n:,} pairs repeat an earlier one"
-    if test:
-        return f"{CLEAN}, {again}, and no pair of {test} stands here."
-    return f"{CLEAN}, and {again}; name a test set with --test to check for leakage."
-
-
-def _alone(figures: Mapping[str, Figure], beside: pd.DataFrame, own: Mapping[str, Figure]) -> str:
-    gain, right, area = (figures[name].estimate for name in ("gain", "hypothesis only", "area"))
-    if np.isnan(gain.low):
-        return (
-            f"Do not judge the corpus by its hypotheses yet: n-grams of the hypothesis alone predict "
-            f"{percent(right.value)} of the labels, {points(gain.value)} beside the most frequent label, and all pairs "
-            "have one premise, so that nobody can say how much of it is chance."
-        )
-    curve = f"area under the ROC curve {square(area.value)} {ends(area, square)}".rstrip() + ", where 0.50 is chance"
-    hidden = ""  # why the accuracy cannot show an artifact
-    if gain.high < 0:
-        hidden = f"it predicts fewer labels than the most frequent label does ({ends(gain, points)})"
-    elif (same := figures["one answer"].estimate.value) > ONE_ANSWER:
-        hidden = f"it gives {percent(same)} of the pairs one answer"
-    if area.low > 0.5 and (hidden or not gain.low > 0):
-        return (
-            "Report a hypothesis-only baseline beside every model, and not by its accuracy: n-grams of the hypothesis "
-            f"alone tell the labels apart ({curve}), which the accuracy of that model hides ({points(gain.value)} "
-            f"beside the most frequent label{'; ' * bool(hidden)}{hidden})."
-        )
-    if not gain.low > 0:
-        if hidden:
-            why = (
-                "nothing was found, but the accuracy of a model of the hypothesis alone could show nothing here, as "
-                f"{hidden}; the order in which it puts the pairs shows nothing either ({curve})"
-            )
-            unseen = f", and in {area.n:,} pairs an area of up to {square(area.high)}" if area.high > 0.5 else ""
-        else:
-            why = (
-                "the hypothesis alone predicts no more than the most frequent label does "
-                f"({points(gain.value)}, {ends(gain, points)}; {curve})"
-            )
-            unseen = f", but in {gain.n:,} pairs an advantage of up to {distance(gain.high)}" if gain.high > 0 else ""
-        return f"Do not call the corpus free of artifacts yet: {why}{unseen}{' would not show' * bool(unseen)}."
-    placed = {"more than": [], UNTOLD: [], "less than": []}
-    mine = own["gain"].estimate if "gain" in own else None
-    for row in beside[beside["figure"] == "gain"].itertuples():
-        word = "more than" if mine.low > row.high else "less than" if mine.high < row.low else UNTOLD
-        placed[word].append(f"{TITLES[row.corpus]} ({points(row.value)})")
-    parts = [
-        f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
-    ]
-    at = f"; at {int(beside['at'].max()):,} pairs that is {', '.join(parts)}" if parts else ""
-    return (
-        f"Report a hypothesis-only baseline beside every model: n-grams of the hypothesis alone predict "
-        f"{percent(right.value)} {ends(right)} of the labels, {distance(gain.value)} above the most frequent label{at}."
-    )
-
-
-def _features(found: Audit) -> str:
-    dropped = found.figures["dropped"].estimate
-    would = f"would drop {percent(dropped.value)} of the pairs"
-    if found.top.empty or not found.figures["detectable"].estimate.value:
-        return (
-            f"Leave the z-filter aside: it {would}, but no feature is correlated with a label beyond what chance "
-            "allows for so many features."
-        )
-    best, counted = found.top.loc[found.top["z"].idxmax()], unit(found.figures["without blanks"].estimate.value)
-    return (
-        f"Read the pairs {whose(best['feature'], counted)}, of which {percent(best['share'])} are {best['label']} "
-        f"(z = {best['z']:.1f}), and decide whether that is meaning or an artifact; the z-filter {would}, so compare "
-        "what a model learns from those it keeps with a random selection of the same size."
-    )
-
-
-def _count(share) -> str:
-    return f"{round(share.value * share.n):,}"
 
 
 def percent(value: float | None) -> str:
@@ -615,7 +495,7 @@ def unit(without_blanks: float | None) -> str:
 
 def plain(feature: str, unit: str = "words") -> str:
     """A feature's name in `measure.features` in plain English. unit: what is counted (`unit`)."""
-    if ratio := RATIO.fullmatch(feature):
+    if ratio := re.fullmatch(r"len-ratio \[(.+), (.+)\)", feature):
         low, high = ratio.groups()
         return (
             f"hypothesis {low} times as long as the premise, or more"
@@ -633,7 +513,7 @@ def plain(feature: str, unit: str = "words") -> str:
         return "none in particular: every pair"
     if feature == "full-lex-overlap":
         return f"all {unit} of the hypothesis in the premise"
-    words, at, side = joined([feature])[0].rpartition("@")
+    words, at, side = features.joined([feature])[0].rpartition("@")
     return f"“{visible(words, 40)}” in the {side}" if at else feature
 
 

@@ -10,6 +10,7 @@ script and forbids all requests.
 
 import contextlib
 import json
+import re
 import sys
 import threading
 import time
@@ -25,35 +26,13 @@ from matplotlib.ticker import MaxNLocator
 import nli_lib
 from nli_lib import paths
 from nli_lib.corpora import check_enough
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import MANY, Corpus
 from nli_lib.evaluate import export_filtered
 from nli_lib.stats import Estimate
 from nli_lib.study.dial import is_own_file
 from nli_lib.study.runner import Request, version
 from nli_tools import audit
-from nli_tools.audit import (
-    ONE_ANSWER,
-    PAIRS,
-    SHARE,
-    TITLES,
-    Audit,
-    Figure,
-    Z,
-    curves,
-    ends,
-    exact,
-    leakage,
-    next_steps,
-    percent,
-    plain,
-    reference,
-    sample_premises,
-    short_points,
-    square,
-    unit,
-    visible,
-    z_words,
-)
+from nli_tools.audit import SHARE, Audit, Figure, ends, percent, reference, short_points, square, visible, z_words
 from nli_tools.own_corpus import MIN_ROWS, as_text, digest, read, read_test, recorded, say, write
 
 HERE = Path(__file__).parent
@@ -90,7 +69,7 @@ def as_estimate(figure: Mapping) -> Estimate:
 
 def curve_drawing(content: Mapping, figure: str) -> dict:
     """One figure of the reference corpora over the number of pairs, and one's own: points of an svg, 300 by 190."""
-    known = curves().dropna(subset=["value"])
+    known = audit.curves().dropna(subset=["value"])
     known = known[(known["classes"] == "/".join(content["classes"])) & (known["figure"] == figure)]
     # one's own of the whole corpus, and where that is larger than the curves at their size
     own = [part[figure] for part in (content["figures"], content["own figures at that size"]) if figure in part]
@@ -129,7 +108,7 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
     """
 
     def whole(count: int, n: int) -> dict:
-        return Figure(exact(count, n), PAIRS).as_json()
+        return Figure(audit.exact(count, n), audit.PAIRS).as_json()
 
     features = []
     for row in found.top.itertuples():
@@ -139,9 +118,9 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
             for ends in ((row.share, row.low, row.high), (row.z, row.z_low, row.z_high), (row.z_paper, np.nan, np.nan))
         )
         known["share"] = Figure(share).as_json()
-        known["share in the corpus"] = Figure(exact(row.base, row.n)).as_json()
-        known["z"] = Figure(z, Z).as_json()
-        features.append({**known, "z, one over the number of labels": Figure(z_paper, Z).as_json()})
+        known["share in the corpus"] = Figure(audit.exact(row.base, row.n)).as_json()
+        known["z"] = Figure(z, audit.Z).as_json()
+        features.append({**known, "z, one over the number of labels": Figure(z_paper, audit.Z).as_json()})
     references: dict[str, dict] = {}
     for row in beside.itertuples():
         kind = found.figures[row.figure].unit if row.figure in found.figures else SHARE
@@ -187,7 +166,7 @@ def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[s
         "skipped": of("skipped: "),
         "balance": of("label: "),
         "examples": examples or {},
-        "titles": TITLES,
+        "titles": audit.TITLES,
         "colours": {**COLOURS["corpora"], **COLOURS["labels"]},
     }
 
@@ -195,6 +174,41 @@ def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[s
 def card(content: Mapping) -> str:
     """A section for a dataset card on the hub, in Markdown, from what `as_json` gave."""
     return templates(html=False).get_template("audit_card.md").render(**shown(content))
+
+
+def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
+    """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
+
+    beside  `audit.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
+    """
+    f = {name: figure.estimate for name, figure in found.figures.items()}
+    placed = {"more than": [], "not distinguishable from that": [], "less than": []}
+    more, same, less = placed.values()
+    for row in beside[beside["figure"] == "gain"].itertuples():
+        mine = own["gain"].estimate
+        names = more if mine.low > row.high else less if mine.high < row.low else same
+        names.append(f"{audit.TITLES[row.corpus]} ({audit.points(row.value)})")
+    parts = [
+        f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
+    ]
+    at = f"; at {int(beside['at'].max()):,} pairs that is {', '.join(parts)}" if parts else ""
+    most = {"same": f["one answer"].value, "most": audit.ONE_ANSWER}
+    best = found.top.loc[found.top["z"].idxmax()] if len(found.top) and f["detectable"].value else None
+    return [
+        sentence("rows", f=f, test=test, many=MANY, often=0.01),  # repeated pairs are worth a sentence from there on
+        sentence("alone", gain=f["gain"], right=f["hypothesis only"], area=f["area"], beside=at, **most),
+        sentence("features", dropped=f["dropped"], best=best, unit=audit.unit(f["without blanks"].value)),
+    ]
+
+
+def sentence(name: str, **values: object) -> str:
+    """What to do next by the numbers: a macro of next_steps.md, in one line."""
+    forms = {"percent": percent, "points": audit.points, "distance": audit.distance, "square": square}
+    known = templates(html=False)
+    known.filters |= {**forms, "whose": audit.whose, "number": lambda share: f"{round(share.value * share.n):,}"}
+    known.filters["ends"] = lambda estimate, form="percent": ends(estimate, forms[form])
+    said = getattr(known.get_template("next_steps.md").module, name)(**values)
+    return re.sub(r"\s*\n\s*", " ", said).strip()
 
 
 def templates(*, html: bool) -> Environment:
@@ -205,7 +219,7 @@ def templates(*, html: bool) -> Environment:
 
     @pass_context
     def in_english(context: Mapping, feature: str) -> str:
-        return plain(feature, unit(context["c"]["figures"]["without blanks"]["value"]))
+        return audit.plain(feature, audit.unit(context["c"]["figures"]["without blanks"]["value"]))
 
     def markdown(text: object) -> str:
         """A text of the corpus in Markdown: letters that mean something there, or in html, are escaped."""
@@ -230,7 +244,7 @@ def table_rows(content: Mapping) -> list[dict]:
             continue
         own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
         interval = ends(own, form)
-        if key == "gain" and (answer := figures["one answer"]["value"] or 0) > ONE_ANSWER:
+        if key == "gain" and (answer := figures["one answer"]["value"] or 0) > audit.ONE_ANSWER:
             interval = f"one answer to {percent(answer)}"  # of the pairs: an interval would claim to know something
         beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
         values = np.array([*same[:3], *beside.values()], dtype=float)
@@ -348,14 +362,14 @@ def _at(corpus: Corpus, test: Corpus | None, found: audit.Audit, beside: pd.Data
         return dict(found.figures)
     parts, rows = 3, []
     for seed in range(parts):
-        part = corpus[sample_premises(corpus, at, seed)]
-        leaked = leakage(part, test) if test is not None else {}
+        part = corpus[audit.sample_premises(corpus, at, seed)]
+        leaked = audit.leakage(part, test) if test is not None else {}
         leaked = {name: each.estimate.value for name, each in leaked.items()}
         rows.append(audit.comparable(part, seed=seed) | leaked)
     figures = {}
     for name, values in pd.DataFrame(rows).items():
         whole, value = found.figures[name], float(values.mean())
-        fixed = whole.unit == Z or name.startswith("leaked")
+        fixed = whole.unit == audit.Z or name.startswith("leaked")
         half = (whole.estimate.high - whole.estimate.low) / 2 * (1 if fixed else np.sqrt(whole.estimate.n / at))
         low, high = float(min(value - half, values.min())), float(max(value + half, values.max()))
         if whole.unit == SHARE:

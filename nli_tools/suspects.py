@@ -1,21 +1,18 @@
-"""The list of suspect labels as one page to work through, from disk and without a network; and what a widget shows.
+"""`nli-study suspects`: a list of the labels that are contradicted, its page, and what a reviewer decided about it.
+
+`run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
+`finish` gives every list, that of trained models too, a word on its models and its page.
 
     made = worklist(table, classes=corpus.classes, title="mine.csv", said=[...])
     write_page(folder / "suspects.html", made)
 
-The page holds the texts of the corpus. They are shown as text: they stand in the page as JSON in which no "<" is left,
-the script (worklist.js) puts them into text nodes, and the page's own policy forbids it to load or send anything.
+The page works from disk and without a network. It holds the texts of the corpus, which are shown as text: they stand in
+the page as JSON in which no "<" is left, the script (worklist.js) puts them into text nodes, and the page's own policy
+forbids it to load or send anything.
 
-A reviewer's decisions on the suspects of a corpus, which put the rest of the list into a new order.
+A reviewer's decisions put the rest of the list into a new order (`reorder`). What a report says of contradicted labels:
 
-What a report says of the labels that models contradict which did not train on them: numbers, and the first pairs.
-
-part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
-
-`nli-study suspects`: a list of the labels that are contradicted, and its page.
-
-`run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
-`finish` gives every list, that of trained models too, a word on its models and its page.
+    part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
 """
 
 import hashlib
@@ -24,6 +21,8 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 
 import jinja2
@@ -32,14 +31,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, canonical
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import UserError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
 from nli_lib.measure.consensus import EVERY, THRESHOLD, logit_gap, next_suspects, suspects
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.stats import clustered_share
-from nli_lib.store import atomic, now, reading, write_json
+from nli_lib.store import now, reading, write_json
 from nli_lib.study.dial import ParameterError, as_options
 from nli_lib.study.runner import Request
 from nli_lib.tables import read_csv, write_csv
@@ -47,7 +46,6 @@ from nli_tools import own_corpus
 from nli_tools.audit import Figure, ends, percent
 from nli_tools.probabilities import read_probabilities
 
-HERE = Path(__file__).parent
 MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
 LIST_SHOWN = ("uid", "premise", "hypothesis", "gold", "predicted", "kind", "gap", "p_gold")
 GIVEN = ("decision", "fix_to", "note", "when", "learnt")  # what a reviewer says of a suspect
@@ -99,30 +97,26 @@ def worklist(
 
 def write_page(path: Path, made: dict) -> Path:
     """Write a `worklist` as one html file, whole or not at all; the path."""
-    parts = {name: (HERE / f"worklist.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
+    names, here = ("css", "js", "html"), Path(__file__)
+    parts = {name: here.with_name(f"worklist.{name}").read_text(encoding="utf-8") for name in names}
     # "<" could end the script element, and "<!--" changes how the rest is read
     parts["list"] = json.dumps(made, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
-    template = jinja2.Template((HERE / "worklist.html").read_text(encoding="utf-8"), keep_trailing_newline=True)
-    with atomic(path) as draft:
-        draft.write_text(template.render(title=made["title"], **parts), encoding="utf-8")
-    return path
+    template = jinja2.Template(parts.pop("html"), keep_trailing_newline=True)
+    return own_corpus.write(path, template.render(title=made["title"], **parts))
 
 
 def read_page(path: Path) -> dict:
     """The `worklist` that a page was made of."""
-    page = Path(path).read_text(encoding="utf-8")
-    _, _, rest = page.partition('<script type="application/json" id="list">')
-    return json.loads(rest.partition("</script>")[0])
+    page = Path(path).read_text(encoding="utf-8").partition('<script type="application/json" id="list">')[2]
+    return json.loads(page.partition("</script>")[0])
 
 
 # ---------------------------------------------------------------- decisions
 
 
-SIDES = ("premise", "hypothesis")
 ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on what the list does not hold now
 # what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
-WORDS = ", ".join(DECISIONS)
 
 
 class DecisionError(UserError, ValueError):
@@ -138,11 +132,11 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     Raises `CsvError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that is
     none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
-    table = read_csv(path)
+    table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
         if name not in table:
             raise DecisionError(
-                f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {WORDS} or "
+                f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {words} or "
                 "nothing into each row."
             )
     made = table.reindex(columns=["uid", *GIVEN, *SIDES], fill_value="").assign(line=np.arange(2, len(table) + 2))
@@ -151,14 +145,12 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     fixed = made["fix_to"].str.strip()
     made["fix_to"] = fixed.map(lambda name: canonical(name) or name)
     known = made["fix_to"].isin(classes) if classes else made["fix_to"].map(canonical).notna()
+    among = f" ({', '.join(classes)})" if classes else ""
+    beside = (fixed != "") & (made["decision"] != "fix")
     checks = {
-        f"decision {{decision!r}}: write {WORDS} or nothing": ~made["decision"].isin(["", *DECISIONS]),
-        "fix_to {fix_to!r}: write a label of the corpus" + (f" ({', '.join(classes)})" if classes else ""): (
-            (fixed != "") & ~known
-        ),
-        "fix_to {fix_to!r} stands beside the decision {decision!r}: write fix there, or leave it out": (
-            (fixed != "") & (made["decision"] != "fix")
-        ),
+        f"decision {{decision!r}}: write {words} or nothing": ~made["decision"].isin(["", *DECISIONS]),
+        f"fix_to {{fix_to!r}}: write a label of the corpus{among}": (fixed != "") & ~known,
+        "fix_to {fix_to!r} stands beside the decision {decision!r}: write fix there, or leave it out": beside,
         "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
     }
     for said, wrong in checks.items():
@@ -199,14 +191,15 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
               decided or not.
     """
     table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
-    strange = other_texts(decided, table)
-    aside = decided[strange | ~decided.index.isin(table["uid"].astype(str))]
-    decided = decided.drop(aside.index)
-    uid, gap = table["uid"].astype(str), table["gap"].to_numpy(dtype=float)
-    given = decided[list(GIVEN)].reindex(uid)
+    uid = table["uid"].astype(str)
+    listed, strange = table.set_axis(uid).reindex(decided.index), ~decided.index.isin(uid)
+    for side in SIDES:  # white space does not count, nor a side that the decision came without
+        here, there = (each[side].fillna("").str.split().str.join(" ") for each in (decided, listed))
+        strange |= (here.ne("") & there.ne("") & here.ne(there)).to_numpy()
+    aside, given = decided[strange], decided.loc[~strange, list(GIVEN)].reindex(uid)
     made = given["decision"].replace("", np.nan).set_axis(table.index)
     counts = made.value_counts()
-    order = next_suspects(gap, table["kind"], made.map(DECISIONS).astype(float))
+    order = next_suspects(table["gap"].to_numpy(dtype=float), table["kind"], made.map(DECISIONS).astype(float))
     still_open = order[made.isna().to_numpy()[order]]
     learnt = {"fix", "keep"} <= set(counts.index)
     given["learnt"] = np.where(given["decision"].isin(["fix", "keep"]), "yes", "") if learnt else ""
@@ -215,28 +208,13 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
     write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
     told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
+    (folder / ASIDE).unlink(missing_ok=True)
     if len(aside):
         write_csv(folder / ASIDE, aside.reset_index(names="uid"))
-    else:
-        (folder / ASIDE).unlink(missing_ok=True)
     if gone := (aside["decision"] != "").sum():
         told += f"; set aside in {ASIDE}, for they are on labels or texts that are not in the list: {gone:,}"
-    waits = "in the order of the gap, until one label was fixed and one kept"
-    rest = "in the order learnt from them" if learnt else waits
-    return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are {rest}."
-
-
-def other_texts(decided: pd.DataFrame, table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which decisions (D,) bring other texts than the list has under their uid, white space aside.
-
-    One that came without texts, or whose uid is not in the list, brings no other.
-    """
-    texts = table.set_axis(table["uid"].astype(str)).reindex(decided.index)
-    other = np.zeros(len(decided), dtype=bool)
-    for side in SIDES:
-        here, there = (each[side].fillna("").str.split().str.join(" ") for each in (decided, texts))
-        other |= (here.ne("") & there.ne("") & here.ne(there)).to_numpy()
-    return other
+    rest = "learnt from them" if learnt else "of the gap, until one label was fixed and one kept"
+    return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are in the order {rest}."
 
 
 def read_list(folder: Path) -> pd.DataFrame:
@@ -274,12 +252,8 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
     predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(corpus.classes))
     wrong, names = predicted != labels, corpus.classes
     flags = {"accuracy": ~wrong, "majority": labels == counts.argmax(), "contradicted": wrong}
-    flags |= {
-        f"predicted {one}, labelled {other}": (predicted == p) & (labels == g)
-        for g, other in enumerate(names)
-        for p, one in enumerate(names)
-        if p != g
-    }
+    for gold, guess in permutations(range(len(names)), 2):
+        flags[f"predicted {names[guess]}, labelled {names[gold]}"] = (predicted == guess) & (labels == gold)
     if names == LABELS:
         flags["pruned"] = suspects(logits, labels)
     figures = {name: Figure(clustered_share(each, corpus.premise)) for name, each in flags.items()}
@@ -294,16 +268,21 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
         "next": _next(figures, learnt=task.learnt, n=int(wrong.sum())),
         "figures": {name: each.as_json() for name, each in figures.items()},
         "rows": [
-            {
-                "uid": str(corpus.uid[at]),
-                "premise": str(corpus.premise[at]),
-                "hypothesis": str(corpus.hypothesis[at]),
-                "label": names[labels[at]],
-                "predicted": names[predicted[at]],
-                "gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"},
-            }
+            pair_of(corpus, at)
+            | {"predicted": names[predicted[at]]}
+            | {"gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"}}
             for at in first
         ],
+    }
+
+
+def pair_of(corpus: Corpus, at: int) -> dict[str, object]:
+    """A pair as plain values: uid, texts, and its label by name."""
+    return {
+        "uid": str(corpus.uid[at]),
+        "premise": str(corpus.premise[at]),
+        "hypothesis": str(corpus.hypothesis[at]),
+        "label": corpus.classes[corpus.labels[at]],
     }
 
 
@@ -335,7 +314,6 @@ def _next(figures: dict[str, Figure], *, learnt: bool, n: int) -> str:
 FAST_FOLDS, TRAINED_FOLDS = 5, 10
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
 BETTER = {True: "better than the majority", False: "not better than the majority"}
-AGAIN = "delete its folder and run nli-study suspects again"  # for a file that is damaged
 PAGE, RECORD = "suspects.html", "suspects.json"
 CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the chapters that train the models of a list
 
@@ -403,7 +381,7 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
         yield reorder(folder, made)
     command = f"The same for the whole list: {_command(request, asked)}"
     title = Path(request.corpus).name
-    yield from finish(folder, title, how=how, command=command, own=names, decided=made is not None) or []
+    yield from finish(folder, title, how=how, command=command, own=names, decided=made is not None)
 
 
 def _command(request: Request, asked: Asked) -> str:
@@ -454,7 +432,7 @@ def score(
         else:
             fold = fold_of_each(corpus, folds)
             features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
-            probabilities = out_of_fold(features, corpus.labels, fold, say=_say)
+            probabilities = out_of_fold(features, corpus.labels, fold, say=partial(print, flush=True))
     logits = np.log(np.maximum(probabilities, FLOOR))
     table = review_list(corpus, logits, fold)
     if probs is not None:
@@ -476,15 +454,15 @@ def set_apart(folder: Path, own: Iterable[str]) -> None:
 
 def finish(
     folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
-) -> list[str] | None:
-    """Give a list its last column, its record and its page; what to print, or None where there is no list.
+) -> list[str]:
+    """Give a list its last column, its record and its page; what to print, nothing where there is no list.
 
     how      how the labels were scored, in words; command: what learns the order anew from a file of decisions
     own      columns of the corpus, which `set_apart` has been told
     decided  whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
     """
     if not (folder / "suspects.jsonl").is_file():
-        return None
+        return []
     table, task = read_list(folder), learnt(folder)
     if not decided:  # those of a run before this one, which the reviewer has taken back
         theirs = {"decision"} & set(own)
@@ -494,15 +472,11 @@ def finish(
     write_list(folder, table)
     classes = arrays(folder)["classes"].tolist()
     found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label is not a wrong one."
-    said, warning = [how, found], ""
-    if task.learnt:
-        said.insert(1, task.words)
-    else:
-        warning = f"{BETTER[False].capitalize()}. {task.words}"
-    told = {"said": said, "warning": warning, "command": command}
+    said = [how, task.words, found] if task.learnt else [how, found]
+    warning = "" if task.learnt else f"{BETTER[False].capitalize()}. {task.words}"
+    told = {"title": f"Suspect labels of {title}", "said": said, "warning": warning, "command": command}
     shown = table if decided else table.drop(columns=list(GIVEN), errors="ignore")
-    made = worklist(shown, classes=classes, title=f"Suspect labels of {title}", **told)
-    page = write_page(folder / PAGE, made)
+    page = write_page(folder / PAGE, worklist(shown, classes=classes, **told))
     kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
     write_json(folder / RECORD, {**recorded(folder), **kept, "suspects": len(table)})
     widget = f"from nli_tools.explorer import suspects_widget; suspects_widget({str(folder)!r})"
@@ -540,24 +514,19 @@ def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
 def _vectors(corpus: Corpus) -> NDArray[np.float32]:
     from nli_lib.learn.text import pair_vectors
 
-    return pair_vectors(corpus.premise, corpus.hypothesis, say=_say)
+    return pair_vectors(corpus.premise, corpus.hypothesis, say=partial(print, flush=True))
 
 
 def recorded(folder: Path) -> dict:
     """The record of a list that is there, {} where there is none."""
-    files = [folder / name for name in (RECORD, "suspects.jsonl", "cleanlab.npz")]
-    if not all(file.is_file() for file in files):
+    if not all((folder / name).is_file() for name in (RECORD, "suspects.jsonl", "cleanlab.npz")):
         return {}
-    with reading(files[0], AGAIN):
-        return json.loads(files[0].read_text(encoding="utf-8"))
+    with reading(folder / RECORD, "delete its folder and run nli-study suspects again"):
+        return json.loads((folder / RECORD).read_text(encoding="utf-8"))
 
 
 def arrays(folder: Path) -> dict[str, NDArray]:
     """The arrays of cleanlab.npz, as `export_review` wrote them."""
     path = folder / "cleanlab.npz"
-    with reading(path, AGAIN), np.load(path) as found:
+    with reading(path, "delete its folder and run nli-study suspects again"), np.load(path) as found:
         return dict(found)
-
-
-def _say(sentence: str) -> None:
-    print(sentence, flush=True)

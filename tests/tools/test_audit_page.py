@@ -12,7 +12,8 @@ from audited import corpus, planted, written
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.stats import Estimate
 from nli_tools import audit_page
-from nli_tools.audit import Figure, audit, ends, next_steps, percent, plain, points, reference, visible, whose
+from nli_tools.audit import Figure, audit, ends, percent, plain, points, reference, visible, whose
+from nli_tools.audit_page import next_steps
 
 NASTY = "<script>alert(1)</script>"
 
