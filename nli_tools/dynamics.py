@@ -1,4 +1,6 @@
-"""Dynamics: the logits of a training that somebody else did, with the names of its rows; an npz file of them.
+"""Other people's objects and files: dynamics of their trainings, frames and datasets, cleanlab's Datalab.
+
+Dynamics: the logits of a training that somebody else did, with the names of its rows; an npz file of them.
 
 Dataset cartography's files: training dynamics in and out, its table of scores out, its published maps in.
 
@@ -134,10 +136,6 @@ def dynamics_of(run: object, labels: ArrayLike | None = None, uid: ArrayLike | N
 # ---------------------------------------------------------------- cartography
 
 
-NAME = re.compile(r"dynamics_epoch_(\d+)\.jsonl")
-NEVER = 1000  # their forgetfulness of a row that was never right
-
-
 def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None, id_field: str = "guid") -> Dynamics:
     """The training dynamics in a folder of `dynamics_epoch_*.jsonl`: logits (E, N, C) float64, labels and names (N,).
 
@@ -153,7 +151,16 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
     Raises `IntegrationError` naming the file and the row for a line that is not one, an epoch that is missing, a row
     that stands twice in an epoch with other logits or changes its label, and for logits of different lengths.
     """
-    files = _files(Path(folder))
+    there = {
+        int(name[1]): path
+        for path in Path(folder).glob("*")
+        if (name := re.fullmatch(r"dynamics_epoch_(\d+)\.jsonl", path.name))
+    }
+    if not there:
+        raise IntegrationError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
+    if missing := sorted(set(range(max(there) + 1)) - set(there)):
+        raise IntegrationError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
+    files = [there[epoch] for epoch in sorted(there)]
     tables = [_epoch(path, epoch, id_field) for epoch, path in enumerate(files)]
     together = pd.concat(tables, ignore_index=True)
 
@@ -183,8 +190,12 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
         raise IntegrationError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")
     logits = np.full((len(files), len(names), width), np.nan)
     logits[together["epoch"], row] = np.array(together["logits"].tolist())
-    if classes is not None:
-        order = _order(classes, width)
+    if classes is not None:  # for each of our classes, its place among theirs
+        if sorted(classes) != sorted(LABELS) or width != len(LABELS):
+            raise IntegrationError(
+                f"classes {', '.join(classes)} for {width} logits: the three are {', '.join(LABELS)}"
+            )
+        order = np.array([list(classes).index(name) for name in LABELS])
         logits, labels = logits[:, :, order], np.argsort(order)[labels]
     uid = np.asarray(names)
     return Dynamics(logits, labels, uid.astype(str) if uid.dtype == object else uid, "train")
@@ -224,12 +235,10 @@ def write_td_metrics(path: str | Path, run: object, **arrays: object) -> pd.Data
     """
     given = dynamics_of(run, **arrays).whole()
     scores = dynamics.scores(given.logits, given.labels)
-    count = np.rint(scores["correctness"] * len(given.logits)).astype(int)
-    confidence = scores["confidence"]
-    table = pd.DataFrame({"guid": given.uid, "index": np.arange(len(given))})
-    table["threshold_closeness"] = confidence * (1 - confidence)
-    table = table.assign(confidence=confidence, variability=scores["variability"], correctness=count)
-    table["forgetfulness"] = np.where(count == 0, NEVER, scores["forgetting"])
+    count, confidence = np.rint(scores["correctness"] * len(given.logits)).astype(int), scores["confidence"]
+    columns = {"guid": given.uid, "index": np.arange(len(given)), "threshold_closeness": confidence * (1 - confidence)}
+    columns |= {"confidence": confidence, "variability": scores["variability"], "correctness": count}
+    table = pd.DataFrame({**columns, "forgetfulness": np.where(count == 0, 1000, scores["forgetting"])})
     with atomic(Path(path)) as draft:
         lines = (json.dumps(row) + "\n" for row in table.to_dict("records"))
         draft.write_text("".join(lines), encoding="utf-8")
@@ -246,16 +255,6 @@ def read_coordinates(path: str | Path) -> pd.DataFrame:
     if missing:
         raise IntegrationError(f"{path} has no {', '.join(sorted(missing))}: it is no data map of cartography's")
     return table
-
-
-def _files(folder: Path) -> list[Path]:
-    """The epochs' files in order, none missing."""
-    found = {int(match[1]): path for path in folder.glob("*") if (match := NAME.fullmatch(path.name))}
-    if not found:
-        raise IntegrationError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
-    if missing := sorted(set(range(max(found) + 1)) - set(found)):
-        raise IntegrationError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
-    return [found[epoch] for epoch in range(len(found))]
 
 
 def _epoch(path: Path, epoch: int, id_field: str) -> pd.DataFrame:
@@ -279,13 +278,6 @@ def _read(path: Path) -> pa.Table:
         return arrow.read_json(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise IntegrationError(f"{path} cannot be read as one JSON object a line: {error}") from None
-
-
-def _order(classes: Sequence[str], width: int) -> np.ndarray:
-    """For each of our classes, its place among `classes`."""
-    if sorted(classes) != sorted(LABELS) or width != len(LABELS):
-        raise IntegrationError(f"classes {', '.join(classes)} for {width} logits: the three are {', '.join(LABELS)}")
-    return np.array([list(classes).index(name) for name in LABELS])
 
 
 # ---------------------------------------------------------------- frames
@@ -342,15 +334,24 @@ def datalab(
         raise IntegrationError("cleanlab is not installed: pip install cleanlab datasets") from None
     given: dict[str, np.ndarray] = {}
     if pred_probs is not None:
-        given["pred_probs"] = _probabilities(corpus, pred_probs)
+        values, wanted = np.asarray(pred_probs, dtype=np.float64), (len(corpus), len(corpus.classes))
+        if values.shape != wanted:
+            raise IntegrationError(f"pred_probs have shape {values.shape}: {wanted} is needed, a row for each pair")
+        wrong = ~((values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= 1e-3))
+        if wrong.any():
+            raise IntegrationError(f"pred_probs of row {corpus.uid[wrong][0]!r} are no probabilities that add up to 1")
+        if absent := [name for name, count in corpus.counts.items() if not count]:
+            raise IntegrationError(
+                f"{corpus.name} has no row of {', '.join(absent)}: cleanlab would mix the columns up"
+            )
+        given["pred_probs"] = values
     if features is not None:
         given["features"] = np.asarray(features)
         if given["features"].ndim != 2 or len(given["features"]) != len(corpus):
             raise IntegrationError(f"features have shape {given['features'].shape} for {len(corpus):,} rows: (rows, D)")
     if not given:
         raise IntegrationError("give pred_probs, features, or both: there is nothing to look at")
-    columns = {"uid": corpus.uid, "premise": corpus.premise, "hypothesis": corpus.hypothesis}
-    table = {name: values.astype(str).tolist() for name, values in columns.items()}
+    table = {name: corpus.table[name].astype(str).tolist() for name in ("uid", "premise", "hypothesis")}
     lab = Datalab({**table, "label": corpus.labels.tolist()}, label_name="label", verbosity=0)
     lab.find_issues(**given, **options)
     return lab
@@ -369,15 +370,3 @@ def issues(lab: Datalab, corpus: Corpus) -> pd.DataFrame:
     if "is_label_issue" in found:
         table["predicted"] = names[lab.get_issues("label")["predicted_label"].to_numpy(np.int64)]
     return table.join(found)
-
-
-def _probabilities(corpus: Corpus, pred_probs: ArrayLike) -> np.ndarray:
-    values, wanted = np.asarray(pred_probs, dtype=np.float64), (len(corpus), len(corpus.classes))
-    if values.shape != wanted:
-        raise IntegrationError(f"pred_probs have shape {values.shape}: {wanted} is needed, a row for each pair")
-    wrong = np.flatnonzero(~((values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= 1e-3)))
-    if wrong.size:
-        raise IntegrationError(f"pred_probs of row {corpus.uid[wrong[0]]!r} are no probabilities that add up to 1")
-    if absent := [name for name, count in corpus.counts.items() if not count]:
-        raise IntegrationError(f"{corpus.name} has no row of {', '.join(absent)}: cleanlab would mix the columns up")
-    return values

@@ -1,13 +1,12 @@
-"""The explorer's page in JupyterLab: jupyter-scatter draws the points, a panel beside them shows texts, table and tags.
-
-The panel's script makes text nodes alone, so nothing in a pair is executed.
-
-explore: a data map to work in, in JupyterLab. Point at a pair to read it, draw around pairs to list and tag them.
+"""explore: a data map to work in, in JupyterLab. Point at a pair to read it, draw around pairs to list and tag them.
 
 explorer = explore(run, corpus)
 explorer                                   # the map, the pair under the pointer, the pairs inside the lasso
 explorer.selection("wrong label")          # the pairs that were tagged so, as a Selection to train without
 explorer.save("tags.csv")
+
+jupyter-scatter draws the points, a panel beside them shows texts, table and tags. The panel's script makes text nodes
+alone, so nothing in a pair is executed.
 
 The list of suspect labels as a widget of JupyterLab: the page of `worklist`, its decisions kept in a file.
 
@@ -29,6 +28,7 @@ import jscatter
 import numpy as np
 import pandas as pd
 import traitlets
+from IPython.display import display
 from ipywidgets import VBox
 from numpy.typing import ArrayLike
 
@@ -41,8 +41,7 @@ from nli_tools.dynamics import Dynamics, IntegrationError, dynamics_of
 from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
 
 HERE = Path(__file__).parent
-SIZE = {"height": 480}
-COLORS = ["#7b3294", "#c2a5cf", "#d9d9d9", "#a6dba0", "#008837"]  # hard to easy
+SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`
 
 
 class Panel(anywidget.AnyWidget):
@@ -80,11 +79,10 @@ class Panel(anywidget.AnyWidget):
 
     def show(self, fault: str = "") -> None:
         explorer = self.explorer
-        rows = [explorer.point(at) for at in explorer.selected[:SHOWN].tolist()]
-        columns = ["tag", "label", "premise", "hypothesis", *dict.fromkeys((explorer.x, explorer.y, explorer.color))]
+        columns = ["tag", "label", "premise", "hypothesis", explorer.x, explorer.y, explorer.color]
         self.state = {
             "point": None if self._point is None else explorer.point(self._point),
-            "rows": rows,
+            "rows": [explorer.point(at) for at in explorer.selected[:SHOWN].tolist()],
             "columns": list(dict.fromkeys(columns)),
             "selected": len(explorer.selected),
             "pairs": len(explorer.table),
@@ -95,15 +93,16 @@ class Panel(anywidget.AnyWidget):
 
 def page(explorer: Explorer) -> VBox:
     """The map above the panel. `.children` are the two."""
-    names = list(dict.fromkeys((explorer.x, explorer.y, explorer.color)))
-    drawn = explorer.table[names].reset_index(drop=True)
-    if not pd.api.types.is_numeric_dtype(drawn[explorer.color]):
-        drawn[explorer.color] = drawn[explorer.color].astype("category")
-    elif drawn[explorer.color].nunique() <= 12:  # shares of a few epochs: a step each
-        drawn[explorer.color] = drawn[explorer.color].round(3)
-    scatter = jscatter.Scatter(data=drawn, x=explorer.x, y=explorer.y, color_by=explorer.color, **SIZE)
-    if pd.api.types.is_numeric_dtype(drawn[explorer.color]):
-        scatter.color(by=explorer.color, map=COLORS)
+    by = explorer.color
+    drawn = explorer.table[list(dict.fromkeys((explorer.x, explorer.y, by)))].reset_index(drop=True)
+    numeric = pd.api.types.is_numeric_dtype(drawn[by])
+    if not numeric:
+        drawn[by] = drawn[by].astype("category")
+    elif drawn[by].nunique() <= 12:  # shares of a few epochs: a step each
+        drawn[by] = drawn[by].round(3)
+    scatter = jscatter.Scatter(data=drawn, x=explorer.x, y=explorer.y, color_by=by, height=480)
+    if numeric:
+        scatter.color(by=by, map=["#7b3294", "#c2a5cf", "#d9d9d9", "#a6dba0", "#008837"])  # hard to easy
     scatter.axes(labels=[explorer.x, explorer.y])
     scatter.legend(True)
     scatter.tooltip(False)  # its preview would put a text into the page as markup
@@ -117,10 +116,6 @@ def page(explorer: Explorer) -> VBox:
 
 
 # ---------------------------------------------------------------- explorer
-
-
-SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`
-NO_TAG = ""
 
 
 def explore(
@@ -142,17 +137,16 @@ def explore(
     Raises `IntegrationError` naming the column or the row for arrays that do not fit the corpus.
     """
     columns: dict[str, np.ndarray] = {}
+    names = np.array(corpus.classes, dtype=object)
     if run_or_arrays is not None:
         given = _beside(run_or_arrays, corpus)
         columns |= dynamics.scores(given.logits, given.labels)
-        columns["predicted"] = np.array(corpus.classes, dtype=object)[given.logits[-1].argmax(axis=1)]
+        columns["predicted"] = names[given.logits[-1].argmax(axis=1)]
     columns |= {name: np.asarray(values) for name, values in (scores or {}).items()}
     for name, values in columns.items():
         if values.shape != (len(corpus),):
             raise IntegrationError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
-    table = corpus.table[["uid", "premise", "hypothesis"]].assign(
-        label=np.array(corpus.classes, dtype=object)[corpus.labels]
-    )
+    table = corpus.table[["uid", "premise", "hypothesis"]].assign(label=names[corpus.labels])
     if taken := sorted(columns.keys() & set(table)):
         raise IntegrationError(f"a score may not be called {taken[0]}: the table has a column of that name")
     table = table.assign(**columns)
@@ -173,7 +167,7 @@ class Explorer:
     def __init__(self, table: pd.DataFrame, x: str, y: str, color: str):
         self.table, self.x, self.y, self.color = table, x, y, color
         self.selected = np.empty(0, np.int64)
-        self.tags = np.full(len(table), NO_TAG, dtype=object)
+        self.tags = np.full(len(table), "", dtype=object)
         self._listeners: list[Any] = []
 
     def select(self, positions: ArrayLike) -> None:
@@ -198,24 +192,23 @@ class Explorer:
     @property
     def counts(self) -> dict[str, int]:
         """How many pairs have each tag, by name."""
-        names, counts = np.unique(self.tags[self.tags != NO_TAG].astype(str), return_counts=True)
+        names, counts = np.unique(self.tags[self.tags != ""].astype(str), return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def frame(self, tag: str | None = None) -> pd.DataFrame:
         """The pairs of the lasso, or those with a tag, with position and tag."""
-        at = self.selected if tag is None else self._tagged(tag)
+        at = self._chosen(tag)
         return self.table.iloc[at].assign(position=at, tag=self.tags[at])
 
     def selection(self, tag: str | None = None, *, keep: bool = False) -> Selection:
         """A `Selection` that drops the pairs with a tag, or those of the lasso; with `keep` it keeps them alone."""
-        inside = np.zeros(len(self.table), bool)
-        inside[self.selected if tag is None else self._tagged(tag)] = True
+        inside = np.isin(np.arange(len(self.table)), self._chosen(tag))
         what = "selected by hand" if tag is None else f"tagged {tag}"
         return Selection.where(inside, f"not {what}", what) if keep else Selection.where(~inside, what)
 
     def save(self, path: str | Path) -> Path:
         """Write uid, tag, label and the texts of every tagged pair to a csv, safe to open in a spreadsheet."""
-        at = np.flatnonzero(self.tags != NO_TAG)
+        at = np.flatnonzero(self.tags != "")
         table = self.table.iloc[at][["uid", "label", "premise", "hypothesis"]]
         table.insert(1, "tag", self.tags[at])
         return write_csv(Path(path), table)
@@ -240,17 +233,15 @@ class Explorer:
 
     @cached_property
     def widget(self) -> Any:
-        """The page's part: see `nli_tools.explorer`."""
-        from nli_tools.explorer import page
-
+        """The map and the panel: see `page`."""
         return page(self)
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
         display(self.widget)
 
-    def _tagged(self, tag: str) -> np.ndarray:
+    def _chosen(self, tag: str | None) -> np.ndarray:
+        if tag is None:
+            return self.selected
         if tag not in self.counts:
             raise IntegrationError(f"no pair is tagged {tag!r}; tags are {', '.join(self.counts) or 'not given yet'}")
         return np.flatnonzero(self.tags == tag)
@@ -277,10 +268,6 @@ def _beside(given: object, corpus: Corpus) -> Dynamics:
 # ---------------------------------------------------------------- worklist widget
 
 
-FILE = "decisions.csv"
-COLUMNS = ("uid", *GIVEN, "gold", "predicted", "premise", "hypothesis")  # as worklist.js exports them
-
-
 class WorklistError(UserError, ValueError):
     """A list cannot be shown; the message names the file and what to do."""
 
@@ -294,38 +281,38 @@ class SuspectsWidget(anywidget.AnyWidget):
     made = traitlets.List(help="the decisions, in the order in which they were made").tag(sync=True)
     fault = traitlets.Unicode(help="why the last decision is not on disk, in words").tag(sync=True)
 
-    def __init__(self, shown: dict, file: Path, **options: object):
-        self.file = Path(file)
-        made = _read(self.file, shown) if self.file.is_file() else shown["made"]
-        super().__init__(list=shown, made=made, **options)
+    def __init__(self, shown: dict, made: list, file: Path):
+        super().__init__(list=shown, made=made)
+        self.file = file
         self.observe(lambda _change: self._write(), "made")
 
     def _write(self) -> None:
         rows = pd.DataFrame(self.list["rows"], columns=list(LIST_SHOWN)).set_index("uid")
         given = [{"uid": uid, **each} for uid, each in self.made if each.get("decision") or each.get("note")]
-        table = pd.DataFrame(given, columns=["uid", *GIVEN])
+        table = pd.DataFrame(given, columns=["uid", *GIVEN]).join(rows, on="uid")
+        columns = ["uid", *GIVEN, "gold", "predicted", "premise", "hypothesis"]  # as worklist.js exports them
+        fault = ""
         try:
-            write_csv(self.file, table.join(rows, on="uid").reindex(columns=list(COLUMNS)))
+            write_csv(self.file, table[columns])
         except (UserError, OSError) as error:
-            self.fault = f"Not written: {error}"
-        else:
-            self.fault = ""
+            fault = f"Not written: {error}"
+        self.fault = fault
 
 
 def suspects_widget(folder: str | Path) -> SuspectsWidget:
     """The widget of the list in a folder; it begins with the decisions in decisions.csv, or with those of the page."""
-    folder = Path(folder)
-    page = folder / "suspects.html"
+    page, file = Path(folder) / "suspects.html", Path(folder) / "decisions.csv"
     if not page.is_file():
-        raise WorklistError(f"{folder} holds no suspects.html: give the folder that `nli-study suspects` wrote to.")
-    return SuspectsWidget(read_page(page), folder / FILE)
-
-
-def _read(file: Path, shown: dict) -> list:
-    """The decisions of a file on the suspects of a list; the words were checked by who wrote them."""
+        raise WorklistError(
+            f"{Path(folder)} holds no suspects.html: give the folder that `nli-study suspects` wrote to."
+        )
+    shown = read_page(page)
+    if not file.is_file():
+        return SuspectsWidget(shown, shown["made"], file)
     table = read_csv(file)
     if absent := [name for name in ("uid", "decision") if name not in table]:
         raise WorklistError(f"{file} has no column {absent[0]!r}: move it away, or put an exported csv in its place.")
+    # the words of the decisions were checked by who wrote them
     table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")
-    return [[row.pop("uid"), row] for row in known.to_dict("records")]
+    return SuspectsWidget(shown, [[row.pop("uid"), row] for row in known.to_dict("records")], file)

@@ -1,23 +1,21 @@
-"""What a report says of the levels of difficulty of somebody's corpus: their sizes, how firm they are, their pairs.
-
-part = level_figures(corpus, [(pair.logits, hypothesis.logits), ...], contradicted=flags)
-
-The levels come from models that were trained on these very pairs. The one number here that does not is the share of
-labels that models contradict which did not train on them, level by level and beside random twins.
-
-The page of a report: audit, suspects, levels and comparison of one corpus, self-contained, to be opened from disk.
-
-Text of the corpus goes through jinja's escaping alone; the page has no script and forbids all requests.
-
-`nli-study report`: audit, suspects, levels and comparison of one corpus in one page and one file of numbers.
+"""`nli-study report`: audit, suspects, levels and comparison of one corpus in one page and one file of numbers.
 
 report.html, report.json     in the folder of the corpus; the audit leaves its own two files beside them
 
 What was measured before and still holds is taken as it is. What cannot be measured is named with the reason.
+
+    part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
+    part = level_figures(corpus, [(pair.logits, hypothesis.logits), ...], contradicted=flags)
+
+The levels come from models that were trained on these very pairs. The one number there that does not is the share of
+labels that models contradict which did not train on them, level by level and beside random twins.
+
+The page is self-contained and opens from disk. Text of the corpus goes through jinja's escaping alone; the page has no
+script and forbids all requests.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -26,28 +24,76 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.errors import UserError
+from nli_lib.evaluate import skill
 from nli_lib.levels import by_training, estimate, level_means
+from nli_lib.measure import consensus
 from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, level_agreement, levels
 from nli_lib.measure.features import spaced
 from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.plots import COLOURS, TWIN
-from nli_lib.stats import Estimate, mean_and_range, means_of
+from nli_lib.stats import Estimate, clustered_share, mean_and_range, means_of
 from nli_lib.study import record as records
 from nli_lib.study.dial import is_own_file, read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_tools import audit_page, compare, own_corpus, suspects
-from nli_tools.audit import SHARE, Figure, distance, ends, percent, sample_premises
-from nli_tools.audit_page import as_estimate, shown, templates
-from nli_tools.suspects import contradicted
+from nli_tools.audit import Figure, distance, ends, percent, sample_premises
+from nli_tools.audit_page import as_estimate, sentence, shown, templates
 
+PAGE, NUMBERS, FORMAT = "report.html", "report.json", 1
+MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs that are shown
 MIXTURES = 5  # seeds of the mixture, to see how much the levels depend on it
-MOST = 10  # pairs of the hard level that are shown
 WORDS, CONTRADICTED = "words of the hypothesis", "contradicted"
-UNITS = {WORDS: "words", CONTRADICTED: SHARE}
 RAND = "adjusted Rand index"
-CHANCE = 0.2  # an index below which the levels of two trainings have hardly anything in common
+
+
+def _pair(corpus: Corpus, at: int) -> dict[str, object]:
+    """A pair as plain values."""
+    texts = {name: str(getattr(corpus, name)[at]) for name in ("uid", "premise", "hypothesis")}
+    return {**texts, "label": corpus.classes[corpus.labels[at]]}
+
+
+def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: str = "") -> dict:
+    """The numbers of a list of suspects as plain values, each with interval and unit.
+
+    probabilities  (N, C), of models that did not train on the pairs that they score; how: which models, in words
+    page           where the list to work through lies, seen from the report
+
+    Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
+    (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
+    the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
+    is drawn anew in the intervals are premises, not models.
+    """
+    logits, labels, names = np.log(np.maximum(probabilities, suspects.FLOOR)), corpus.labels, corpus.classes
+    predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(names))
+    wrong, gap = predicted != labels, consensus.logit_gap(logits, labels)
+    flags = {"accuracy": ~wrong, "majority": labels == counts.argmax(), "contradicted": wrong}
+    for gold, guess in permutations(range(len(names)), 2):
+        flags[f"predicted {names[guess]}, labelled {names[gold]}"] = (predicted == guess) & (labels == gold)
+    if names == LABELS:
+        flags["pruned"] = consensus.suspects(logits, labels)
+    found = {name: clustered_share(each, corpus.premise) for name, each in flags.items()}
+    task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
+    told = {"learnt": task.learnt, "pruned": found.get("pruned"), "threshold": consensus.THRESHOLD}
+    first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
+    return {
+        "how": how,
+        "page": page,
+        "learnt": task.learnt,
+        "said": task.words,
+        "next": sentence("suspects", contradicted=found["contradicted"], **told),
+        "figures": {name: Figure(each).as_json() for name, each in found.items()},
+        "rows": [
+            _pair(corpus, at)
+            | {"predicted": names[predicted[at]]}
+            | {"gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"}}
+            for at in first
+        ],
+    }
+
+
+# ---------------------------------------------------------------- levels
 
 
 def level_figures(
@@ -81,125 +127,73 @@ def level_figures(
         .assign(level=each[0], corpus="")
         for at, each in enumerate(fits)
     )  # fmt: skip
-    found = _shares(table, corpus.classes) | _means(table, list(scores)) | _agreement(fits)
+    found = _level_shares(table, corpus.classes, list(scores)) | _agreement(fits)
     for at, view in enumerate(("pair", "hypothesis")):
         right = np.array([np.asarray(each[at])[-1].argmax(axis=1) == labels for each in trainings], dtype=float)
         found[f"fitted by the {view}"] = _share(estimate(table, means_of(right)))
-    learnt = found["fitted by the pair"].estimate.low > np.bincount(labels).max() / len(labels)
+    own, twin, again = (
+        found[name].estimate if name in found else None
+        for name in (f"hard: {CONTRADICTED}", f"hard: {CONTRADICTED}, {TWIN}", "another training")
+    )
+    learnt = bool(found["fitted by the pair"].estimate.low > np.bincount(labels).max() / len(labels))
+    # below an index of 0.2 the levels of two trainings have hardly anything in common
+    told = {"learnt": learnt, "hard": found["hard"].estimate, "again": again, "least": 0.2}
+    # the pairs that are hard in most trainings, of them those of lowest confidence (mean over the trainings)
+    votes = np.mean([each[0] == LEVELS.index("hard") for each in fits], axis=0)
+    confidence = np.mean([each[:, FEATURES.index("pair confidence")] for each in features], axis=0)
+    first = np.lexsort((confidence, -votes))[: min(MOST_HARD, int((votes > 0).sum()))]
+    n = len(features)
     return {
         "said": said,
-        "learnt": bool(learnt),
-        "next": _next(found, learnt=learnt),
+        "learnt": learnt,
+        "next": sentence("levels", own=own, twin=twin, **told),
         "figures": {name: each.as_json() | {"trainings": each.estimate.seeds} for name, each in found.items()},
-        "rows": _hardest(corpus, features, fits),
+        "rows": [
+            _pair(corpus, at)
+            | {"hard": {"value": float(votes[at]), "unit": "share of the trainings", "n": n}}
+            | {"confidence": {"value": round(float(confidence[at]), 4), "unit": "probability, mean", "n": n}}
+            for at in first
+        ],
     }
 
 
-def _shares(table: pd.DataFrame, classes: Sequence[str]) -> dict[str, Figure]:
-    level, gold = by_training(table, "level"), by_training(table, "gold")
-    found = {}
+def _share(found: Estimate) -> Figure:
+    """A share, whose interval ends at 0 and 1."""
+    return Figure(found._replace(low=max(0.0, found.low), high=min(1.0, found.high)))
+
+
+def _level_shares(table: pd.DataFrame, classes: Sequence[str], scores: list[str]) -> dict[str, Figure]:
+    """The share of each level and of each label in it, and the means of the scores in it and in its random twin."""
+    level, gold, found = by_training(table, "level"), by_training(table, "gold"), {}
     for at, name in enumerate(LEVELS):
-        found[name] = _share(estimate(table, means_of((level == at).astype(float))))
-        inside = [np.where(level == at, gold == label, np.nan) for label in range(len(classes))]
-        for label, each in zip(classes, inside, strict=True):
-            found[f"{name}: {label}"] = _share(estimate(table, means_of(each)))
-    return found
-
-
-def _share(found: Estimate, unit: str = SHARE) -> Figure:
-    """A share, whose interval ends at 0 and 1; another unit has no ends."""
-    if unit == SHARE:
-        found = found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
-    return Figure(found, unit)
-
-
-def _means(table: pd.DataFrame, scores: list[str]) -> dict[str, Figure]:
-    rows, seeds = level_means(table, scores), table["training"].nunique()
+        inside = {f"{name}: {label}": np.where(level == at, gold == each, np.nan) for each, label in enumerate(classes)}
+        for called, flags in ({name: (level == at).astype(float)} | inside).items():
+            found[called] = _share(estimate(table, means_of(flags)))
+    seeds = table["training"].nunique()
     over = "premises and trainings" if seeds > 1 else "premises"
-    return {
-        f"{row.level}: {row.score}{f', {TWIN}' if row.condition == TWIN else ''}": _share(
-            Estimate(row.value, row.low, row.high, row.n, seeds, over), UNITS[row.score]
-        )
-        for row in rows.itertuples()
-    }
+    for row in level_means(table, scores).itertuples():
+        mean = Estimate(row.value, row.low, row.high, row.n, seeds, over)
+        called = f"{row.level}: {row.score}{f', {TWIN}' if row.condition == TWIN else ''}"
+        found[called] = Figure(mean, "words") if row.score == WORDS else _share(mean)
+    return found
 
 
 def _agreement(fits: Sequence[Sequence[NDArray]]) -> dict[str, Figure]:
     """Mean and range of the adjusted Rand index between trainings, and between seeds of the mixture."""
-
-    def between(pairs: list[tuple[NDArray, NDArray]], over: str) -> Figure:
+    compared = {"another mixture": ("seeds", [pair for each in fits for pair in combinations(each, 2)])}
+    if len(fits) > 1:
+        compared["another training"] = ("trainings", list(combinations([each[0] for each in fits], 2)))
+    found = {}
+    for name, (of, pairs) in compared.items():
         values = np.array([level_agreement(*each)["adjusted Rand"] for each in pairs])
-        spread = mean_and_range(values, n=len(pairs[0][0]), over=f"{over}, range")._replace(seeds=len(fits))
+        spread = mean_and_range(values, n=len(fits[0][0]), over=f"pairs of {of}, range")._replace(seeds=len(fits))
         if len(values) < 2:
             spread = spread._replace(low=np.nan, high=np.nan)  # one pair has no range
-        return Figure(spread, RAND)
-
-    mixtures = [pair for each in fits for pair in combinations(each, 2)]
-    found = {"another mixture": between(mixtures, "pairs of seeds")}
-    if len(fits) > 1:
-        found["another training"] = between(list(combinations([each[0] for each in fits], 2)), "pairs of trainings")
+        found[name] = Figure(spread, RAND)
     return found
 
 
-def _hardest(corpus: Corpus, features: Sequence[NDArray], fits: Sequence[Sequence[NDArray]]) -> list[dict]:
-    """The pairs that are hard in most trainings, of them those of lowest confidence (mean over the trainings)."""
-    votes = np.mean([each[0] == LEVELS.index("hard") for each in fits], axis=0)
-    confidence = np.mean([each[:, FEATURES.index("pair confidence")] for each in features], axis=0)
-    first = np.lexsort((confidence, -votes))[: min(MOST, int((votes > 0).sum()))]
-    n = len(features)
-    return [
-        {
-            "uid": str(corpus.uid[at]),
-            "premise": str(corpus.premise[at]),
-            "hypothesis": str(corpus.hypothesis[at]),
-            "label": corpus.classes[corpus.labels[at]],
-            "hard": {"value": float(votes[at]), "unit": "share of the trainings", "n": n},
-            "confidence": {"value": round(float(confidence[at]), 4), "unit": "probability, mean", "n": n},
-        }
-        for at in first
-    ]
-
-
-def _next(found: dict[str, Figure], *, learnt: bool) -> str:
-    again = found.get("another training")
-    if not learnt:
-        return (
-            "Do not read the levels yet: the models fit these labels no better than the most frequent label does. "
-            "Train longer (--epochs), or add pairs."
-        )
-    hard = found["hard"].estimate
-    share = f"the {percent(hard.value)} {ends(hard)} of the pairs that are hard to learn"
-    if again is not None and again.estimate.value < CHANCE:
-        return (
-            f"Do not cut the corpus by difficulty: the levels of two trainings agree hardly more than chance would "
-            f"have it (adjusted Rand index {again.estimate.value:.2f})."
-        )
-    own, twin = (found.get(f"hard: {CONTRADICTED}{end}") for end in ("", f", {TWIN}"))
-    if own is None or twin is None:
-        return f"Look at {share} before any of them is dropped: hard may mean wrong, rare or simply difficult."
-    (value, low, *_), (other, _, high, *_) = own.estimate, twin.estimate
-    said = (
-        f"of their labels, models that did not train on them contradict {percent(value)}, of a random twin's "
-        f"{percent(other)}"
-    )
-    if low > high:
-        return f"Review {share} first, for wrong labels gather there: {said}."
-    if value > other:
-        return f"Look at {share} before any of them is dropped: {said}, which may be chance."
-    return f"Do not take {share} for mislabelled: {said}."
-
-
 # ---------------------------------------------------------------- report page
-
-
-FORMAT = 1  # of report.json
-PARTS = ("audit", "suspects", "levels", "comparison")
-
-
-def next_steps(parts: Mapping[str, Mapping]) -> list[str]:
-    """What to do next, in the order of the parts: three sentences of the audit, one of each other part."""
-    steps = list(parts["audit"]["next"])
-    return steps + [parts[name]["next"] for name in PARTS[1:] if name in parts]
 
 
 def page(content: Mapping) -> str:
@@ -222,18 +216,8 @@ def in_words(figure: Mapping) -> str:
 # ---------------------------------------------------------------- report
 
 
-PAGE, NUMBERS = "report.html", "report.json"
-COMPARE = "nli-study compare FILE --test HELD_OUT"
-
-
 def run(
-    request: Request,
-    test: str | None = None,
-    *,
-    fast: bool,
-    most: int,
-    seeds: int,
-    changes: Mapping[str, object],
+    request: Request, test: str | None, *, fast: bool, most: int, seeds: int, changes: Mapping[str, object]
 ) -> list[Path]:
     """Report on the corpus of a request, with leakage to a test file where one is named; the files that were written.
 
@@ -270,55 +254,41 @@ def run(
     if (found := compare.stored(request)) is not None:
         parts["comparison"] = found
     else:
-        missing["comparison"] = f"none was made of this corpus as it is now: {COMPARE}"
+        missing["comparison"] = "none was made of this corpus as it is now: nli-study compare FILE --test HELD_OUT"
     content = {
         "format": FORMAT,
         "version": version(),
         "corpus": numbers["corpus"],
         "digest": numbers["digest"],
-        "next": next_steps(parts),
+        "next": [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")],
         "missing": missing,
         **parts,
     }
-    for sentence in content["next"]:
-        print(sentence)
+    print(*content["next"], sep="\n")
     return [
         own_corpus.write(folder / PAGE, page(content)),
         own_corpus.write(folder / NUMBERS, own_corpus.as_text(content)),
     ]
 
 
-# ---------------------------------------------------------------- suspects
-
-
 def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, str]:
     """Out-of-sample probabilities (N, C), how they were made, and where the list to work through lies ("" where there
     is none): of a list that is at hand, the user's own first, then that of trained models; else of linear models."""
-    folder = paths.EXPORTS / request.study
     for part in ("probs", "", "embeddings", "fast"):
-        if (found := _at_hand(corpus, folder / part, request)) is not None:
-            return *found, str(Path(part) / suspects.PAGE)
+        folder = paths.EXPORTS / request.study / part
+        if not (record := suspects.recorded(folder)):
+            continue
+        trained = {} if part else records.read(suspects.CROSS_SCORING, request.study)
+        digests = {each["digest"] for each in trained.get("corpora", {}).values()}
+        if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
+            continue  # made of another corpus
+        found = suspects.arrays(folder)
+        if np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]:
+            return found["pred_probs"], record["how"], str(Path(part) / suspects.PAGE)
     folds = suspects.FAST_FOLDS
     fold, features = suspects.fold_of_each(corpus, folds), pair_ngrams(corpus.premise, corpus.hypothesis)
     how = f"Each label was scored by one of {folds} linear models on words that was not trained on it."
     return out_of_fold(features, corpus.labels, fold, say=print), how, ""
-
-
-def _at_hand(corpus: Corpus, folder: Path, request: Request) -> tuple[NDArray[np.float64], str] | None:
-    """Probabilities of a list of suspects that was made of this very corpus, and how; None where there is none."""
-    record = suspects.recorded(folder)
-    if not record:
-        return None
-    trained = records.read(suspects.CROSS_SCORING, request.study) if folder.name == request.study else {}
-    digests = {each["digest"] for each in trained.get("corpora", {}).values()}
-    if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
-        return None
-    found = suspects.arrays(folder)
-    same = np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]
-    return (found["pred_probs"], record["how"]) if same else None
-
-
-# ---------------------------------------------------------------- levels
 
 
 def measure_levels(

@@ -10,9 +10,7 @@ The page works from disk and without a network. It holds the texts of the corpus
 the page as JSON in which no "<" is left, the script (worklist.js) puts them into text nodes, and the page's own policy
 forbids it to load or send anything.
 
-A reviewer's decisions put the rest of the list into a new order (`reorder`). What a report says of contradicted labels:
-
-    part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
+A reviewer's decisions put the rest of the list into a new order (`reorder`).
 """
 
 import hashlib
@@ -22,28 +20,25 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
 from pathlib import Path
 
 import jinja2
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, canonical
+from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import UserError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
-from nli_lib.measure.consensus import EVERY, THRESHOLD, logit_gap, next_suspects, suspects
+from nli_lib.measure.consensus import EVERY, next_suspects
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
-from nli_lib.stats import clustered_share
 from nli_lib.store import now, reading, write_json
 from nli_lib.study.dial import ParameterError, as_options
 from nli_lib.study.runner import Request
 from nli_lib.tables import read_csv, write_csv
 from nli_tools import own_corpus
-from nli_tools.audit import Figure, ends, percent
 from nli_tools.probabilities import read_probabilities
 
 MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
@@ -230,87 +225,10 @@ def write_list(folder: Path, table: pd.DataFrame) -> None:
     write_jsonl(folder / "suspects.jsonl", table)
 
 
-# ---------------------------------------------------------------- contradicted
-
-
-FLOOR = 1e-12  # the least probability whose logarithm is taken
-MOST_CONTRADICTED = 30  # pairs that are shown
-
-
-def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: str = "") -> dict:
-    """The numbers of a list of suspects as plain values, each with interval and unit.
-
-    probabilities  (N, C), of models that did not train on the pairs that they score; how: which models, in words
-    page           where the list to work through lies, seen from the report
-
-    Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
-    (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
-    the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
-    is drawn anew in the intervals are premises, not models.
-    """
-    logits, labels = np.log(np.maximum(probabilities, FLOOR)), corpus.labels
-    predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(corpus.classes))
-    wrong, names = predicted != labels, corpus.classes
-    flags = {"accuracy": ~wrong, "majority": labels == counts.argmax(), "contradicted": wrong}
-    for gold, guess in permutations(range(len(names)), 2):
-        flags[f"predicted {names[guess]}, labelled {names[gold]}"] = (predicted == guess) & (labels == gold)
-    if names == LABELS:
-        flags["pruned"] = suspects(logits, labels)
-    figures = {name: Figure(clustered_share(each, corpus.premise)) for name, each in flags.items()}
-    task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
-    gap = logit_gap(logits, labels)
-    first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
-    return {
-        "how": how,
-        "page": page,
-        "learnt": task.learnt,
-        "said": task.words,
-        "next": _next(figures, learnt=task.learnt, n=int(wrong.sum())),
-        "figures": {name: each.as_json() for name, each in figures.items()},
-        "rows": [
-            pair_of(corpus, at)
-            | {"predicted": names[predicted[at]]}
-            | {"gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"}}
-            for at in first
-        ],
-    }
-
-
-def pair_of(corpus: Corpus, at: int) -> dict[str, object]:
-    """A pair as plain values: uid, texts, and its label by name."""
-    return {
-        "uid": str(corpus.uid[at]),
-        "premise": str(corpus.premise[at]),
-        "hypothesis": str(corpus.hypothesis[at]),
-        "label": corpus.classes[corpus.labels[at]],
-    }
-
-
-def _next(figures: dict[str, Figure], *, learnt: bool, n: int) -> str:
-    share = figures["contradicted"].estimate
-    if not learnt:
-        return (
-            "Do not act on contradicted labels yet: the models that scored them are no better than the most frequent "
-            "label."
-        )
-    if not n:
-        return "Leave the labels as they are: the models contradict none of them."
-    said = (
-        f"Read the labels that models contradict, the most contradicted first: {n:,} of {share.n:,} "
-        f"({percent(share.value)} {ends(share)})"
-    )
-    if "pruned" in figures:
-        pruned = figures["pruned"].estimate
-        said += (
-            f", of which consensus cleaning would prune {round(pruned.value * pruned.n):,} (neutral predicted for an "
-            f"entailment, gap above {THRESHOLD:g})"
-        )
-    return said + "; a contradicted label is not a wrong one."
-
-
 # ---------------------------------------------------------------- suspects
 
 
+FLOOR = 1e-12  # the least probability whose logarithm is taken
 FAST_FOLDS, TRAINED_FOLDS = 5, 10
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
 BETTER = {True: "better than the majority", False: "not better than the majority"}

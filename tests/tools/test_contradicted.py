@@ -7,7 +7,7 @@ import pytest
 from audited import corpus
 
 from nli_lib.corpora.corpus import LABELS, TWO_WAY
-from nli_tools.suspects import MOST_CONTRADICTED, contradicted
+from nli_tools.report import MOST_CONTRADICTED, contradicted
 
 
 def given(labels, classes=LABELS):
