@@ -6,25 +6,10 @@ from typing import Annotated
 
 import typer
 
-from nli_lib.study import cli
-from nli_lib.study.dial import ParameterError
-from nli_lib.study.runner import (
-    Encoder,
-    Epochs,
-    Model,
-    Scale,
-    Seeds,
-    TestFile,
-    YourFile,
-    absolute_file,
-    named_values,
-    reads_a_file,
-    request_of,
-    spec_changes,
-)
+from nli_lib.study import cli, runner
+from nli_lib.study.dial import ParameterError, read_scale
+from nli_lib.study.runner import Encoder, Epochs, Model, Scale, Seeds, TestFile, YourFile, reads_a_file, request_of
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
-
-DEBIASED = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
 
 
 @reads_a_file
@@ -43,8 +28,7 @@ def audit(
     """
     from nli_tools import audit_page  # what measures takes seconds to be imported
 
-    for path in audit_page.run(request_of("small", corpus, **form), absolute_file(test), pairs=pairs):
-        print(path)
+    print(*audit_page.run(request_of("small", corpus, **form), runner.absolute_file(test), pairs=pairs), sep="\n")
 
 
 @reads_a_file
@@ -55,9 +39,8 @@ def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
     """
     from nli_tools import audit_page
 
-    path = audit_page.write_card(request_of("small", corpus, **form), absolute_file(test))
-    print(path.read_text(encoding="utf-8"))
-    print(path)
+    path = audit_page.write_card(request_of("small", corpus, **form), runner.absolute_file(test))
+    print(path.read_text(encoding="utf-8"), path, sep="\n")
 
 
 @reads_a_file
@@ -116,11 +99,8 @@ def report(
     """
     from nli_tools import report as reports
 
-    request = request_of(scale, corpus, **form)
-    changes = spec_changes(epochs, encoder)
-    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": changes}
-    for path in reports.run(request, absolute_file(test), **options):
-        print(path)
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": runner.spec_changes(epochs, encoder)}
+    print(*reports.run(request_of(scale, corpus, **form), runner.absolute_file(test), **options), sep="\n")
 
 
 @reads_a_file
@@ -162,20 +142,16 @@ def compare(
     from nli_tools import compare as comparisons
 
     request = request_of(scale, corpus, **form)
-    files = {name: absolute_file(file) for name, file in named_values("--added", added or [], "FILE").items()}
+    files = {
+        name: runner.absolute_file(file) for name, file in runner.named_values("--added", added or [], "FILE").items()
+    }
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
-    plan = comparisons.Plan(**how, keep=keep_models, changes=spec_changes(epochs, encoder))
-    for path in comparisons.run(request, absolute_file(test), files, plan):
-        print(path)
+    plan = comparisons.Plan(**how, keep=keep_models, changes=runner.spec_changes(epochs, encoder))
+    print(*comparisons.run(request, runner.absolute_file(test), files, plan), sep="\n")
 
 
 @reads_a_file
-def debias(
-    corpus: YourFile,
-    form: dict,
-    scale: Scale = "small",
-    seeds: Seeds = None,
-) -> None:
+def debias(corpus: YourFile, form: dict, scale: Scale = "small", seeds: Seeds = None) -> None:
     """Make debiased training sets of a corpus and try a debiased loss on it, as a small book of its own.
 
     Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl; then trains with a
@@ -184,7 +160,8 @@ def debias(
     request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "debiasing"):
         refuse_unspaced(own, "the mask of the debiased generator needs words that blanks part")
-    run_chapters({chapter: {} for chapter in DEBIASED}, request)
+    chapters = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
+    run_chapters({chapter: {} for chapter in chapters}, request)
 
 
 @reads_a_file
@@ -207,10 +184,7 @@ def generate(
     request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "generating pairs"):
         pairs.check_labels(own)
-    path = pairs.generate(request, n, model)
-    print(path)
-    print(f"People review these pairs with: nli-study review {shlex.quote(str(path))} --annotator NAME")
-    warn_of_smoke(request)
+    _say_review(request, pairs.generate(request, n, model))
 
 
 @reads_a_file
@@ -227,16 +201,18 @@ def counterfactuals(
     Trains a model for the data map and a teacher for each seed, and asks a language model. Stopped, it continues;
     nothing is asked for twice. What was dropped stands in a second file, with the reasons.
     """
-    from nli_lib.study.dial import read_scale
     from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
 
     request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "counterfactuals"):
         refuse_unspaced(own, "the parser that finds the spans reads English alone")
-        pairs.check_disco_labels(own, read_scale(request.scale).disco.prompt)
-    kept, dropped = pairs.counterfactuals(request, n, model)
-    print(f"{kept}\n{dropped}")
-    print(f"People review these pairs with: nli-study review {shlex.quote(str(kept))} --annotator NAME")
+        pairs.check_labels(own, read_scale(request.scale).disco.prompt)
+    _say_review(request, *pairs.counterfactuals(request, n, model))
+
+
+def _say_review(request: runner.Request, pairs: Path, *others: Path) -> None:
+    print(pairs, *others, sep="\n")
+    print(f"People review these pairs with: nli-study review {shlex.quote(str(pairs))} --annotator NAME")
     warn_of_smoke(request)
 
 

@@ -1,10 +1,11 @@
 """`nli-study generate`: chapters 11 to 13 grow pairs from a user's own corpus, for people to review.
 
 `nli-study counterfactuals`: chapters 40 and 41 on one corpus, and what they leave: pairs to review, and all that was
-dropped, with the reason.
+dropped, with the reason. Stopped, either continues.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,40 +44,39 @@ def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
     Raises `GenerateError` where a chapter does not finish; the same command continues there.
     """
     wanli = read_scale(request.scale).wanli
-    others = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}}
-    if runner.stale(WRITES, replace(request, others=others[WRITES])):
-        check_server(model or wanli.generator, journal_of(request, WRITES))
-    for name in CHAPTERS:
-        (end,) = runner.run([name], replace(request, others=others.get(name, {})))
-        if not goes_on(name, request, end):
-            raise GenerateError(f"{name} did not finish. The same command continues there.")
+    given = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}, FILTERS: {}}
+    _run(given, WRITES, model or wanli.generator, request)
     return write_pairs(request)
 
 
-def journal_of(request: runner.Request, chapter: str) -> Path:
-    """Where a chapter keeps what a language model has answered."""
-    return paths.EXPORTS / request.study / f"{chapter}.journal.jsonl"
+def check_labels(corpus: Corpus, disco: str | None = None) -> None:
+    """Raise `GenerateError` where the prompt has no word for a label of the corpus: that of a version of ``disco`` for
+    counterfactuals, else WANLI's."""
+    words = template(disco).masked.words if disco else prompts()[WANLI].words
+    if unknown := [name for name in corpus.classes if name not in words]:
+        raise GenerateError(
+            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows {', '.join(words)}."
+        )
 
 
-def goes_on(name: str, request: runner.Request, end: runner.Outcome) -> bool:
-    """Whether the next chapter can follow: this one finished, or lacks no more than answers of a language model."""
-    return end.state == records.FINISHED or bool(
-        end.state == records.INCOMPLETE and records.unanswered(records.read(name, request.study))
-    )
+def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, request: runner.Request) -> None:
+    """Run chapters in turn, each with its own parameters, after a look at the language model that ``asks`` needs.
+
+    A chapter that lacks no more than answers of the model lets the next one follow. Raises `GenerateError` where one
+    does not finish.
+    """
+    if runner.stale(asks, replace(request, others=chapters[asks])):
+        check_server(model, paths.EXPORTS / request.study / f"{asks}.journal.jsonl")
+    for name, own in chapters.items():
+        (end,) = runner.run([name], replace(request, others=own))
+        incomplete = end.state == records.INCOMPLETE and records.unanswered(records.read(name, request.study))
+        if end.state != records.FINISHED and not incomplete:
+            raise GenerateError(f"{name} did not finish. The same command continues there.")
 
 
 def exemplars_for(n: int, draws: int) -> int:
     """How many exemplars give ``n`` pairs if every continuation parses and passes the heuristics: never more."""
     return max(1, int(n / (draws * KEPT_SHARE)))
-
-
-def check_labels(corpus: Corpus) -> None:
-    """Raise `GenerateError` where the prompt has no word for a label of the corpus."""
-    if unknown := [name for name in corpus.classes if name not in prompts()[WANLI].words]:
-        raise GenerateError(
-            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows "
-            f"{', '.join(prompts()[WANLI].words)}."
-        )
 
 
 def check_server(model: str, path: Path) -> None:
@@ -123,13 +123,8 @@ def write_pairs(request: runner.Request) -> Path:
 DISCO_CHAPTERS = ASKS, DISCO_FILTER = "40_spans_and_prompts", "41_perturb_and_filter"
 EACH = 0.5  # originals for each pair that is wanted: one of some eight perturbations has to survive
 COUNTERFACTUALS, DROPPED = "counterfactuals.jsonl", "counterfactuals.dropped.jsonl"
-JUDGED = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
-JUDGED += ["origin_premise", "origin_label", "direction", "span", "generation", "shift"]
+JUDGED = [*COLUMNS, "origin_premise", "origin_label", "direction", "span", "generation", "shift"]
 TOO_MANY = "more than were wanted, and the shift is smaller"
-
-
-class CounterfactualError(UserError, RuntimeError):
-    """No counterfactuals can be, or were, made; the message says why and what to do."""
 
 
 def counterfactuals(request: runner.Request, n: int, model: str | None = None) -> tuple[Path, Path]:
@@ -138,32 +133,18 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
     n      pairs that are wanted, at most; it decides how many premises are perturbed (`EACH`)
     model  language model, as its server calls it; None: the dial's
 
-    Raises `CounterfactualError` where a chapter does not finish; the same command continues there.
+    Raises `GenerateError` where a chapter does not finish; the same command continues there.
     """
-    others = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
-    if runner.stale(ASKS, replace(request, others=others[ASKS])):
+    given = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
+    if runner.stale(ASKS, replace(request, others=given[ASKS])):
         perturb.check_parser()
-    if runner.stale(DISCO_FILTER, replace(request, others=others[DISCO_FILTER])):
-        check_server(model or read_scale(request.scale).disco.generator, journal_of(request, DISCO_FILTER))
-    for name in DISCO_CHAPTERS:
-        (end,) = runner.run([name], replace(request, others=others[name]))
-        if not goes_on(name, request, end):
-            raise CounterfactualError(f"{name} did not finish. The same command continues there.")
+    _run(given, DISCO_FILTER, model or read_scale(request.scale).disco.generator, request)
     return write_counterfactuals(request, n)
 
 
 def originals_for(n: int) -> int:
     """How many premises are perturbed to leave about n pairs; three at least, one of each label."""
     return max(3, round(n * EACH))
-
-
-def check_disco_labels(corpus: Corpus, version: str) -> None:
-    """Raise `CounterfactualError` where the prompt has no word for a label of the corpus."""
-    words = template(version).masked.words
-    if unknown := [name for name in corpus.classes if name not in words]:
-        raise CounterfactualError(
-            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows {', '.join(words)}."
-        )
 
 
 def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
@@ -187,7 +168,7 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
         print(f"{count:>7,}  {why}")
     write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
     if kept.empty:
-        raise CounterfactualError(
+        raise GenerateError(
             f"No counterfactual is left; {folder / DROPPED} says why, one by one. Raise --n, or name a better language "
             "model (OPENAI_BASE_URL, --model)."
         )

@@ -21,7 +21,7 @@ from nli_lib.measure.features import UNSPACED, unspaced
 from nli_lib.store import atomic
 from nli_lib.study import record as records
 from nli_lib.study import runner
-from nli_lib.study.dial import is_own_file, own_path, read_scale
+from nli_lib.study.dial import is_own_file, own_path
 from nli_lib.study.runner import Request, version
 
 TIMES = 24  # memory that reading and an audit take, in sizes of the file, at most: benchmarks/own_corpus_sizes.py
@@ -101,18 +101,10 @@ def refuse_unspaced(corpus: Corpus, what: str) -> None:
 
 def digest(name: str, request: Request) -> str | None:
     """sha256 (hex) of a user's own file; None for a corpus by name."""
-    path = own_path(name, request.data_dir)
-    if path is None:
+    if (path := own_path(name, request.data_dir)) is None:
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def named_corpus(request: Request) -> Corpus:
-    """A corpus by name, the split that the study trains on."""
-    dial = read_scale(request.scale)
-    split = dial.train_split if request.corpus == dial.corpus else "train"
-    return load(request.corpus, split, data_dir=request.data_dir)
 
 
 def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) -> None:
@@ -126,8 +118,7 @@ def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) ->
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
     ended = [end for name, own in chapters.items() for end in runner.run([name], replace(request, others=own))]
     for path in sorted(path for path in folder.glob("*.*") if path.is_file()):
-        old = path.stat().st_mtime_ns == before.get(path)
-        print(f"{path} (from an earlier run)" if old else path)
+        print(f"{path} (from an earlier run)" if path.stat().st_mtime_ns == before.get(path) else path)
     print(book.build(request))
     warn_of_smoke(request)
     if any(outcome.state != records.FINISHED for outcome in ended):

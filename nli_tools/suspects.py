@@ -28,6 +28,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib import paths
+from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import UserError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
@@ -35,7 +36,7 @@ from nli_lib.measure.consensus import EVERY, next_suspects
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.store import now, reading, write_json
-from nli_lib.study.dial import ParameterError, as_options
+from nli_lib.study.dial import ParameterError, as_options, read_scale
 from nli_lib.study.runner import Request
 from nli_lib.tables import read_csv, write_csv
 from nli_tools import own_corpus
@@ -285,7 +286,9 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
         made = joined(made, read_decisions(asked.decided, classes))
     if asked.part:
         given = {"folds": asked.count, "embeddings": asked.embeddings, "probs": asked.probs}
-        scored = own or own_corpus.named_corpus(request)
+        dial = read_scale(request.scale)
+        split = dial.train_split if request.corpus == dial.corpus else "train"
+        scored = own or load(request.corpus, split, data_dir=request.data_dir)
         how = score(scored, folder, **given, columns=request.columns)
         yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
     else:

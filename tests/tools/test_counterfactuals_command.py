@@ -145,7 +145,7 @@ def test_nothing_left_is_an_error_and_the_reasons_are_written(mine, monkeypatch,
     request = runner.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
     folder = paths.EXPORTS / request.study
     written(folder, kept=0)
-    with pytest.raises(generate.CounterfactualError, match="No counterfactual is left"):
+    with pytest.raises(generate.GenerateError, match="No counterfactual is left"):
         generate.write_counterfactuals(request, 5)
     assert [row["reason"] for row in lines(folder / generate.DROPPED)] == REASONS
     assert not (folder / generate.COUNTERFACTUALS).exists()
