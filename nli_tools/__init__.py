@@ -7,25 +7,14 @@ Nothing here imports torch before it is asked for `RecordLogits`.
 
 from importlib import import_module
 
-PLACES = {
-    "Dynamics": "nli_tools.dynamics",
-    "read_dynamics": "nli_tools.dynamics",
-    "read_cartography": "nli_tools.dynamics",
-    "read_coordinates": "nli_tools.dynamics",
-    "write_cartography": "nli_tools.dynamics",
-    "write_td_metrics": "nli_tools.dynamics",
-    "from_pandas": "nli_tools.dynamics",
-    "to_dataset": "nli_tools.dynamics",
-    "to_pandas": "nli_tools.dynamics",
-    "datalab": "nli_tools.dynamics",
-    "issues": "nli_tools.dynamics",
-    "read_label_studio": "nli_tools.exchange",
-    "write_label_studio": "nli_tools.exchange",
-    "read_argilla": "nli_tools.exchange",
-    "write_argilla": "nli_tools.exchange",
-    "explore": "nli_tools.explorer",
-    "RecordLogits": "nli_lib.learn.recorder",
+READ_AND_WRITE = ("read_dynamics", "read_cartography", "read_coordinates", "write_cartography", "write_td_metrics")
+NAMES = {
+    "nli_tools.dynamics": ("Dynamics", *READ_AND_WRITE, "from_pandas", "to_dataset", "to_pandas", "datalab", "issues"),
+    "nli_tools.exchange": ("read_label_studio", "write_label_studio", "read_argilla", "write_argilla"),
+    "nli_tools.explorer": ("explore",),
+    "nli_lib.learn.recorder": ("RecordLogits",),
 }
+PLACES = {name: module for module, names in NAMES.items() for name in names}
 
 __all__ = sorted(PLACES)
 

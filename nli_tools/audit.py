@@ -495,24 +495,19 @@ def unit(without_blanks: float | None) -> str:
 
 def plain(feature: str, unit: str = "words") -> str:
     """A feature's name in `measure.features` in plain English. unit: what is counted (`unit`)."""
-    if ratio := re.fullmatch(r"len-ratio \[(.+), (.+)\)", feature):
-        low, high = ratio.groups()
-        return (
-            f"hypothesis {low} times as long as the premise, or more"
-            if high == "inf"
-            else f"hypothesis {low} to {high} times as long as the premise"
-        )
-    for start, words in {
-        "hypo-len< ": "hypothesis of fewer than {} {}",
-        "hypo-len> ": "hypothesis of more than {} {}",
-        "lex-overlap> ": "more than {:.0%} of the hypothesis's {} in the premise",
-    }.items():
-        if feature.startswith(start):
-            return words.format(float(feature.removeprefix(start)), unit).replace(".0 ", " ")
-    if feature == "null":
-        return "none in particular: every pair"
-    if feature == "full-lex-overlap":
-        return f"all {unit} of the hypothesis in the premise"
+    known = {
+        "null": "none in particular: every pair",
+        "full-lex-overlap": f"all {unit} of the hypothesis in the premise",
+        r"len-ratio \[(.+), inf\)": "hypothesis {} times as long as the premise, or more",
+        r"len-ratio \[(.+), (.+)\)": "hypothesis {} to {} times as long as the premise",
+        "hypo-len< (.+)": f"hypothesis of fewer than {{}} {unit}",
+        "hypo-len> (.+)": f"hypothesis of more than {{}} {unit}",
+    }
+    for pattern, words in known.items():
+        if found := re.fullmatch(pattern, feature):
+            return words.format(*found.groups())
+    if share := re.fullmatch("lex-overlap> (.+)", feature):
+        return f"more than {float(share[1]):.0%} of the hypothesis's {unit} in the premise"
     words, at, side = features.joined([feature])[0].rpartition("@")
     return f"“{visible(words, 40)}” in the {side}" if at else feature
 
@@ -520,6 +515,4 @@ def plain(feature: str, unit: str = "words") -> str:
 def whose(feature: str, unit: str = "words") -> str:
     """The pairs that have a feature, as an ending of "the pairs ..."."""
     text = plain(feature, unit)
-    return (
-        f"that have {text}" if text.startswith("“") else f"with {'a ' if text.startswith('hypothesis') else ''}{text}"
-    )
+    return f"that have {text}" if text[0] == "“" else f"with {'a ' * text.startswith('hypothesis')}{text}"

@@ -126,24 +126,21 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
         kind = found.figures[row.figure].unit if row.figure in found.figures else SHARE
         draws = Estimate(row.value, row.low, row.high, row.at, over="draws of premises, range")
         references.setdefault(row.corpus, {})[row.figure] = Figure(draws, kind).as_json()
-    n = len(found.kept)
+    reasons, n = [], len(found.kept)
+    for row in found.reasons.itertuples():
+        reasons.append({"feature": row.feature, "pairs": whole(row.pairs, n), "alone": whole(row.alone, n)})
+    about = {"corpus": corpus.name, "source": corpus.source, "classes": list(corpus.classes)}
+    about |= {"warnings": corpus.warnings(), "notes": found.notes}
     return {
         "format": FORMAT,
         **facts,
-        "corpus": corpus.name,
-        "source": corpus.source,
-        "classes": list(corpus.classes),
-        "warnings": corpus.warnings(),
-        "notes": found.notes,
+        **about,
         "figures": {name: figure.as_json() for name, figure in found.figures.items()},
         "compared at": int(beside["at"].max()) if len(beside) else None,
         "own figures at that size": {name: figure.as_json() for name, figure in own.items()},
         "reference": references,
         "features": features,
-        "z-filter reasons": [
-            {"feature": row.feature, "pairs": whole(row.pairs, n), "alone": whole(row.alone, n)}
-            for row in found.reasons.itertuples()
-        ],
+        "z-filter reasons": reasons,
     }
 
 
@@ -158,17 +155,11 @@ def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[s
     def of(start: str) -> dict[str, dict]:
         return {name.removeprefix(start): each for name, each in content["figures"].items() if name.startswith(start)}
 
-    return {
-        "c": content,
-        "rows": table_rows(content),
-        "labels": {name: [f for f in content["features"] if f["label"] == name] for name in content["classes"]},
-        "curves": [curve_drawing(content, figure) for figure in CURVES],
-        "skipped": of("skipped: "),
-        "balance": of("label: "),
-        "examples": examples or {},
-        "titles": audit.TITLES,
-        "colours": {**COLOURS["corpora"], **COLOURS["labels"]},
-    }
+    labels = {name: [f for f in content["features"] if f["label"] == name] for name in content["classes"]}
+    drawn = {"curves": [curve_drawing(content, figure) for figure in CURVES], "titles": audit.TITLES}
+    colours = {**COLOURS["corpora"], **COLOURS["labels"]}
+    counted = {"rows": table_rows(content), "skipped": of("skipped: "), "balance": of("label: "), "labels": labels}
+    return {"c": content, **counted, **drawn, "examples": examples or {}, "colours": colours}
 
 
 def card(content: Mapping) -> str:
@@ -252,15 +243,9 @@ def table_rows(content: Mapping) -> list[dict]:
         first, width = (finite.min(), np.ptp(finite) or 1.0) if len(finite) else (0.0, 1.0)
         places = (round(4 + 92 * (each - first) / width, 1) if np.isfinite(each) else None for each in values)
         value, low, high, *others = places
-        rows.append({
-            "key": key,
-            "name": name,
-            "own": form(own.value),
-            "interval": interval,
-            "at": form(same.value),
-            "beside": {corpus: form(value) for corpus, value in beside.items()},
-            "strip": {"value": value, "low": low, "high": high, "beside": dict(zip(beside, others, strict=True))},
-        })  # fmt: skip
+        strip = {"value": value, "low": low, "high": high, "beside": dict(zip(beside, others, strict=True))}
+        row = {"key": key, "name": name, "own": form(own.value), "interval": interval, "at": form(same.value)}
+        rows.append({**row, "beside": {corpus: form(value) for corpus, value in beside.items()}, "strip": strip})
     return rows
 
 
@@ -299,14 +284,10 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         beside = reference(corpus.classes, len(corpus))
         own = _at(corpus, other, found, beside)
     with clock("page"):
-        facts = {
-            "next": next_steps(found, beside, own, test=Path(test).name if test else ""),
-            "version": version(),
-            "digest": digest(request.corpus, request),
-            **request.form,
-            "test": {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None,
-        }
-        content = as_json(corpus, found, own, beside, **facts)
+        against = {"name": Path(test).name, "digest": digest(test, request), "pairs": len(other)} if test else None
+        steps = next_steps(found, beside, own, test=Path(test).name if test else "")
+        facts = {"next": steps, "version": version(), "digest": digest(request.corpus, request), **request.form}
+        content = as_json(corpus, found, own, beside, **facts, test=against)
         examples = {}
         if is_own_file(request.corpus):  # beside each feature of the page the first hypothesis that has it
             first = found.featured[found.top["first"].to_numpy(dtype=np.int64)]
@@ -317,8 +298,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         if pairs:
             part = corpus[found.featured] if len(found.featured) < len(corpus) else corpus
             written.append(export_filtered(folder / LIST, part, found.kept))
-    for sentence in facts["next"]:
-        print(sentence)
+    print(*steps, sep="\n")
     return written
 
 

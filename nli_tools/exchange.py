@@ -335,17 +335,11 @@ def write_argilla(
     options = [{"text": name, "value": name} for name in (*names, DISCARD)]
     choice = {"type": "label_selection", "options": options, "visible_options": max(3, len(options))}
     text = {"type": "text", "use_markdown": False}
-    settings = {
-        "guidelines": "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus "
-        "says.",
-        "fields": [asked(side, text) for side in SIDES],
-        "questions": [asked("label", choice), asked("note", text, required=False)],
-        "vectors": [],
-        "metadata": list(metadata.values()),
-        "allow_extra_metadata": False,
-        "distribution": {"strategy": "overlap", "min_submitted": 1},
-        "mapping": None,
-    }
+    guide = "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus says."
+    questions = [asked("label", choice), asked("note", text, required=False)]
+    settings = {"guidelines": guide, "fields": [asked(side, text) for side in SIDES], "questions": questions}
+    settings |= {"vectors": [], "metadata": list(metadata.values()), "allow_extra_metadata": False, "mapping": None}
+    settings["distribution"] = {"strategy": "overlap", "min_submitted": 1}
     records = []
     for row in table.to_dict("records"):
         known = {name: row[name] for name in metadata if not pd.isna(row[name])}

@@ -80,15 +80,10 @@ class Panel(anywidget.AnyWidget):
     def show(self, fault: str = "") -> None:
         explorer = self.explorer
         columns = ["tag", "label", "premise", "hypothesis", explorer.x, explorer.y, explorer.color]
-        self.state = {
-            "point": None if self._point is None else explorer.point(self._point),
-            "rows": [explorer.point(at) for at in explorer.selected[:SHOWN].tolist()],
-            "columns": list(dict.fromkeys(columns)),
-            "selected": len(explorer.selected),
-            "pairs": len(explorer.table),
-            "tags": explorer.counts,
-            "fault": fault,
-        }
+        rows = [explorer.point(at) for at in explorer.selected[:SHOWN].tolist()]
+        point = None if self._point is None else explorer.point(self._point)
+        counts = {"selected": len(explorer.selected), "pairs": len(explorer.table), "tags": explorer.counts}
+        self.state = {"point": point, "rows": rows, "columns": list(dict.fromkeys(columns)), **counts, "fault": fault}
 
 
 def page(explorer: Explorer) -> VBox:

@@ -1,8 +1,10 @@
 """A user's own out-of-sample probabilities for the rows of a corpus: by class name, and by id, texts or order."""
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,27 +17,15 @@ from nli_lib.corpora.sources import OWN, OWN_IDS
 from nli_lib.errors import UserError
 
 _WORD = r"(?:p|pred|prob|probs|proba|probability|score)"
-_BARE = re.compile(
-    rf"(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*", re.IGNORECASE
-)  # "p_neutral", "P(n)"
-ROW_NUMBERS = (
-    "row",
-    "index",
-    "idx",
-    "column 1",
-    "unnamed: 0",
-    "__index_level_0__",
-)  # the last three are a frame's index
-SLACK = 0.01  # by which the probabilities of a row may miss a sum of 1: files are rounded
-SAME = 1e-6  # by which rows that say the same may differ
+_BARE = rf"(?i)(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*"  # "p_neutral", "P(n)"
+# the last three are a frame's index
+ROW_NUMBERS = ("row", "index", "idx", "column 1", "unnamed: 0", "__index_level_0__")
 SAVE = "numpy.savez(FILE, uid=corpus.uid.astype(str), classes=[...], pred_probs=...)"
 SHAPES = (  # that are read
     "Give a csv, tsv, json, jsonl or parquet file with a column for each class, called by its name (p_neutral), and a "
     "column uid, or the two texts, or one row for each pair in the order of the corpus; or an npz saved with "
     f"{SAVE}; or an npy of shape (pairs, classes)."
 )
-
-
 VERSION = "it was made from another version of the corpus."
 ORDER = (
     "its rows stand in another order, or it was made from another version of the corpus. Add a column uid, or leave "
@@ -70,7 +60,14 @@ def read_probabilities(
     if not len(table):
         raise ProbabilitiesError(f"{path} has no rows.")
     cells, order = _cells(path, table, corpus)
-    values = cells.map(_number).to_numpy()
+
+    def number(cell: object) -> float:
+        """With a decimal comma too, which can be nothing else in a probability; NaN for what is no number."""
+        with contextlib.suppress(TypeError, ValueError):
+            return float(cell.replace(",", ".") if isinstance(cell, str) else cell)
+        return np.nan
+
+    values = cells.map(number).to_numpy()
     place, how = _place(path, table, values, corpus, dict(columns or {}))
     if path.suffix.lower() == ".npz" and "labels" in table:
         own = np.array(corpus.classes, dtype=object)[corpus.labels]
@@ -83,7 +80,7 @@ def read_probabilities(
             f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number. Every pair needs one "
             "for each class."
         )
-    wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > SLACK)
+    wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # files are rounded
     if wrong.any():
         row = int(np.argmax(wrong))
         told = ", ".join(f"{value:g}" for value in found[row])
@@ -135,13 +132,11 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
     names = arrays.pop("classes").astype(str).tolist() if named else list(corpus.classes)
     shape = len(values), len(names)
     arrays = {name: array for name, array in arrays.items() if array.ndim == 1}
-    wrong = [f"{name} has {len(array)} values" for name, array in arrays.items() if len(array) != shape[0]]
+    wrong = [f"; {name} has {len(array)} values" for name, array in arrays.items() if len(array) != shape[0]]
     if values.shape != shape or len(set(names)) < shape[1] or values.dtype.kind not in "fiu" or wrong:
-        told = "; ".join(
-            [f"{matrix} has shape {values.shape} ({values.dtype})", f"classes are {', '.join(names)}", *wrong]
-        )
         raise ProbabilitiesError(
-            f"{path}: {told}. Save numbers of shape (pairs, classes), and one value for each pair."
+            f"{path}: {matrix} has shape {values.shape} ({values.dtype}); classes are {', '.join(names)}"
+            f"{''.join(wrong)}. Save numbers of shape (pairs, classes), and one value for each pair."
         )
     columns = {name: pd.Series(array.tolist(), dtype=object) for name, array in arrays.items()}
     if "labels" in arrays:
@@ -161,11 +156,14 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
     lists = [name for name in table if all(isinstance(cell, list | dict) for cell in table[name])]
     order = ""
     if len(lists) == 1 and not any(map(_class_of, table)):
-        cells = table[lists[0]].map(_by_name)
-        if set(cells.map(type)) == {dict}:
-            table = pd.DataFrame(cells.tolist())
-        elif set(cells.map(type)) == {list} and set(cells.map(len)) == {len(corpus.classes)}:
-            table = pd.DataFrame(cells.tolist(), columns=list(corpus.classes))
+        cells = table[lists[0]].tolist()
+        for at, cell in enumerate(cells):  # [{"label": "neutral", "score": 0.5}, ...], as `transformers` writes a row
+            if isinstance(cell, list) and all(isinstance(one, dict) and {"label", "score"} <= set(one) for one in cell):
+                cells[at] = {str(one["label"]): one["score"] for one in cell}
+        if all(isinstance(cell, dict) for cell in cells):
+            table = pd.DataFrame(cells)
+        elif all(isinstance(cell, list) and len(cell) == len(corpus.classes) for cell in cells):
+            table = pd.DataFrame(cells, columns=list(corpus.classes))
             order = f" Its numbers bear no names: they were taken for {', '.join(corpus.classes)}, in this order."
         else:
             raise ProbabilitiesError(
@@ -187,22 +185,7 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
 
 def _class_of(name: str) -> str | None:
     """The class that a column is called by: "p_neutral", "neutral_prob" and "P(neutral)" are "neutral"."""
-    return canonical(_BARE.fullmatch(str(name).strip()[:100])[1])
-
-
-def _by_name(cell: list | dict) -> list | dict:
-    """[{"label": "neutral", "score": 0.5}, ...], as a pipeline of `transformers` writes a row, as {"neutral": 0.5}."""
-    if isinstance(cell, list) and all(isinstance(each, dict) and {"label", "score"} <= set(each) for each in cell):
-        return {str(each["label"]): each["score"] for each in cell}
-    return cell
-
-
-def _number(cell: object) -> float:
-    """A number, with a decimal comma too, which can be nothing else in a probability; NaN for anything else."""
-    try:
-        return float(cell.replace(",", ".") if isinstance(cell, str) else cell)
-    except (TypeError, ValueError):
-        return np.nan
+    return canonical(re.fullmatch(_BARE, str(name).strip()[:100])[1])
 
 
 def _place(
@@ -215,34 +198,48 @@ def _place(
         return [there[name] for name in dict.fromkeys(map(str.lower, names)) if name in there]
 
     sides = {side: found[0] for side in SIDES if (found := named(columns.get(side, side), *OWN[side]))}
-    ids = named("uid", columns.get("uid", "uid"), *OWN_IDS, *(() if len(sides) == len(SIDES) else ROW_NUMBERS))
-    count = len(corpus)
-    for name in ids:
-        for plain in (_text, _plain):
-            given, wanted = _keys(plain, table[name]), _keys(plain, corpus.uid)
-            if wanted.is_unique and wanted.isin(given).all():
-                place, more = _rows(path, given, wanted, values)
-                _agree_texts(path, table, sides, place, corpus, VERSION)
-                return place, f"by {name!r}{more}"
-    if len(sides) == len(SIDES):
-        given = _keys(_folded, *(table[sides[side]] for side in SIDES))
-        wanted = _keys(_folded, corpus.premise, corpus.hypothesis)
-        if (absent := ~wanted.isin(given)).any():
-            raise ProbabilitiesError(
-                f"{path} has neither the id nor the texts of {absent.sum():,} of the {count:,} pairs, the first of "
-                f"them {corpus.uid[absent][0]!r}. Give every pair its probabilities."
-            )
-        place, more = _rows(path, given, wanted, values)
-        return place, f"by premise and hypothesis{more}"
-    rows = _file_rows(corpus)
+    both = len(sides) == len(SIDES)
+    ids = named("uid", columns.get("uid", "uid"), *OWN_IDS, *(() if both else ROW_NUMBERS))
+    for name, plain in product(ids, (_text, _plain)):
+        given, wanted = _keys(plain, table[name]), _keys(plain, corpus.uid)
+        if wanted.is_unique and wanted.isin(given).all():
+            place, more = _rows(path, given, wanted, values)
+            how, why = f"by {name!r}{more}", VERSION
+            break
+    else:
+        if both:
+            given = _keys(_folded, *(table[sides[side]] for side in SIDES))
+            wanted = _keys(_folded, corpus.premise, corpus.hypothesis)
+            if (absent := ~wanted.isin(given)).any():
+                raise ProbabilitiesError(
+                    f"{path} has neither the id nor the texts of {absent.sum():,} of the {len(corpus):,} pairs, the "
+                    f"first of them {corpus.uid[absent][0]!r}. Give every pair its probabilities."
+                )
+            place, more = _rows(path, given, wanted, values)
+            return place, f"by premise and hypothesis{more}"
+        place, how = _by_number(path, table, ids, values, corpus)
+        why = ORDER
+    for side, name in sides.items():
+        given, own = _keys(_folded, table[name].iloc[place]), _keys(_folded, getattr(corpus, side))
+        _agree(path, side, given.to_numpy(), own.to_numpy(), corpus, why)
+    if why == ORDER and (labels := named(columns.get("label", "label"), *OWN["label"])):
+        given, own = table[labels[0]].map(canonical).iloc[place], np.array(corpus.classes, dtype=object)[corpus.labels]
+        _agree(path, "label", given.where(given.isin(corpus.classes), own).to_numpy(), own, corpus, why)
+    return place, how
+
+
+def _by_number(
+    path: Path, table: pd.DataFrame, ids: list[str], values: NDArray, corpus: Corpus
+) -> tuple[NDArray[np.int64], str]:
+    """The same where no id and no text leads to a row: by the numbers of rows in the first of ``ids``, or in order."""
+    count, rows = len(corpus), _file_rows(corpus)
     if ids:
         given, own, fits = _keys(_plain, table[ids[0]]), _keys(_plain, corpus.uid), {}
         numberings = [] if given.isin(own).any() else [(np.arange(count), count), (rows, corpus.rows_read)]
-        for each, total in numberings:
-            for start in (0, 1) if each is not None else ():
-                number = tuple(map(str, (each + start).tolist()))
-                if set(given) in (set(number), set(map(str, range(start, total + start)))):
-                    fits[number] = start
+        for (each, total), start in product(numberings, (0, 1)):
+            number = () if each is None else tuple(map(str, (each + start).tolist()))
+            if number and set(given) in (set(number), set(map(str, range(start, total + start)))):
+                fits[number] = start
         if len(fits) != 1:
             absent = corpus.uid[~own.isin(given)]
             raise ProbabilitiesError(
@@ -252,23 +249,17 @@ def _place(
             )
         number, start = fits.popitem()
         place, more = _rows(path, given, pd.Series(number, dtype=object), values)
-        how = f"by the row numbers in {ids[0]!r}, from {start}{more}"
-    elif len(table) in (count, corpus.rows_read if rows is not None else count):
-        place, whole = (
-            (np.arange(count), "the corpus has pairs") if len(table) == count else (rows, "its file has rows")
-        )
-        how = f"by their order: they bear no ids and are {len(table):,}, as {whole}"
-    else:
-        left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
-        raise ProbabilitiesError(
-            f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}: which "
-            f"is which cannot be known. {SHAPES}"
-        )
-    _agree_texts(path, table, sides, place, corpus, ORDER)
-    if labels := named(columns.get("label", "label"), *OWN["label"]):
-        given, own = table[labels[0]].map(canonical).iloc[place], np.array(corpus.classes, dtype=object)[corpus.labels]
-        _agree(path, "label", given.where(given.isin(corpus.classes), own).to_numpy(), own, corpus, ORDER)
-    return place, how
+        return place, f"by the row numbers in {ids[0]!r}, from {start}{more}"
+    how = f"by their order: they bear no ids and are {len(table):,}, as "
+    if len(table) == count:
+        return np.arange(count), how + "the corpus has pairs"
+    if rows is not None and len(table) == corpus.rows_read:
+        return rows, how + "its file has rows"
+    left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
+    raise ProbabilitiesError(
+        f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}: which "
+        f"is which cannot be known. {SHAPES}"
+    )
 
 
 def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> tuple[NDArray[np.int64], str]:
@@ -280,7 +271,7 @@ def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> t
         return place, ""  # as the corpus has them: then a pair that it has twice may be scored in two ways
     codes = pd.factorize(given)[0]
     first = np.unique(codes, return_index=True)[1][codes]
-    differ = known & ~np.isclose(values, values[first], rtol=0, atol=SAME, equal_nan=True).all(axis=1)
+    differ = known & ~np.isclose(values, values[first], rtol=0, atol=1e-6, equal_nan=True).all(axis=1)
     if differ.any():
         at = int(np.argmax(differ))
         raise ProbabilitiesError(
@@ -302,14 +293,6 @@ def _file_rows(corpus: Corpus) -> NDArray[np.int64] | None:
         return None
     rows = made.astype(np.int64).to_numpy()
     return rows if (np.diff(rows) > 0).all() and rows[-1] < corpus.rows_read else None
-
-
-def _agree_texts(
-    path: Path, table: pd.DataFrame, sides: Mapping[str, str], place: NDArray, corpus: Corpus, why: str
-) -> None:
-    for side, name in sides.items():
-        given, own = _keys(_folded, table[name].iloc[place]), _keys(_folded, getattr(corpus, side))
-        _agree(path, side, given.to_numpy(), own.to_numpy(), corpus, why)
 
 
 def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, why: str) -> None:

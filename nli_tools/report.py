@@ -41,7 +41,6 @@ from nli_tools import audit_page, compare, own_corpus, suspects
 from nli_tools.audit import Figure, distance, ends, percent, sample_premises
 from nli_tools.audit_page import as_estimate, sentence, shown, templates
 
-PAGE, NUMBERS, FORMAT = "report.html", "report.json", 1
 MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs that are shown
 MIXTURES = 5  # seeds of the mixture, to see how much the levels depend on it
 WORDS, CONTRADICTED = "words of the hypothesis", "contradicted"
@@ -77,20 +76,14 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
     task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
     told = {"learnt": task.learnt, "pruned": found.get("pruned"), "threshold": consensus.THRESHOLD}
     first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
-    return {
-        "how": how,
-        "page": page,
-        "learnt": task.learnt,
-        "said": task.words,
-        "next": sentence("suspects", contradicted=found["contradicted"], **told),
-        "figures": {name: Figure(each).as_json() for name, each in found.items()},
-        "rows": [
-            _pair(corpus, at)
-            | {"predicted": names[predicted[at]]}
-            | {"gap": {"value": round(float(gap[at]), 4), "unit": "logits, difference"}}
-            for at in first
-        ],
-    }
+    rows = []
+    for at in first:
+        wide = {"value": round(float(gap[at]), 4), "unit": "logits, difference"}
+        rows.append({**_pair(corpus, at), "predicted": names[predicted[at]], "gap": wide})
+    step = sentence("suspects", contradicted=found["contradicted"], **told)
+    figures = {name: Figure(each).as_json() for name, each in found.items()}
+    about = {"how": how, "page": page, "learnt": task.learnt, "said": task.words}
+    return {**about, "next": step, "figures": figures, "rows": rows}
 
 
 # ---------------------------------------------------------------- levels
@@ -142,19 +135,14 @@ def level_figures(
     votes = np.mean([each[0] == LEVELS.index("hard") for each in fits], axis=0)
     confidence = np.mean([each[:, FEATURES.index("pair confidence")] for each in features], axis=0)
     first = np.lexsort((confidence, -votes))[: min(MOST_HARD, int((votes > 0).sum()))]
-    n = len(features)
-    return {
-        "said": said,
-        "learnt": learnt,
-        "next": sentence("levels", own=own, twin=twin, **told),
-        "figures": {name: each.as_json() | {"trainings": each.estimate.seeds} for name, each in found.items()},
-        "rows": [
-            _pair(corpus, at)
-            | {"hard": {"value": float(votes[at]), "unit": "share of the trainings", "n": n}}
-            | {"confidence": {"value": round(float(confidence[at]), 4), "unit": "probability, mean", "n": n}}
-            for at in first
-        ],
-    }
+    n, rows = len(features), []
+    for at in first:
+        hard = {"value": float(votes[at]), "unit": "share of the trainings", "n": n}
+        sure = {"value": round(float(confidence[at]), 4), "unit": "probability, mean", "n": n}
+        rows.append({**_pair(corpus, at), "hard": hard, "confidence": sure})
+    step = sentence("levels", own=own, twin=twin, **told)
+    figures = {name: each.as_json() | {"trainings": each.estimate.seeds} for name, each in found.items()}
+    return {"said": said, "learnt": learnt, "next": step, "figures": figures, "rows": rows}
 
 
 def _share(found: Estimate) -> Figure:
@@ -255,20 +243,12 @@ def run(
         parts["comparison"] = found
     else:
         missing["comparison"] = "none was made of this corpus as it is now: nli-study compare FILE --test HELD_OUT"
-    content = {
-        "format": FORMAT,
-        "version": version(),
-        "corpus": numbers["corpus"],
-        "digest": numbers["digest"],
-        "next": [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")],
-        "missing": missing,
-        **parts,
-    }
-    print(*content["next"], sep="\n")
-    return [
-        own_corpus.write(folder / PAGE, page(content)),
-        own_corpus.write(folder / NUMBERS, own_corpus.as_text(content)),
-    ]
+    steps = [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")]
+    about = {"format": 1, "version": version(), "corpus": numbers["corpus"], "digest": numbers["digest"]}
+    content = {**about, "next": steps, "missing": missing, **parts}
+    print(*steps, sep="\n")
+    files = {"report.html": page(content), "report.json": own_corpus.as_text(content)}
+    return [own_corpus.write(folder / name, text) for name, text in files.items()]
 
 
 def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, str]:
@@ -292,13 +272,7 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
 
 
 def measure_levels(
-    corpus: Corpus,
-    request: Request,
-    wrong: NDArray[np.bool_] | None,
-    *,
-    most: int,
-    seeds: int,
-    changes: Mapping[str, object],
+    corpus: Corpus, request: Request, wrong: NDArray | None, *, most: int, seeds: int, changes: Mapping[str, object]
 ) -> dict:
     """Train both views on the corpus as the difficulty paper does, and give `level_figures`. Stopped, it continues.
 

@@ -77,18 +77,11 @@ def worklist(
     made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
     # a browser keeps decisions by this key: another corpus or another model is another list
     told = table[["uid", "premise", "hypothesis", "gold", "predicted"]].sort_values("uid").to_json(orient="values")
-    return {
-        "key": f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}",
-        "built": built,
-        "title": title,
-        "classes": list(classes),
-        "every": EVERY,
-        "warning": warning,
-        "said": said,
-        "command": command,
-        "rows": rows.to_dict("records"),
-        "made": [[uid, each] for uid, each in zip(rows["uid"][decided[chosen]], made.to_dict("records"), strict=True)],
-    }
+    key = f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}"
+    about = {"key": key, "built": built, "title": title, "classes": list(classes), "every": EVERY}
+    about |= {"warning": warning, "said": said, "command": command}
+    decisions = zip(rows["uid"][decided[chosen]], made.to_dict("records"), strict=True)
+    return {**about, "rows": rows.to_dict("records"), "made": [[uid, each] for uid, each in decisions]}
 
 
 def write_page(path: Path, made: dict) -> Path:
@@ -204,9 +197,10 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     table = table.iloc[np.concatenate([still_open, np.flatnonzero(made.notna())])]
     write_list(folder, table.assign(rank=np.arange(1, len(table) + 1)))
     told = ", ".join(f"{counts.get(word, 0):,} {word}" for word in DECISIONS)
-    (folder / ASIDE).unlink(missing_ok=True)
     if len(aside):
         write_csv(folder / ASIDE, aside.reset_index(names="uid"))
+    else:
+        (folder / ASIDE).unlink(missing_ok=True)
     if gone := (aside["decision"] != "").sum():
         told += f"; set aside in {ASIDE}, for they are on labels or texts that are not in the list: {gone:,}"
     rest = "learnt from them" if learnt else "of the gap, until one label was fixed and one kept"
@@ -307,14 +301,9 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 
 def _command(request: Request, asked: Asked) -> str:
     """The command that learns the order of a list anew from what its page exports."""
-    given = {
-        "scale": request.scale if request.scale != "small" else None,
-        **as_options(request.form),
-        "data-dir": request.data_dir,
-        "folds": asked.folds,
-        "seeds": asked.seeds if asked.seeds > 1 else None,
-        "probs": asked.probs,
-    }
+    given = {"scale": request.scale if request.scale != "small" else None, **as_options(request.form)}
+    given |= {"data-dir": request.data_dir, "folds": asked.folds}
+    given |= {"seeds": asked.seeds if asked.seeds > 1 else None, "probs": asked.probs}
     words = ["nli-study", "suspects", request.corpus, *["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
     words += [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
     return shlex.join([*words, "--decided", "decisions.csv"])
