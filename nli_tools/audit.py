@@ -305,17 +305,9 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
     with stage("chance"):
         found |= beyond_chance(table, counts, part, copies=COPIES[len(part) > LARGE], seed=seed)
     with stage("z-filter"):
-        orders = ORDERS[len(part) > LARGE]
-        filters = [_filtered(table, part, order) for order in range(seed, seed + orders)]
-        groups = {"dropped": part.labels >= 0}
-        groups |= {f"dropped: {name}": part.labels == label for label, name in enumerate(corpus.classes)}
-        for name, mine in groups.items():
-            share = Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
-            if mine.any():
-                dropped = np.array([1 - each.keep[mine].mean() for each in filters])
-                share = mean_and_range(dropped, n=int(mine.sum()), over=f"{orders} orders, range")
-            found[name] = Figure(share)
-    return Audit(found, top, filters[0].by_feature(table.names, most=TOP), filters[0], rows, notes)
+        dropped, kept = _dropped(table, part, seed)
+        found |= dropped
+    return Audit(found, top, kept.by_feature(table.names, most=TOP), kept, rows, notes)
 
 
 def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
@@ -383,6 +375,21 @@ def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
     premises, both = pd.factorize(premise)[0], linked(premise, hypothesis)
     most = max(len(corpus) / FOLDS, np.bincount(premises).max(initial=0))
     return (both, True) if np.bincount(both).max(initial=0) <= most else (premises, False)
+
+
+def _dropped(table: Features, corpus: Corpus, seed: int) -> tuple[dict[str, Figure], Filtered]:
+    """What the z-filter drops, of all pairs and of each label, mean and range over orders; and what it keeps in one."""
+    orders, found = ORDERS[len(corpus) > LARGE], {}
+    filters = [_filtered(table, corpus, order) for order in range(seed, seed + orders)]
+    groups = {"dropped": corpus.labels >= 0}
+    groups |= {f"dropped: {name}": corpus.labels == label for label, name in enumerate(corpus.classes)}
+    for name, mine in groups.items():
+        share = Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
+        if mine.any():
+            values = np.array([1 - each.keep[mine].mean() for each in filters])
+            share = mean_and_range(values, n=int(mine.sum()), over=f"{orders} orders, range")
+        found[name] = Figure(share)
+    return found, filters[0]
 
 
 def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:

@@ -151,18 +151,7 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
     Raises `IntegrationError` naming the file and the row for a line that is not one, an epoch that is missing, a row
     that stands twice in an epoch with other logits or changes its label, and for logits of different lengths.
     """
-    there = {
-        int(name[1]): path
-        for path in Path(folder).glob("*")
-        if (name := re.fullmatch(r"dynamics_epoch_(\d+)\.jsonl", path.name))
-    }
-    if not there:
-        raise IntegrationError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
-    if missing := sorted(set(range(max(there) + 1)) - set(there)):
-        raise IntegrationError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
-    files = [there[epoch] for epoch in sorted(there)]
-    tables = [_epoch(path, epoch, id_field) for epoch, path in enumerate(files)]
-    together = pd.concat(tables, ignore_index=True)
+    files, together = _epochs(Path(folder), id_field)
 
     def named(at: int) -> str:
         return f"{files[together['epoch'].iloc[at]]}: {id_field} {together['name'].tolist()[at]!r}"
@@ -257,20 +246,30 @@ def read_coordinates(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def _epoch(path: Path, epoch: int, id_field: str) -> pd.DataFrame:
-    table, fields = _read(path), [id_field, f"logits_epoch_{epoch}", "gold"]
-    if missing := [field for field in fields if field not in table.column_names]:
-        raise IntegrationError(f"{path} has no field {missing[0]!r}: its rows have {', '.join(table.column_names)}")
-    for field in fields:
-        if table[field].null_count:
-            at = int(np.argmax(table[field].is_null().to_numpy(zero_copy_only=False)))
-            raise IntegrationError(f"{path}, row {at}: {field} is missing")
-    if not pa.types.is_integer(table["gold"].type):
-        raise IntegrationError(f"{path}: gold is {table['gold'].type}, and must be a whole number")
-    if not pa.types.is_list(table[fields[1]].type):
-        raise IntegrationError(f"{path}: {fields[1]} must be a list of numbers")
-    columns = [table[field].to_pylist() for field in fields]
-    return pd.DataFrame(dict(zip(["name", "logits", "gold"], columns, strict=True))).assign(epoch=epoch)
+def _epochs(folder: Path, id_field: str) -> tuple[list[Path], pd.DataFrame]:
+    """The files of the epochs in order, none missing, and their rows one after another: name, logits, gold, epoch."""
+    found = ((re.fullmatch(r"dynamics_epoch_(\d+)\.jsonl", path.name), path) for path in folder.glob("*"))
+    there = {int(name[1]): path for name, path in found if name}
+    if not there:
+        raise IntegrationError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
+    if missing := sorted(set(range(max(there) + 1)) - set(there)):
+        raise IntegrationError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
+    tables = []
+    for epoch, path in sorted(there.items()):
+        table, fields = _read(path), [id_field, f"logits_epoch_{epoch}", "gold"]
+        if missing := [field for field in fields if field not in table.column_names]:
+            raise IntegrationError(f"{path} has no field {missing[0]!r}: its rows have {', '.join(table.column_names)}")
+        for field in fields:
+            if table[field].null_count:
+                at = int(np.argmax(table[field].is_null().to_numpy(zero_copy_only=False)))
+                raise IntegrationError(f"{path}, row {at}: {field} is missing")
+        if not pa.types.is_integer(table["gold"].type):
+            raise IntegrationError(f"{path}: gold is {table['gold'].type}, and must be a whole number")
+        if not pa.types.is_list(table[fields[1]].type):
+            raise IntegrationError(f"{path}: {fields[1]} must be a list of numbers")
+        columns = (table[field].to_pylist() for field in fields)
+        tables.append(pd.DataFrame(dict(zip(["name", "logits", "gold"], columns, strict=True))).assign(epoch=epoch))
+    return [path for _, path in sorted(there.items())], pd.concat(tables, ignore_index=True)
 
 
 def _read(path: Path) -> pa.Table:
