@@ -1,7 +1,5 @@
 """A user's corpus under a command: read and looked at before anything runs, the chapters that answer a question about
-it, and what was written about it before.
-
-"""
+it, and what was written about it before."""
 
 import contextlib
 import hashlib
