@@ -19,7 +19,7 @@ from nli_lib.study import runner
 from nli_lib.study.dial import Parameters
 from nli_lib.study.runner import Request
 
-LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 6, 600
+LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 7, 600
 LONGEST_FUNCTION = 25  # lines
 ONCE = ("parameters", "begin", "finish")
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
