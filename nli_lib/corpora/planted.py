@@ -23,7 +23,6 @@ Both premises are of one pattern and filled with the same words, so that the gra
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import permutations, zip_longest
 from pathlib import Path
@@ -55,22 +54,19 @@ def _pattern(family: str, entry: dict) -> Pattern:
     hypothesis, entailing, contradicting = entry["hypothesis"], entry["entailment"], entry["contradiction"]
     neutral = [premise["specific"] if isinstance(premise, dict) else premise for premise in entry["neutral"]]
     specific = [premise["specific"] for premise in entry["neutral"] if isinstance(premise, dict)]
-    if family != "transfer":  # where saying it of another person nearly denies it
-        neutral += _of_another(hypothesis, entailing + contradicting)
-    return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
-
-
-def _of_another(hypothesis: str, premises: list[str]) -> list[str]:
-    """The premises said of someone (or something) that the hypothesis is not about, where that can be."""
+    if family == "transfer":  # where saying it of another person nearly denies it
+        return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
+    # the others said of someone (or something) that the hypothesis is not about, where that can be
     subject = re.search(r"\{(\w)", hypothesis).group(1)
     other = "y" if subject == "x" else "d"
-    return [
+    neutral += [
         re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
-        for premise in premises
+        for premise in entailing + contradicting
         if re.search(rf"\{{{subject}[.}}]", premise)
         and f"{{{other}" not in premise
         and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
     ]
+    return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
 
 
 PATTERNS = [_pattern(family, entry) for family, entries in _ALL["families"].items() for entry in entries]
@@ -83,31 +79,29 @@ AMBIGUOUS: list[dict] = _ALL["ambiguous"]  # family, premise, hypothesis, and th
 WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
 
 Column = NDArray[np.object_]
-Picks = NDArray[np.int64]
 Entry = str | list[str]  # a word, or a word and its synonym
 Forms = dict[str, tuple[str, str]]  # of one entry: "" or ".s", ".b" ... -> the word in that form, and its synonym
 
 
-@dataclass
 class Slots:
     """For each slot name, n phrases (2, n): what is said, and otherwise; they differ where the word has a synonym."""
 
-    n: int
-    rng: np.random.Generator
-    phrases: dict[str, Column] = field(default_factory=dict)
+    def __init__(self, n: int, rng: np.random.Generator):
+        self.n, self.rng, self.phrases = n, rng, {}
 
-    def put(self, name: str, entries: list[Forms], pick: Picks) -> None:
-        """Fill slot `name` in all its forms with entries[pick]; a coin decides which of two synonyms is said."""
-        swap = self.below(2)
-        for form in entries[0]:
-            words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
-            self.phrases[name + form] = words[pick, [swap, 1 - swap]]
+    def put(self, names: Iterable[str], entries: list[Forms], picks: Iterable[NDArray[np.int64]]) -> None:
+        """Fill each slot in all its forms with entries[pick]; a coin decides which of two synonyms is said."""
+        for name, pick in zip(names, picks, strict=True):
+            swap = self.below(2)
+            for form in entries[0]:
+                words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
+                self.phrases[name + form] = words[pick, [swap, 1 - swap]]
 
-    def below(self, size: int) -> Picks:
+    def below(self, size: int) -> NDArray[np.int64]:
         """(n,) integers below `size`."""
         return self.rng.integers(size, size=self.n)
 
-    def distinct(self, size: int, k: int) -> Picks:
+    def distinct(self, size: int, k: int) -> NDArray[np.int64]:
         """(k, n) integers below `size`, no two alike in a column."""
         return self.rng.random((self.n, size)).argsort(axis=1)[:, :k].T
 
@@ -118,45 +112,40 @@ def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
     # Nouns of different kinds, so that no one of them is covered by the kind of another.
     for names, kinds in (("abcd", WORDS["people"]), ("xy", WORDS["things"])):
         entries = [
-            noun | {".kind": (_article(kind),) * 2} for kind, words in kinds.items() for noun in _entries(words, NOUN)
+            noun | {".kind": _two(_article(kind))} for kind, words in kinds.items() for noun in _entries(words, NOUN)
         ]
         first = slots.distinct(len(kinds), len(names)).T * 5
-        for name, pick in zip(names, (first + rng.integers(5, size=first.shape)).T, strict=True):
-            slots.put(name, entries, pick)
+        slots.put(names, entries, (first + rng.integers(5, size=first.shape)).T)
     for names, verbs in (("vu", WORDS["meet"]), ("w", WORDS["handle"]), ("ijk", WORDS["act"])):
-        for name, pick in zip(names, slots.distinct(len(verbs), len(names)), strict=True):
-            slots.put(name, _entries(verbs, VERB), pick)
+        slots.put(names, _entries(verbs, VERB), slots.distinct(len(verbs), len(names)))
     # {l} and {p} are two places on one side of the door, {m} is on the other; {l.side} says which.
     sides = ("indoors", "outdoors")
-    entries = [place | {".side": (side, side)} for side in sides for place in _entries(WORDS[side])]
+    entries = [place | {".side": _two(side)} for side in sides for place in _entries(WORDS[side])]
     each = len(WORDS["indoors"])
     door, (one, two), other = slots.below(2), slots.distinct(each, 2), slots.below(len(WORDS["outdoors"]))
-    for name, side, pick in (("l", door, one), ("p", door, two), ("m", 1 - door, other)):
-        slots.put(name, entries, side * each + pick)
-    slots.put("t", _entries(WORDS["times"]), slots.below(len(WORDS["times"])))
+    slots.put("lpm", entries, (door * each + one, door * each + two, (1 - door) * each + other))
+    slots.put("t", _entries(WORDS["times"]), [slots.below(len(WORDS["times"]))])
     # {month} lies in {month.season}, {later} in {later.season}, another; {day} is a weekday, {free} is not.
     seasons = WORDS["seasons"]
     entries = [month | {".season": _two(each["season"])} for each in seasons for month in _entries(each["months"])]
     for name, season in zip(("month", "later"), slots.distinct(len(seasons), 2), strict=True):
-        slots.put(name, entries, season * 3 + slots.below(3))
+        slots.put([name], entries, [season * 3 + slots.below(3)])
     for name, days in (("day", WORDS["weekdays"]), ("free", WORDS["weekend"])):
-        slots.put(name, _entries(days), slots.below(len(days)))
+        slots.put([name], _entries(days), [slots.below(len(days))])
     # {few} < {some} < {many}, and {both} = {few} + {some}.
     few = 2 + slots.below(7)
     some = few + 1 + slots.below(5)
     many = some + 1 + slots.below(4)
-    for name, value in (("few", few), ("some", some), ("many", many), ("both", few + some)):
-        slots.put(name, _entries(WORDS["numbers"]), value)
+    slots.put(("few", "some", "many", "both"), _entries(WORDS["numbers"]), (few, some, many, few + some))
     # Two slots that exclude each other, either way round; an entry and its opposite stand side by side.
     grades, looks, states = ([side for pair in WORDS[name] for side in pair] for name in ("grades", "looks", "states"))
     compared = [{"": _two(base), ".er": _two(comparative)} for grade in grades for base, comparative in grade.items()]
     for names, entries in (("gh", compared), ("fo", _entries(looks)), ("sr", _entries(states))):
         pick, side = slots.below(len(entries) // 2), slots.below(2)
-        for name, which in zip(names, (side, 1 - side), strict=True):
-            slots.put(name, entries, 2 * pick + which)
+        slots.put(names, entries, (2 * pick + side, 2 * pick + 1 - side))
     pick = slots.below(len(WORDS["transfers"]))
     for name, side in zip(("give", "take"), zip(*WORDS["transfers"], strict=True), strict=True):
-        slots.put(name, _entries(side, VERB), pick)
+        slots.put([name], _entries(side, VERB), [pick])
     return slots.phrases
 
 
@@ -170,26 +159,19 @@ def _article(noun: str) -> str:
     return ("an " if noun[0] in "aeiou" else "a ") + noun
 
 
-def _plural(noun: str) -> str:
-    return WORDS["plurals"].get(noun, noun + "s")
-
-
-def _past(verb: str) -> str:
-    return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])[0]
-
-
-def _participle(verb: str) -> str:
-    return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])[-1]
+def _verb(verb: str) -> list[str]:
+    """The past of a verb, and its participle where that is another word."""
+    return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])
 
 
 # The forms of a word class, each with what makes it of the word.
-NOUN = {"": "the {}".format, ".n": str, ".one": _article, ".s": _plural}
-VERB = {"": _past, ".b": str, ".p": _participle}
+PLAIN = {"": str}
+NOUN = {"": "the {}".format, ".n": str, ".one": _article, ".s": lambda noun: WORDS["plurals"].get(noun, noun + "s")}
+VERB = {"": lambda verb: _verb(verb)[0], ".b": str, ".p": lambda verb: _verb(verb)[-1]}
 
 
-def _entries(words: Iterable[Entry], forms: Mapping[str, Callable[[str], str]] | None = None) -> list[Forms]:
+def _entries(words: Iterable[Entry], forms: Mapping[str, Callable[[str], str]] = PLAIN) -> list[Forms]:
     """The words and their synonyms in all their forms, or just as they are."""
-    forms = forms or {"": str}
     return [{form: tuple(map(make, _two(word))) for form, make in forms.items()} for word in words]
 
 
@@ -232,13 +214,8 @@ GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"]
 TRUTH = ("true_label", "family", "planted", "flipped", "ambiguous", "artifact_word")
 STRENGTHS = {"flips": 0.06, "ambiguous": 0.08, "artifact": 0.3, "overlap": 0.3, "length": 0.25, "giveaway": 0.05}
 STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
-STRAY_TAIL = 0.15  # share of hypotheses with a long tail for no reason
-SYNONYMS = 0.5  # share of hypotheses that say things in other words
-EXTRA_SENTENCE = 0.4  # share of premises with a second sentence that has nothing to do with the hypothesis
 SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
 ATTEMPTS = 20
-
-Mask = NDArray[np.bool_]
 
 
 def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
@@ -264,11 +241,18 @@ def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, 
     _check(n, split, strengths)
     strengths = STRENGTHS | strengths
     rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
-    plan = _plan(n, strengths["flips"], strengths["ambiguous"], rng)
-    towards = (plan["label"] + against * rng.integers(1, 3, size=n)) % len(LABELS)
-    plan |= _artifacts(towards, strengths, rng)
-    premise, hypothesis, family = _distinct_pairs(plan, rng)
-    plan |= {"premise": premise, "hypothesis": hypothesis, "family": family, "corpus": "planted", "split": split}
+    # what each pair is to be, before any word is chosen: label, true label, and why they differ
+    label = rng.permutation(np.arange(n) % len(LABELS))
+    # Neutral has a part in both kinds of ambiguity (E or N, N or C): at twice the share, each draw between two is fair.
+    blur_rate = strengths["ambiguous"] * np.where(label == N, 1.5, 0.75)
+    blurred, entailed = rng.random(n) < blur_rate, label == E
+    flip_rate = strengths["flips"] * np.where(entailed, 3 * SPECIFIC_SHARE, 1.5 * (1 - SPECIFIC_SHARE))
+    flipped = ~blurred & (rng.random(n) < flip_rate / (1 - blur_rate))
+    other = (label + rng.integers(1, 3, size=n)) % len(LABELS)
+    plan = {"label": label, "true_label": np.where(flipped, np.where(entailed, N, other), label)}
+    plan |= {"flipped": flipped, "ambiguous": blurred, "specific": flipped & entailed}
+    plan |= _artifacts((label + against * rng.integers(1, 3, size=n)) % len(LABELS), strengths, rng)
+    plan |= _drawn(plan, _pairs, rng) | {"corpus": "planted", "split": split}
     plan["uid"] = f"planted-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)
     table = pd.DataFrame(plan, columns=[*COLUMNS, *TRUTH])
     return Corpus(table, "planted", split, source=f"planted grammar, seed {seed}")
@@ -295,7 +279,7 @@ def check_truth(corpus: Corpus) -> None:
         )
 
 
-def planted_truths(corpus: Corpus) -> dict[str, Mask]:
+def planted_truths(corpus: Corpus) -> dict[str, NDArray[np.bool_]]:
     """What was planted in the pairs of a planted corpus, by name, each (N,). Raises what `check_truth` raises."""
     check_truth(corpus)
     columns = corpus.table
@@ -334,21 +318,6 @@ def _check(n: int, split: str, shares: dict[str, float]) -> None:
             raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
 
 
-def _plan(n: int, flips: float, ambiguous: float, rng: np.random.Generator) -> dict[str, NDArray]:
-    """What each pair is to be, before any word is chosen: label, true label, and why they differ."""
-    label = rng.permutation(np.arange(n) % len(LABELS))
-    # Neutral has a part in both kinds of ambiguity (E or N, N or C): at twice the share, each draw between two is fair.
-    blur_rate = ambiguous * np.where(label == N, 1.5, 0.75)
-    blurred = rng.random(n) < blur_rate
-    entailed = label == E
-    flip_rate = flips * np.where(entailed, 3 * SPECIFIC_SHARE, 1.5 * (1 - SPECIFIC_SHARE))
-    flipped = ~blurred & (rng.random(n) < flip_rate / (1 - blur_rate))
-    other = (label + rng.integers(1, 3, size=n)) % len(LABELS)
-    true_label = np.where(flipped, np.where(entailed, N, other), label)
-    plan = {"label": label, "true_label": true_label, "flipped": flipped, "ambiguous": blurred}
-    return plan | {"specific": flipped & entailed}
-
-
 def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
     """Which artifacts fire on each pair, for the label they point to."""
     n = len(towards)
@@ -358,8 +327,8 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     words = np.array(list(ARTIFACT_WORDS.values()), dtype=object)  # (C, 5)
     word = words[word_of, rng.integers(words.shape[1], size=n)]
     word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
-    tail = np.where(fires["length"], towards == N, rng.random(n) < STRAY_TAIL)
-    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < SYNONYMS)
+    tail = np.where(fires["length"], towards == N, rng.random(n) < 0.15)  # 15%: a long tail for no reason
+    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < 0.5)  # half say things in other words
     phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
@@ -373,40 +342,51 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     }
 
 
-def _distinct_pairs(plan: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
-    """Premise, hypothesis and family of each planned pair; pairs that came out twice are drawn again."""
-    n = len(plan["label"])
-    texts = np.full((n, 3), "", dtype=object)
+def _drawn(plan: dict[str, NDArray], draw_texts: Callable, rng: np.random.Generator) -> dict[str, NDArray]:
+    """What ``draw_texts`` makes of the planned rows; what came out twice, or like its original, is drawn again."""
+    n, rows = len(plan["label"]), {}
     todo = np.arange(n)
     for _ in range(ATTEMPTS):
-        rows = {name: values[todo] for name, values in plan.items()}
-        texts[todo] = np.column_stack(_pairs(rows, rng))
-        todo = np.flatnonzero(pd.DataFrame(texts[:, :2]).duplicated())
+        for name, values in draw_texts({name: values[todo] for name, values in plan.items()}, rng).items():
+            rows.setdefault(name, np.empty((n, *values.shape[1:]), values.dtype))[todo] = values
+        again = pd.DataFrame({side: rows[side] for side in ("premise", "hypothesis")}).duplicated().to_numpy()
+        if "revised" in rows:
+            premises = np.column_stack([rows["premise"], rows["revised"]])  # (n, 3)
+            again = again | np.any([premises[:, i] == premises[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
+        todo = np.flatnonzero(again)
         if not len(todo):
-            return texts[:, 0], texts[:, 1], texts[:, 2]
+            return rows
     raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
 
 
-def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDArray]:
     """One draw of premise, hypothesis and family for each row of the plan."""
-    n = len(rows["label"])
-    family, premise_form, hypothesis_form = (np.empty(n, dtype=object) for _ in range(3))
-    blurred = rows["ambiguous"]
+    chosen, blurred = np.empty((len(rows["label"]), 3), dtype=object), rows["ambiguous"]
     for mask, choose in ((~blurred, _choose_patterns), (blurred, _choose_ambiguous)):
-        chosen = choose({name: values[mask] for name, values in rows.items()}, rng)
-        family[mask], premise_form[mask], hypothesis_form[mask] = chosen
-    slots = draw(n, rng)
-    as_said = np.zeros(n, dtype=int)
-    premise = _sentence(_fill(premise_form, slots, as_said))
+        chosen[mask] = np.column_stack(choose({name: values[mask] for name, values in rows.items()}, rng))
+    family, premise, hypothesis = chosen.T
+    (premise,), hypothesis = _texts([premise], hypothesis, rows, rng)
+    return {"premise": premise, "hypothesis": hypothesis, "family": family}
+
+
+def _texts(
+    premises: list[Column], hypothesis: Column, rows: dict[str, NDArray], rng: np.random.Generator
+) -> tuple[list[Column], Column]:
+    """Forms filled with one set of words a row. Four premises in ten have a second sentence, the same in each of
+    ``premises``, that has nothing to do with the hypothesis; the hypothesis has its phrase, tail and artifact word."""
+    n = len(hypothesis)
+    slots, as_said = draw(n, rng), np.zeros(n, dtype=int)
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
-    where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)  # none, before, after
-    premise = np.where(where == 1, extra + " " + premise, np.where(where == 2, premise + " " + extra, premise))
-    # the hypothesis with its phrase, tail and artifact word
-    clause, word = _fill(hypothesis_form, slots, rows["other_words"].astype(int)), rows["artifact_word"]
+    where = np.where(rng.random(n) < 0.4, rng.integers(1, 3, size=n), 0)  # none, before, after
+    texts = []
+    for forms in premises:
+        text = _sentence(_fill(forms, slots, as_said))
+        texts.append(np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)))
+    clause, word = _fill(hypothesis, slots, rows["other_words"].astype(int)), rows["artifact_word"]
     clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
     clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
     dressed = np.where(rows["word_first"], word + ", " + clause, clause + ", " + word)
-    return premise, _sentence(np.where(word == "", clause, dressed)), family
+    return texts, _sentence(np.where(word == "", clause, dressed))
 
 
 def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
@@ -459,13 +439,6 @@ def _sentence(clauses: Column) -> Column:
 # ---------------------------------------------------------------- counterfactuals
 
 
-LONGEST = 3  # words or slots of a pattern that an edit takes out or puts in, at most
-SHARED = 2  # that the two premises have in common at least
-MAKER = "grammar"
-MADE = ("origin_uid", "origin_corpus", "maker", "intended_label")
-MADE += ("true_label", "family", "broken", "span", "replacement")
-
-
 class Edits(NamedTuple):
     """K premise forms that one edit can turn to each of the other two labels, and what it makes of them."""
 
@@ -488,10 +461,10 @@ def counterfactuals(
                revisions have the same hypothesis; there are neither flips nor ambiguous pairs
 
     The labels of the originals are balanced and true. Row 2 i and row 2 i + 1 of the revisions belong to original i.
-    Columns of the revisions besides `COLUMNS` are `MADE`: label is the intended one, by number, and intended_label by
-    name; true_label is what the grammar says of the revised pair, by number; broken says that the two differ.
-    `span` is the run of words in the original's premise that `replacement` took the place of; neither is empty, and the
-    rest of the two premises is equal. The span may occur twice in the premise. Equal arguments give equal corpora.
+    Columns of the revisions: label is the intended one, by number, and intended_label by name; true_label is what the
+    grammar says of the revised pair, by number; broken says that the two differ. `span` is the run of words in the
+    original's premise that `replacement` took the place of; neither is empty, and the rest of the two premises is
+    equal. The span may occur twice in the premise. Equal arguments give equal corpora.
 
     Raises `CorpusError` for a share, split or strength that there is not.
     """
@@ -506,42 +479,20 @@ def counterfactuals(
     plan = _artifacts((label + against) % len(LABELS), STRENGTHS | strengths, rng)
     intended = np.column_stack([(label + 1) % 3, (label + 2) % 3])  # (n, 2)
     missed = rng.random((n, 2)) < broken
-    rows = _distinct(label, intended, missed, plan, rng)
-    uid = (f"planted-edited-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)).to_numpy(dtype=object)
+    rows = _drawn(plan | {"label": label, "intended": intended, "missed": missed}, _revisions, rng)
     source = f"planted grammar, counterfactuals, seed {seed}"
-    table = pd.DataFrame(
-        {
-            "uid": uid,
-            "premise": rows["premise"],
-            "hypothesis": rows["hypothesis"],
-            "label": label,
-            "corpus": "planted",
-            "split": split,
-            "true_label": label,
-            "family": rows["family"],
-        }
-    )
-    originals = Corpus(table, "planted", split, source=source)
-    names = np.array(LABELS, dtype=object)
-    made = {
-        "uid": np.repeat(uid, 2) + np.array(">", dtype=object) + names[intended.ravel()],
-        "premise": rows["revised"].ravel(),
-        "hypothesis": np.repeat(rows["hypothesis"], 2),
-        "label": intended.ravel(),
-        "corpus": "planted_counterfactuals",
-        "split": split,
-        "origin_uid": np.repeat(uid, 2),
-        "origin_corpus": "planted",
-        "maker": MAKER,
-        "intended_label": names[intended.ravel()],
-        "true_label": rows["true_label"].ravel(),
-        "family": np.repeat(rows["family"], 2),
-        "broken": missed.ravel(),
-    }
-    spans = [edit(a, b) for a, b in zip(np.repeat(rows["premise"], 2), made["premise"], strict=True)]
-    made |= {"span": [span for span, _ in spans], "replacement": [new for _, new in spans]}
-    revised = pd.DataFrame(made, columns=[*COLUMNS, *MADE])
-    return originals, Corpus(revised, "planted_counterfactuals", split, source=source)
+    uid = (f"planted-edited-{split}-{seed}-" + pd.Series(np.arange(n)).astype(str).str.zfill(6)).to_numpy(dtype=object)
+    texts = {"uid": uid, "premise": rows["premise"], "hypothesis": rows["hypothesis"], "label": label}
+    texts |= {"corpus": "planted", "split": split, "true_label": label, "family": rows["family"]}
+    originals = Corpus(pd.DataFrame(texts), "planted", split, source=source)
+    name, of = "planted_counterfactuals", np.repeat(np.arange(n), 2)
+    asked = np.array(LABELS, dtype=object)[intended.ravel()]
+    made = {"uid": uid[of] + ">" + asked, "premise": rows["revised"].ravel(), "hypothesis": rows["hypothesis"][of]}
+    made |= {"label": intended.ravel(), "corpus": name, "split": split, "origin_uid": uid[of]}
+    made |= {"origin_corpus": "planted", "maker": "grammar", "intended_label": asked}
+    made |= {"true_label": rows["true_label"].ravel(), "family": rows["family"][of], "broken": missed.ravel()}
+    made["span"], made["replacement"] = zip(*map(edit, rows["premise"][of], made["premise"]), strict=True)
+    return originals, Corpus(pd.DataFrame(made), name, split, source=source)
 
 
 @cache
@@ -554,7 +505,8 @@ def edits() -> Edits:
         for (_, form), (label, other) in permutations(sides, 2):
             a, b = form.split(), other.split()
             start, end = shared_ends(a, b)
-            if form != other and start + end >= SHARED and max(len(a), len(b)) - start - end <= LONGEST:
+            # at least two words or slots in common, and at most three taken out or put in
+            if form != other and start + end >= 2 and max(len(a), len(b)) - start - end <= 3:
                 becomes[form, label].append(other)
         for label, form in sides:
             options = [becomes[form, other] for other in range(len(LABELS))]
@@ -567,61 +519,23 @@ def edits() -> Edits:
     return Edits(*texts, np.array(label), np.array(padded, dtype=object), counts)
 
 
-def _distinct(
-    label: NDArray, intended: NDArray, missed: NDArray, plan: dict[str, NDArray], rng: np.random.Generator
-) -> dict[str, NDArray]:
-    """Texts and true labels of the planned rows; what came out twice, or like its original, is drawn again."""
-    n = len(label)
-    rows = {name: np.full(n, "", dtype=object) for name in ("premise", "hypothesis", "family")}
-    rows |= {"revised": np.full((n, 2), "", dtype=object), "true_label": np.zeros((n, 2), dtype=int)}
-    todo = np.arange(n)
-    for _ in range(ATTEMPTS):
-        some = {name: values[todo] for name, values in plan.items()}
-        for name, values in _draw(label[todo], intended[todo], missed[todo], some, rng).items():
-            rows[name][todo] = values
-        premises = np.column_stack([rows["premise"], rows["revised"]])  # (n, 3)
-        alike = np.logical_or.reduce([premises[:, i] == premises[:, j] for i, j in ((0, 1), (0, 2), (1, 2))])
-        repeated = pd.DataFrame({"premise": rows["premise"], "hypothesis": rows["hypothesis"]}).duplicated()
-        todo = np.flatnonzero(alike | repeated.to_numpy())
-        if not len(todo):
-            return rows
-    raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
-
-
-def _draw(
-    label: NDArray, intended: NDArray, missed: NDArray, plan: dict[str, NDArray], rng: np.random.Generator
-) -> dict[str, NDArray]:
-    """One draw of forms and words for each row."""
-    n, known = len(label), edits()
-    pick = np.empty(n, dtype=int)
+def _revisions(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDArray]:
+    """One draw of forms and words for each row: a pair, two revisions of its premise, and their true labels."""
+    label, known = rows["label"], edits()
+    pick = np.empty(len(label), dtype=int)
     for side in range(len(LABELS)):  # all families alike, as in the planted corpus
         mine = np.flatnonzero(known.label == side)
         chances = 1 / pd.Series(known.family[mine]).map(Counter(known.family[mine])).to_numpy()
         pick[label == side] = rng.choice(mine, int((label == side).sum()), p=chances / chances.sum())
     # a missed label is by a coin the one that was there, where an edit can keep it, or the third one
-    kept = (known.counts[pick, label] > 0)[:, None] & (rng.random((n, 2)) < 0.5)
-    true = np.where(missed, np.where(kept, label[:, None], 3 - label[:, None] - intended), intended)
+    kept = (known.counts[pick, label] > 0)[:, None] & (rng.random((len(label), 2)) < 0.5)
+    intended = rows["intended"]
+    true = np.where(rows["missed"], np.where(kept, label[:, None], 3 - label[:, None] - intended), intended)
     size = known.counts[pick[:, None], true]
     which = rng.integers(size)
     again = (true[:, 0] == true[:, 1]) & (which[:, 0] == which[:, 1])
     which[:, 1] = np.where(again, (which[:, 1] + 1) % size[:, 1], which[:, 1])
     revised = known.becomes[pick[:, None], true, which]
-    slots = draw(n, rng)
-    said, otherwise = np.zeros(n, dtype=int), plan["other_words"].astype(int)
-    extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, said))
-    where = np.where(rng.random(n) < EXTRA_SENTENCE, rng.integers(1, 3, size=n), 0)
-    texts = []
-    for forms in (known.premise[pick], *revised.T):
-        text = _sentence(_fill(forms, slots, said))
-        texts.append(np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)))
-    clause, word = _fill(known.hypothesis[pick], slots, otherwise), plan["artifact_word"]
-    clause = np.where(plan["phrase"] != "", plan["phrase"] + " " + clause, clause)
-    clause = np.where(plan["tail"] != "", clause + " " + plan["tail"], clause)
-    dressed = np.where(plan["word_first"], word + ", " + clause, clause + ", " + word)
-    return {
-        "premise": texts[0],
-        "hypothesis": _sentence(np.where(word == "", clause, dressed)),
-        "family": known.family[pick],
-        "revised": np.column_stack(texts[1:]),
-        "true_label": true,
-    }
+    (premise, *revised), hypothesis = _texts([known.premise[pick], *revised.T], known.hypothesis[pick], rows, rng)
+    made = {"premise": premise, "hypothesis": hypothesis, "family": known.family[pick]}
+    return made | {"revised": np.column_stack(revised), "true_label": true}
