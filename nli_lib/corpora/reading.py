@@ -335,11 +335,7 @@ def kind(path: Path) -> str:
 
 
 def read(
-    path: Path,
-    *,
-    quoted: bool | None = None,
-    encoding: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    path: Path, *, quoted: bool | None = None, encoding: str | None = None, columns: Mapping[str, str] | None = None
 ) -> Rows:
     """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
 

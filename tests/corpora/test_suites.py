@@ -17,15 +17,9 @@ def test_members_are_splits_that_exist(name):
 
 
 def test_the_snli_suite_holds_the_sets_of_the_study():
-    assert {
-        "SNLI test",
-        "SNLI-hard",
-        "MultiNLI matched",
-        "MultiNLI mismatched",
-        "HANS",
-        "ANLI R3",
-        "SICK test",
-    } <= set(SUITES["snli"])
+    assert {"SNLI test", "SNLI-hard", "MultiNLI matched", "MultiNLI mismatched", "HANS", "ANLI R3", "SICK test"} <= set(
+        SUITES["snli"]
+    )
 
 
 def test_missing_members_are_named_with_the_reason(tmp_path, monkeypatch):

@@ -76,25 +76,16 @@ SKIPS = {
         {"not UTF-8": 1},
     ),
     "latin1_label.csv": ((HEADER + ENOUGH).encode() + b"A,B,neutr\xe9\n", {"unknown label": 1}),
-    "half_a_pair.jsonl": (
-        LINES + '{"premise": "\\ud83d", "hypothesis": "B", "label": "neutral"}\n',
-        {"not UTF-8": 1},
-    ),
+    "half_a_pair.jsonl": (LINES + '{"premise": "\\ud83d", "hypothesis": "B", "label": "neutral"}\n', {"not UTF-8": 1}),
     "nul.csv": (HEADER + ENOUGH + "A\0B,C,neutral\n", {"NUL character": 1}),
     "nul.tsv": ((HEADER + ENOUGH).replace(",", "\t") + "A\0B\tC\tneutral\n", {"NUL character": 1}),
-    "nul.jsonl": (
-        LINES + '{"premise": "A\\u0000", "hypothesis": "B", "label": "neutral"}\n',
-        {"NUL character": 1},
-    ),
+    "nul.jsonl": (LINES + '{"premise": "A\\u0000", "hypothesis": "B", "label": "neutral"}\n', {"NUL character": 1}),
     "long.csv": (HEADER + ENOUGH + "word " * 200_000 + ",B,neutral\n", {f"longer than {LONGEST:,} characters": 1}),
     "long.jsonl": (
         LINES + json.dumps({"premise": "A", "hypothesis": "word " * 200_000, "label": "neutral"}),
         {f"longer than {LONGEST:,} characters": 1},
     ),
-    "list_label.jsonl": (
-        LINES + '{"premise": "A", "hypothesis": "C", "label": ["e"]}',
-        {"unknown label": 1},
-    ),
+    "list_label.jsonl": (LINES + '{"premise": "A", "hypothesis": "C", "label": ["e"]}', {"unknown label": 1}),
     "unclosed_quote.csv": (
         HEADER + ENOUGH + '"C,D,neutral\nE,F,neutral\nG said ""hi"",H,neutral\nI said "ho",J,neutral\n',
         {UNCLOSED: 4},
@@ -113,10 +104,7 @@ SKIPS = {
         LINES + '{"premise": "A", "hypothesis": "C", "label": ["entailment", "neutral"]}',
         {"several labels in one cell": 1},
     ),
-    "deep.jsonl": (
-        LINES + "[" * 100_000,
-        {"bad JSON line": 1},
-    ),
+    "deep.jsonl": (LINES + "[" * 100_000, {"bad JSON line": 1}),
 }
 
 
