@@ -56,8 +56,13 @@ _GROUPS = {
 }
 
 
-class LabelError(UserError, ValueError):
-    """Labels or label names that cannot be mapped by name."""
+class CorpusError(UserError, ValueError):
+    """A corpus or its labels that cannot be read or used; the message names the file, the row, the field and what to
+    do."""
+
+
+class NotAtHandError(CorpusError):
+    """A published corpus that is neither in the data folder nor to be had from the hub."""
 
 
 def canonical(name: object) -> str | None:
@@ -84,14 +89,12 @@ def are_several(name: object) -> bool:
 def declared(labels: Mapping[str, str]) -> dict[str, str]:
     """What somebody says that the labels of a file mean: spelling, as `spelling` has it, -> name, "-" for none.
 
-    Raises `LabelError` where a name is not known.
+    Raises `CorpusError` where a name is not known.
     """
     known = {theirs: "-" if ours == "-" else canonical(ours) for theirs, ours in labels.items()}
     if unknown := sorted(str(labels[theirs]) for theirs, ours in known.items() if ours is None):
-        raise LabelError(
-            f"{', '.join(map(repr, unknown))} is no label: the names are {', '.join(_SPELLINGS)}, and - for rows to be "
-            "left out"
-        )
+        known_ones = f"the names are {', '.join(_SPELLINGS)}, and - for rows to be left out"
+        raise CorpusError(f"{', '.join(map(repr, unknown))} is no label: {known_ones}")
     return {spelling(theirs): ours for theirs, ours in known.items()}
 
 
@@ -113,19 +116,13 @@ def to_index(
     """
     raw = pd.Series(list(values), dtype=object)
     codes, unique = pd.factorize(np.array([str(value) for value in raw.where(raw.notna(), "")], dtype=object))
-    table = np.array([_one_index(value, tuple(classes), names or {}) for value in unique], dtype=np.int64)
-    return table[codes]
-
-
-def _one_index(value: str, classes: tuple[str, ...], names: Mapping[str, str]) -> int:
-    spelled = value.strip().lower()
-    name = names.get(spelled) or NAMES.get(spelled)
-    if name in classes:
-        return classes.index(name)
-    if name in LABELS and classes in _GROUPS:
-        group = _GROUPS[classes][LABELS.index(name)]
-        return group if group >= 0 else UNKNOWN
-    return NO_GOLD if name is None and spelled in _NO_GOLD_NAMES else UNKNOWN
+    place = dict(zip(LABELS, _GROUPS.get(tuple(classes), ()), strict=False))
+    place = {name: at for name, at in place.items() if at >= 0} | {name: at for at, name in enumerate(classes)}
+    found = []
+    for spelled in (value.strip().lower() for value in unique):
+        name = (names or {}).get(spelled) or NAMES.get(spelled)
+        found.append(NO_GOLD if name is None and is_no_gold(spelled) else place.get(name, UNKNOWN))
+    return np.array(found, dtype=np.int64)[codes]
 
 
 def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -> np.ndarray:
@@ -133,17 +130,17 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
 
     label2id  the model configuration's own table, name -> output number
 
-    Returns (C,) int64. Raises `LabelError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
+    Returns (C,) int64. Raises `CorpusError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
     """
-    shown = dict(label2id)
-    if any(map(is_numbered, shown)):
-        raise LabelError(
-            f"the model's label names are {sorted(map(str, shown))}: they do not say which output is entailment. "
+    if any(map(is_numbered, label2id)):
+        raise CorpusError(
+            f"the model's label names are {sorted(map(str, label2id))}: they do not say which output is entailment. "
             "Set config.label2id to real names (see the model's card), or use the encoder without its head."
         )
-    found = {canonical(name): int(column) for name, column in shown.items()}
+    found = {canonical(name): int(column) for name, column in label2id.items()}
     if None in found or set(found) != set(classes) or sorted(found.values()) != list(range(len(classes))):
-        raise LabelError(f"the model's head has label2id={shown}; by name it is not the classes {tuple(classes)}.")
+        head = f"label2id={dict(label2id)}"
+        raise CorpusError(f"the model's head has {head}; by name it is not the classes {tuple(classes)}.")
     return np.array([found[name] for name in classes], dtype=np.int64)
 
 
@@ -183,17 +180,8 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
 
 SIDES = ["premise", "hypothesis"]
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
-VIEWS = ("pair", "hypothesis", "premise")
 # From where on `Corpus.warnings` speaks: share of the rows left out, share of the rows in a class, rows in a class.
 MANY, RARE, FEW = 0.05, 0.1, 100
-
-
-class CorpusError(UserError, ValueError):
-    """A corpus that cannot be read or used; the message names the file, the row, the field and what to do."""
-
-
-class NotAtHandError(CorpusError):
-    """A published corpus that is neither in the data folder nor to be had from the hub."""
 
 
 def _column(name: str, dtype: type = object) -> cached_property:
@@ -245,9 +233,9 @@ class Corpus:
             raise CorpusError(f"{self._where()}: uid {self.table['uid'][repeated].iloc[0]!r} names more than one row")
         outside = (self.labels < 0) | (self.labels >= len(self.classes))
         if outside.any():
-            row = int(np.flatnonzero(outside)[0])
-            label = self.labels[row]
-            raise CorpusError(f"{self._where()}: row {row} has label {label}, outside the classes {self.classes}")
+            row = int(outside.argmax())
+            fault = f"row {row} has label {self.labels[row]}, outside the classes {self.classes}"
+            raise CorpusError(f"{self._where()}: {fault}")
 
     def _where(self) -> str:
         return f"corpus {self.name}/{self.split}" + (f" from {self.source}" if self.source else "")
@@ -270,8 +258,8 @@ class Corpus:
 
     def texts(self, view: str = "pair") -> tuple[list[str], list[str] | None]:
         """The texts of a view: (premises, hypotheses) for "pair", (that side, None) for "hypothesis" and "premise"."""
-        if view not in VIEWS:
-            raise ValueError(f'view="{view}" is not one of {", ".join(VIEWS)}')
+        if view not in ("pair", *SIDES):
+            raise ValueError(f'view="{view}" is not one of pair, hypothesis, premise')
         first = "premise" if view == "pair" else view
         return getattr(self, first).tolist(), self.hypothesis.tolist() if view == "pair" else None
 
@@ -426,11 +414,10 @@ def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
 
     Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks do not count.
     """
-    one, other = (corpus.table[SIDES].apply(_folded) for corpus in (a, b))
+    one, other = (
+        corpus.table[SIDES].apply(lambda side: side.str.lower().str.replace(r"\s+", " ", regex=True).str.strip())
+        for corpus in (a, b)
+    )
     pairs = pd.MultiIndex.from_frame(one).isin(pd.MultiIndex.from_frame(other))
     premises, hypotheses = (one[side].isin(other[side]) for side in SIDES)
     return pd.DataFrame({"pairs": pairs, "premises": premises, "hypotheses": hypotheses})
-
-
-def _folded(texts: pd.Series) -> pd.Series:
-    return texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()

@@ -29,6 +29,7 @@ What others say of the pairs of a corpus, people and models that had no part in 
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
         return planted
     split = CHAOS.get((corpus.name.removesuffix(BY_AUTHORS), corpus.split))
     try:
-        chaos = None if split is None else sources.load("chaosnli", split, data_dir=data_dir).table
+        chaos = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
     except NotAtHandError:
         chaos = None
     if chaos is None:
@@ -75,8 +76,7 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     both = own.merge(chaos, on="uid", validate="one_to_one").sort_values("position", ignore_index=True)
     votes = both[["n_entailment", "n_neutral", "n_contradiction"]].to_numpy(dtype=float)  # (M, C)
     shares = votes / votes.sum(axis=1, keepdims=True)
-    surprise = np.log2(shares, where=shares > 0, out=np.zeros_like(shares))
-    both["entropy"] = -(shares * surprise).sum(axis=1)
+    both["entropy"] = -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1)
     both["share_gold"] = shares[np.arange(len(both)), both["gold"]]
     both["majority"] = votes.argmax(axis=1)
     return both[list(COLUMNS)]
@@ -100,39 +100,35 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
         return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
     if "annotator_labels" not in corpus.table:
         return pd.DataFrame(columns=list(ANNOTATED))
-    given = json_lists(corpus.table["annotator_labels"])
+    given = _json_lists(corpus.table["annotator_labels"])
     given = given[given.map(len) == FIVE]
     votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
     whole = (votes >= 0).all(axis=1)
     position, votes = given.index.to_numpy(dtype=int)[whole], votes[whole]
-    gold = _gold(corpus)[position]
+    gold = corpus.labels
+    if corpus.name.endswith(BY_AUTHORS):
+        if "majority" not in corpus.table:
+            raise CorpusError(
+                f"corpus {corpus.name}/{corpus.split}: its labels are its authors', and the column 'majority' with the "
+                "gold labels is missing: give the corpus that it was made from."
+            )
+        gold = corpus.table["majority"].to_numpy(dtype=int)
+    gold = gold[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
 
 
-def _gold(corpus: Corpus) -> np.ndarray:
-    """(N,) the label that the majority of the five gave."""
-    if not corpus.name.endswith(BY_AUTHORS):
-        return corpus.labels
-    if "majority" not in corpus.table:
-        raise CorpusError(
-            f"corpus {corpus.name}/{corpus.split}: its labels are its authors', and the column 'majority' with the "
-            "gold labels is missing: give the corpus that it was made from."
-        )
-    return corpus.table["majority"].to_numpy(dtype=int)
-
-
-def json_lists(texts: pd.Series) -> pd.Series:
+def _json_lists(texts: pd.Series) -> pd.Series:
     """The lists that are written as JSON in a column of texts, by the index of their row; other texts are left out."""
-    return texts.map(_json_list).dropna()
 
+    def parsed(text: object) -> list | None:
+        try:
+            found = json.loads(str(text))
+        except ValueError:  # such as ['neutral'], as Python writes a list
+            return None
+        return found if isinstance(found, list) else None
 
-def _json_list(text: object) -> list | None:
-    try:
-        found = json.loads(str(text))
-    except ValueError:  # such as ['neutral'], as Python writes a list
-        return None
-    return found if isinstance(found, list) else None
+    return texts.map(parsed).dropna()
 
 
 def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -170,12 +166,16 @@ def _planted(corpus: Corpus) -> pd.DataFrame | None:
 
 
 SPLIT = ("mnli", "validation_matched")
-VARIERR_FOLDERS = ("varierr", "VariErr-NLI", ".")
-FILE, PREDICTIONS, RESULTS = "varierr.json", "predictions", "results/results.tsv"
-ITEMS = ("pair", "key", "premise", "hypothesis", "label", "error", "count", "hundred")
+VARIERR = ("varierr/varierr.json", "VariErr-NLI/varierr.json", "varierr.json")
 KNOWN = ("position", "pair", "key", "label", "error", "count", "five")
 HELD_OUT = 4  # every so-manieth premise of the planted corpus is judged, and none of its pairs is trained on
-SCORES = TypeAdapter(dict[str, float])
+
+
+def _found(data_dir: str | None, places: Iterable[str]) -> Path | None:
+    """The first of the places in the folder of corpora where a file is."""
+    folder = sources.data_folder(data_dir)
+    paths = (folder / place for place in places) if folder else ()
+    return next((path for path in paths if path.is_file()), None)
 
 
 class Judgment(BaseModel, strict=True):
@@ -209,17 +209,6 @@ class Pair(BaseModel, strict=True):
     error_labels: list[str]
     chaosnli_labels: dict[str, int]
 
-    def items(self) -> list[tuple]:
-        """A tuple as `ITEMS` names it for each label that somebody gave in the first round."""
-        given = {name: getattr(self, name) for name in LABELS}
-        rows = []
-        for label, (name, why) in enumerate(given.items()):
-            if why:
-                key, error = f"{why[0].id.split('-')[0]}-{name[0]}", not any(each.stands for each in why)
-                people = len(why), self.chaosnli_labels.get(name[0], 0)
-                rows.append((self.id, key, self.context, self.statement, label, error, *people))
-        return rows
-
 
 def varierr(data_dir: str | None = None) -> pd.DataFrame:
     """Every label that somebody gave in VariErr's first round, one row each: 878 of 500 pairs, 129 of them errors.
@@ -235,25 +224,25 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
     naming the row and the field.
     """
-    path = _folder(data_dir) / FILE
+    path, rows, counts, errors = _found(data_dir, VARIERR), [], [], []
+    if path is None:
+        raise CorpusError(f"VariErr: {sources.lacking(sources.data_folder(data_dir))} {VARIERR[0]}.")
     pairs = every_row(path, Pair)
-    table = pd.DataFrame([item for pair in pairs for item in pair.items()], columns=list(ITEMS))
-    _check(pairs, table, path)
-    return table
-
-
-def _check(pairs: list[Pair], table: pd.DataFrame, path: Path) -> None:
-    """The file's own counts and errors are what its explanations and judgments say, and no pair stands twice."""
+    for pair in pairs:
+        given = {name: getattr(pair, name) for name in LABELS}
+        wrong = {name for name, why in given.items() if why and not any(each.stands for each in why)}
+        counts.append(any(len(why) != (pair.label_count_round_1.get(name) or 0) for name, why in given.items()))
+        errors.append(wrong != set(pair.error_labels))
+        for label, (name, why) in enumerate(given.items()):
+            if why:
+                key, hundred = f"{why[0].id.split('-')[0]}-{name[0]}", pair.chaosnli_labels.get(name[0], 0)
+                rows.append((pair.id, key, pair.context, pair.statement, label, name in wrong, len(why), hundred))
     names = pd.Series([pair.id for pair in pairs])
-    wrong = table[table["error"]].groupby("pair")["label"].agg(lambda part: {LABELS[label] for label in part})
-    counts = table.pivot_table(index="pair", columns="label", values="count").reindex(columns=range(len(LABELS)))
-    said = pd.DataFrame([pair.label_count_round_1 for pair in pairs]).reindex(columns=list(LABELS)).fillna(0)
-    counted = (said.to_numpy(float) != counts.reindex(names).fillna(0).to_numpy()).any(axis=1)
-    judged = [set(pair.error_labels) != wrong.get(pair.id, set()) for pair in pairs]
     why = "is the pair, and the field is not what its explanations and their authors' own judgments say"
     faults = {"id": (names.duplicated(), names, "stands twice")}
-    faults |= {"label_count_round_1": (counted, names, why), "error_labels": (judged, names, why)}
-    refuse(path, faults)
+    refuse(path, faults | {"label_count_round_1": (counts, names, why), "error_labels": (errors, names, why)})
+    columns = ["pair", "key", "premise", "hypothesis", "label", "error", "count", "hundred"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -273,21 +262,17 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
         at = table["position"].to_numpy()
         names, flipped = corpus.uid[at], corpus.table["flipped"].to_numpy(dtype=bool)[at]
         return table.assign(pair=names, key=names, label=corpus.labels[at], error=flipped)[list(KNOWN)]
-    if (corpus.name, corpus.split) != SPLIT or _folder(data_dir, needed=False) is None:
+    if (corpus.name, corpus.split) != SPLIT or _found(data_dir, VARIERR) is None:
         return pd.DataFrame(columns=list(KNOWN))
     own = pd.DataFrame({"pair": corpus.uid, "position": np.arange(len(corpus))})
     both = own.merge(varierr(data_dir), on="pair", validate="one_to_many")
-    return both.assign(five=_five(corpus, both))[list(KNOWN)]
-
-
-def _five(corpus: Corpus, items: pd.DataFrame) -> np.ndarray:
-    """(K,) share of the corpus's own annotators who gave each item's label, NaN where the corpus does not say."""
-    if "annotator_labels" not in corpus.table or items.empty:
-        return np.full(len(items), np.nan)
-    texts = corpus.table["annotator_labels"].iloc[items["position"]].reset_index(drop=True)
-    votes = json_lists(texts).explode().dropna()
-    agrees = to_index(votes, corpus.classes) == items["label"].to_numpy()[votes.index]
-    return pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(items))).to_numpy()
+    five = np.full(len(both), np.nan)
+    if "annotator_labels" in corpus.table and len(both):
+        texts = corpus.table["annotator_labels"].iloc[both["position"]].reset_index(drop=True)
+        votes = _json_lists(texts).explode().dropna()
+        agrees = to_index(votes, corpus.classes) == both["label"].to_numpy()[votes.index]
+        five = pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(both))).to_numpy()
+    return both.assign(five=five)[list(KNOWN)]
 
 
 METHODS = {  # the release's methods in words; those trained on its own errors say so
@@ -307,16 +292,16 @@ def published_scores(data_dir: str | None = None) -> pd.DataFrame:
 
     Empty if it is not at hand. Raises `CorpusError` naming the file and the item where a score is no number.
     """
-    parts, folder = [pd.DataFrame(columns=["method", "run", "key", "score"])], _folder(data_dir, needed=False)
-    for path in sorted((folder / PREDICTIONS).glob("*/*.json")) if folder else ():
+    columns, path, parts = ["method", "run", "key", "score"], _found(data_dir, VARIERR), []
+    for file in sorted(path.parent.glob("predictions/*/*.json")) if path else ():
         try:
-            scores = pd.Series(SCORES.validate_json(path.read_bytes()), dtype=float)
+            scores = pd.Series(TypeAdapter(dict[str, float]).validate_json(file.read_bytes()), dtype=float)
         except ValidationError as error:
             first = error.errors()[0]
             item = ".".join(map(str, first["loc"])) or "whole"
-            raise CorpusError(f"{path}: item {item}: {first['msg']}.") from None
-        parts.append(pd.DataFrame({"method": path.parent.name, "run": path.stem, "key": scores.index, "score": scores}))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+            raise CorpusError(f"{file}: item {item}: {first['msg']}.") from None
+        parts.append(pd.DataFrame({"method": file.parent.name, "run": file.stem, "key": scores.index, "score": scores}))
+    return pd.concat(parts or [pd.DataFrame(columns=columns)], ignore_index=True)
 
 
 def published_table(data_dir: str | None = None) -> pd.DataFrame:
@@ -324,16 +309,12 @@ def published_table(data_dir: str | None = None) -> pd.DataFrame:
 
     Empty if it is not at hand. Raises `CorpusError` naming the file, and the row and the field that is no number.
     """
-    folder, columns = _folder(data_dir, needed=False), ["AP", "P@50", "P@100", "R@100"]
-    if folder is None or not (path := folder / RESULTS).is_file():
+    path, columns = _found(data_dir, VARIERR), ["AP", "P@50", "P@100", "R@100"]
+    if path is None or not (path := path.parent / "results/results.tsv").is_file():
         return pd.DataFrame(columns=columns, index=pd.Index([], name="Method"), dtype=float)
     try:
-        table = (
-            pd.read_csv(path, sep="\t", dtype=str)
-            .set_index("Method")
-            .fillna("")
-            .reindex(columns=columns, fill_value="")
-        )
+        table = pd.read_csv(path, sep="\t", dtype=str).set_index("Method").fillna("")
+        table = table.reindex(columns=columns, fill_value="")
     except (ValueError, KeyError) as error:  # empty or not UTF-8; without the column
         raise CorpusError(f"{path}: no table with the column Method ({error}). Fetch it again.") from None
     numbers = table.apply(lambda column: column.str.extract(r"^\$(\d+\.\d+)(?:\\pm\d+\.\d+)?\$$")[0].astype(float))
@@ -341,15 +322,6 @@ def published_table(data_dir: str | None = None) -> pd.DataFrame:
         row, column = (int(at[0]) for at in np.nonzero(numbers.isna().to_numpy()))
         raise CorpusError(f"{path}: row {row + 1}, field {table.columns[column]}: {table.iloc[row, column]!r}.")
     return numbers
-
-
-def _folder(data_dir: str | None, *, needed: bool = True) -> Path | None:
-    """Where the release lies; None, or where it is `needed` an error, if it is not at hand."""
-    folder = sources.data_folder(data_dir)
-    found = [folder / name for name in VARIERR_FOLDERS if (folder / name / FILE).is_file()] if folder else []
-    if needed and not found:
-        raise CorpusError(f"VariErr: {sources.lacking(folder)} {VARIERR_FOLDERS[0]}/{FILE}.")
-    return found[0] if found else None
 
 
 # ---------------------------------------------------------------- authors
@@ -371,15 +343,13 @@ def with_authors_labels(corpus: Corpus) -> Corpus:
     """
     five = annotators(corpus).astype({"position": int})
     if five.empty:
-        raise CorpusError(
-            f"corpus {corpus.name}/{corpus.split}: no pair has five labels, so its authors' are not known"
-        )
+        where = f"corpus {corpus.name}/{corpus.split}"
+        raise CorpusError(f"{where}: no pair has five labels, so its authors' are not known")
     position, author = five["position"].to_numpy(), five["author"].to_numpy(dtype=int)
-    gold = corpus.labels[position]
-    unchanged = len(position) == len(corpus) and (author == gold).all()
     table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
     lacking = len(corpus) - len(position)
     skipped = {**corpus.skipped, **({LACKING: lacking} if lacking else {})}
+    unchanged = not lacking and (author == corpus.labels[position]).all()
     return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)
 
 
@@ -414,7 +384,7 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
         )
     table = corpus.table if "index" in corpus.table else corpus.table.assign(index=range(ROWS))
     places = pd.to_numeric(table["index"], errors="coerce")
-    if (strange := ~_whole(places)).any():
+    if (strange := places % 1 != 0).any():
         row = int(strange.argmax())
         raise CorpusError(
             f"{corpus.source}: example {row + 1}, field 'index': {table['index'].iloc[row]!r} is no place in MultiNLI "
@@ -435,7 +405,7 @@ def _read(path: Path) -> pd.Series:
         raise CorpusError(f"{path}: columns 'index' and '... correct ...' are wanted; found {list(table)}.")
     table = table[["index", named[0]]].apply(pd.to_numeric, errors="coerce")
     places, counts = table["index"], table[named[0]]
-    wrong = ~_whole(places) | places.duplicated() | ~_whole(counts) | ~counts.between(0, 100)
+    wrong = (places % 1 != 0) | places.duplicated() | (counts % 1 != 0) | ~counts.between(0, 100)
     if len(counts) != ROWS or wrong.any():
         row = int(wrong.argmax()) + 2 if len(counts) == ROWS else len(counts) + 1
         raise CorpusError(
@@ -444,18 +414,11 @@ def _read(path: Path) -> pd.Series:
     return counts.astype(int).set_axis(places.astype(int))
 
 
-def _whole(numbers: pd.Series) -> pd.Series:
-    """Which of them, NaN where there is none, are whole numbers."""
-    return numbers % 1 == 0
-
-
 # ---------------------------------------------------------------- wanli annotations
 
 
 NAME = "wanli-annotations"  # what a claim's evidence calls it
 ANNOTATION_FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")
-ANNOTATION_FOLDERS = ("wanli", ".")
-DISCARD = "discard"  # stands where a label stands
 
 
 class Row(BaseModel, strict=True):
@@ -485,14 +448,12 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
     Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
     naming the row and the field.
     """
-    folder, path = sources.data_folder(data_dir), find(data_dir)
+    path = find(data_dir)
     if path is None:
-        raise CorpusError(
-            f"WANLI's annotations: {sources.lacking(folder)} {ANNOTATION_FOLDERS[0]}/"
-            f"{ANNOTATION_FILES[0]}, or {ANNOTATION_FILES[1]}."
-        )
+        lacking = sources.lacking(sources.data_folder(data_dir))
+        raise CorpusError(f"WANLI's annotations: {lacking} wanli/{', or '.join(ANNOTATION_FILES)}.")
     table = pd.DataFrame([row.model_dump() for row in every_row(path, Row)])
-    discarded = table["gold"] == DISCARD
+    discarded = table["gold"] == "discard"
     label = table["gold"].map(canonical).where(~discarded)
     changed = (table["revised_premise"] != table["premise"]) | (table["revised_hypothesis"] != table["hypothesis"])
     gold, asked, who = table["gold"], table["label"], table["WorkerId"]
@@ -511,9 +472,7 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
 
 def find(data_dir: str | None = None) -> Path | None:
     """The file of annotations that is at hand, the whole one before the sample; None where neither is."""
-    folder = sources.data_folder(data_dir)
-    places = [folder / place / file for file in ANNOTATION_FILES for place in ANNOTATION_FOLDERS] if folder else []
-    return next((path for path in places if path.is_file()), None)
+    return _found(data_dir, [f"{folder}/{file}" for file in ANNOTATION_FILES for folder in ("wanli", ".")])
 
 
 # ---------------------------------------------------------------- outside truths

@@ -30,7 +30,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -54,14 +53,9 @@ from nli_lib.corpora.corpus import (
     unique_uids,
 )
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-
 LONGEST = 200_000  # characters, a document of a hundred pages; a premise this long costs the audit 0.1 s and 4 MB
-OFFICIAL = (
-    20_000  # characters, in a published corpus: one premise of MultiNLI is longer, and no recorded number rests on it
-)
+# In a published corpus: one premise of MultiNLI is longer, and no recorded number rests on it.
+OFFICIAL = 20_000
 
 NO_LABEL, UNKNOWN_LABEL, SEVERAL = "no gold label", "unknown label", "several labels in one cell"
 NOT_TEXT, EMPTY, NUL, NOT_UTF8 = "text is not a string", "empty text", "NUL character", "not UTF-8"
@@ -102,21 +96,11 @@ class Rows:
     encoding: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        columns: Mapping[str, Iterable],
-        row: np.ndarray,
-        where: str,
-        skipped: Mapping[str, int] | None = None,
-        first: int | None = None,
-    ) -> Rows:
+    def of(cls, columns: Mapping[str, Iterable], row: np.ndarray, where: str, **more: object) -> Rows:
         """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
-        held = {
-            str(name).encode("utf-8", "replace").decode(): pd.Series(list(values), dtype=object)
-            for name, values in columns.items()
-        }
-        counted = {reason: count for reason, count in (skipped or {}).items() if count}
-        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, counted, first=first)
+        names = {name: str(name).encode("utf-8", "replace").decode() for name in columns}
+        held = {names[name]: pd.Series(list(values), dtype=object) for name, values in columns.items()}
+        return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, **more)
 
     def place(self, row: int) -> str:
         """Where a row of the source stands, for a person."""
@@ -168,18 +152,28 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     _refuse_unnamed(table["label"].to_numpy(), label, rows)
     reason = _reasons(table, label, LONGEST if own else OFFICIAL)
     if own:
-        _refuse_another_encoding(rows, reason)
-        _name_unknown(rows, reason, {rows.classes[at] for at in label[label >= 0]})
+        _refuse_lost(rows, reason, {rows.classes[at] for at in label[label >= 0]})
     good = reason == ""
-    skipped = {**rows.skipped, **{str(k): int(v) for k, v in pd.Series(reason[~good]).value_counts().items()}}
+    skipped = {**rows.skipped, **pd.Series(reason[~good]).value_counts().to_dict()}
     if not good.any():
         counted = ", ".join(f"{why}: {count:,}" for why, count in skipped.items()) or f"none for split {split}"
         raise CorpusError(f"{rows.where}: no usable row ({counted}). Check the columns, the labels and the encoding.")
-    table, row, uid = table[good], row[good], _uids(table, row, f"{name}-{split}")[good]
+    uid = pd.Series([f"{name}-{split}-{at}" for at in row], dtype=object)
+    if "uid" in table:
+        given = pd.Series([str(value).strip() for value in table["uid"]], dtype=object)
+        uid = given.where(table["uid"].notna() & (given != "") & given.map(_is_utf8), uid)
+    table, row, uid = table[good], row[good], uid.to_numpy(dtype=object)[good]
     core = table[["premise", "hypothesis"]].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
-    keep, core["uid"] = _unique(core, row, rows.where, own)
+    if not own:
+        core["uid"] = unique_uids(core["uid"])
+    keep = ~core.duplicated().to_numpy() if own else np.full(len(core), True)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
+    if (again := core["uid"][keep].duplicated(keep=False)).any():
+        twice = core["uid"][keep][again].iloc[0]
+        rows_of = ", ".join(str(at + 1) for at in row[((core["uid"] == twice) & keep).to_numpy()][:5])
+        fault = f"{twice!r} names different examples; make it unique."
+        raise CorpusError(f"{rows.where}: rows {rows_of}, field 'uid': {fault}")
     extras = table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False)
     kept = {f"source_{extra}" if extra in COLUMNS else extra: _plain(table[extra]) for extra in extras}
     core = pd.concat([core.assign(corpus=name, split=split), pd.DataFrame(kept, index=core.index)], axis=1)
@@ -204,35 +198,29 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
     )
 
 
-def _refuse_another_encoding(rows: Rows, reason: np.ndarray) -> None:
-    """One error where a good part of the texts is in another encoding, of which the user has said nothing."""
-    odd = np.flatnonzero(reason == NOT_UTF8)
-    if rows.encoding or len(odd) <= MANY * len(reason):
-        return
-    words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
-    like = ""
-    with contextlib.suppress(UnicodeError):  # half of a surrogate pair was no byte of the file
-        looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252")
-        like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) else ""
-    raise CorpusError(
-        f"{rows.where}: {len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, the first of them "
-        f"{rows.place(rows.row[odd[0]])}.{like} Save the file as UTF-8, or name its encoding, as in --encoding cp1252."
-    )
-
-
-def _name_unknown(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
-    """Print which label names are not known; an error where one of them holds many rows, for then a class is lost."""
-    unknown = np.flatnonzero(reason == UNKNOWN_LABEL)
+def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
+    """One error where a good part of a user's rows would be left out for one thing that the user can mend: the file's
+    encoding, of which nothing was said, or a label name that is not known. Of other such names it prints which."""
+    odd, unknown = np.flatnonzero(reason == NOT_UTF8), np.flatnonzero(reason == UNKNOWN_LABEL)
+    if not rows.encoding and len(odd) > MANY * len(reason):
+        words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
+        like = ""
+        with contextlib.suppress(UnicodeError):  # half of a surrogate pair was no byte of the file
+            looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252")
+            like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) else ""
+        first = f"the first of them {rows.place(rows.row[odd[0]])}"
+        raise CorpusError(
+            f"{rows.where}: {len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, {first}.{like} Save "
+            "the file as UTF-8, or name its encoding, as in --encoding cp1252."
+        )
     if not len(unknown):
         return
     names = [str(label) for label in rows.table["label"].iloc[unknown]]
     counts, first = Counter(names).most_common(), dict(zip(reversed(names), rows.row[unknown][::-1], strict=True))
-    said = "; ".join(
-        f"{name[:60]!r} in {count:,} of {len(reason):,} rows, from {rows.place(first[name])} on"
-        for name, count in counts[:3]
-    )
-    more = f"; and {len(counts) - 3:,} other names" if len(counts) > 3 else ""
-    words = f"{rows.where}, field 'label': unknown labels: {said}{more}."
+    of = f"of {len(reason):,} rows"
+    said = [f"{name[:60]!r} in {count:,} {of}, from {rows.place(first[name])} on" for name, count in counts[:3]]
+    said += [f"and {len(counts) - 3:,} other names"] if len(counts) > 3 else []
+    words = f"{rows.where}, field 'label': unknown labels: {'; '.join(said)}."
     (name, count), absent = counts[0], [each for each in LABELS if each not in known]
     if name.isprintable() and len(name) < 60 and not {",", "="} & {*name}:
         ours = "..." if is_numbered(name) else absent[0] if len(absent) == 1 else "neutral"
@@ -268,30 +256,6 @@ def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray
 def _is_utf8(text: str) -> bool:
     """False where bytes that were not UTF-8, or half of a surrogate pair, stand in a text."""
     return text.encode("utf-8", "replace").decode() == text
-
-
-def _uids(table: pd.DataFrame, row: np.ndarray, prefix: str) -> np.ndarray:
-    """(N,) the source's own id as a string; prefix and row number (from 0) where it has none."""
-    made = prefix + "-" + pd.Series(row, dtype=object).astype(str)
-    if "uid" not in table:
-        return made.to_numpy(dtype=object)
-    given = table["uid"].reset_index(drop=True)
-    text = pd.Series([str(value).strip() for value in given], dtype=object)
-    return text.where(given.notna() & (text != "") & text.map(_is_utf8), made).to_numpy(dtype=object)
-
-
-def _unique(core: pd.DataFrame, row: np.ndarray, where: str, own: bool) -> tuple[np.ndarray, pd.Series]:
-    """Which rows to keep, and uids that are unique among them."""
-    uid = core["uid"]
-    if not own:
-        return np.ones(len(core), dtype=bool), unique_uids(uid)
-    keep = ~core.duplicated().to_numpy()
-    again = uid[keep].duplicated(keep=False)
-    if again.any():
-        name = uid[keep][again].iloc[0]
-        rows = ", ".join(str(int(r) + 1) for r in row[((uid == name) & keep).to_numpy()][:5])
-        raise CorpusError(f"{where}: rows {rows}, field 'uid': {name!r} names different examples; make it unique.")
-    return keep, uid
 
 
 def _plain(values: pd.Series) -> pd.Series:
@@ -420,35 +384,28 @@ def _lines(text: str) -> list[str]:
 def _json(text: str, path: Path) -> Rows:
     """The rows of a list of objects, of an object that holds one such list, or of one object a line."""
     text, values, first = text.strip(), None, None
-    if text.startswith(("[", "{")):
-        try:
-            values = _JSON.decode(text)
-        except (ValueError, RecursionError) as error:
-            if text.startswith("["):
-                cure = "write a list of objects, or one object a line"
-                raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
+    try:
+        values = _JSON.decode(text) if text.startswith(("[", "{")) else None
+    except (ValueError, RecursionError) as error:
+        if text.startswith("["):
+            cure = "write a list of objects, or one object a line"
+            raise CorpusError(f"{path}: not a JSON list ({error}); {cure}.") from None
     if isinstance(values, dict):
-        lists = [
-            value for value in values.values() if isinstance(value, list) and isinstance(next(iter(value), 0), dict)
-        ]
-        values = lists[0] if len(lists) == 1 else [values]
+        held = [each for each in values.values() if isinstance(each, list) and isinstance(next(iter(each), 0), dict)]
+        values = held[0] if len(held) == 1 else [values]
     if values is None:
-        lines = _lines(text)
-        values = [_value(line) for line in lines if line.strip()]
+        lines, values = _lines(text), []
+        for line in filter(str.strip, lines):
+            try:
+                values.append(_JSON.decode(line))
+            except (ValueError, RecursionError):
+                values.append(None)
         first = 1 if len(values) == len(lines) else None
     row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
     good = [values[at] for at in row]
     names = dict.fromkeys(key for record in good for key in record)
     columns = {name: [record.get(name) for record in good] for name in names}
-    return Rows.of(columns, row, path.name, {BAD_JSON: len(values) - len(good)}, first)
-
-
-def _value(line: str) -> object:
-    """What a line of JSON says, None where it is not JSON."""
-    try:
-        return _JSON.decode(line)
-    except (ValueError, RecursionError):
-        return None
+    return Rows.of(columns, row, path.name, skipped=+Counter({BAD_JSON: len(values) - len(good)}), first=first)
 
 
 # ---------------------------------------------------------------- delimited text
@@ -464,10 +421,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
         print(f"{where}: {' '.join(titles).strip()!r} above the header is taken for a title.")
     header = text.split("\n", 1)[0]
     delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
-    if delimiter != "\t" or quoted or (quoted is None and '"' in text and _well_quoted(text)):
-        every = _split_quoted(text, delimiter, where)
-    else:
-        every = [line.split("\t") for line in _lines(text) if line]
+    every = _split(text, delimiter, quoted, where)
     one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
     header, *body = every or [[]]
     names = [name.strip() for name in header]
@@ -479,17 +433,15 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     names = [name or f"column {at}" for at, name in enumerate(names, start=1)]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
-    if columns is not None and any(len(row) > full for row in body):
-        labelled = _labelled([row for row in body if len(row) == full], len(names))
-        body = [row if len(row) <= full else _cut(row, len(names), labelled) for row in body]
+    if columns is not None:
+        body = _cut(body, len(names), full)
     swallowed = np.array([_swallowed(row, len(names), delimiter) for row in body], dtype=np.int64)
     fits = np.array([len(names) <= len(row) <= full for row in body], dtype=bool)
     row = np.flatnonzero(fits & (swallowed == 0))
     held = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
     odd = np.flatnonzero(~fits & (swallowed == 0))
-    rows = Rows.of(
-        held, row, where, {BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())}, first if one_line_each else None
-    )
+    skipped = +Counter({BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())})  # + drops what counts nothing
+    rows = Rows.of(held, row, where, skipped=skipped, first=first if one_line_each else None)
     if columns is not None and len(odd) and len(row):
         found = len(body[odd[0]])
         print(
@@ -509,50 +461,51 @@ def _titles(text: str, delimiters: str) -> int:
     return 0
 
 
-def _labelled(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Columns in which every row has a label."""
-    return [at for at in range(width) if rows and all(map(_is_label, {row[at] for row in rows}))]
-
-
 def _is_label(text: str) -> bool:
     return canonical(text) is not None or is_no_gold(text)
 
 
-def _cut(fields: list[str], width: int, labelled: Sequence[int]) -> list[str]:
-    """A row with more fields than its header without those that have no name, as it is where it is not plain which.
+def _cut(body: Sequence[list[str]], width: int, full: int) -> list[list[str]]:
+    """Rows with more fields than the header without those that have no name, as they are where it is not plain which.
 
     The labels say whether the others are in their places, if a label stands last. SNLI's files in GLUE's format have
     each annotator's label in the rows that were validated, the gold label last, and name the first one and the last.
     """
-    more = fields[width:]
-    if any(map(str.strip, more)):
+    right = [row for row in body if len(row) == full]
+    labelled = [at for at in range(width) if right and all(map(_is_label, {row[at] for row in right}))]
+
+    def cut(fields: list[str]) -> list[str]:
+        more = fields[width:]
+        if len(fields) <= full or not any(map(str.strip, more)):
+            return fields if len(fields) <= full else fields[:width]
         if width - 1 not in labelled or not all(_is_label(fields[at]) for at in labelled):
             return fields
         if width - 2 in labelled and all(map(_is_label, more)):
             return [*fields[: width - 1], fields[-1]]
-        if {canonical(field) for field in more} - {None, canonical(fields[width - 1])}:
-            return fields
-    return fields[:width]
+        others = {canonical(field) for field in more} - {None, canonical(fields[width - 1])}
+        return fields if others else fields[:width]
+
+    return [cut(row) for row in body]
 
 
-def _well_quoted(text: str) -> bool:
-    """Whether every quote in a tsv file opens, closes or doubles as in a csv, and every row then has as many fields."""
-    try:
-        return len({len(row) for row in _csv_rows(text, "\t", strict=True) if row}) == 1
-    except csv.Error:
-        return False
+def _split(text: str, delimiter: str, quoted: bool | None, where: str) -> list[list[str]]:
+    """The fields of each row that has any. ``quoted`` as `read` has it."""
 
+    def rows(text: str, strict: bool) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
 
-def _split_quoted(text: str, delimiter: str, where: str) -> list[list[str]]:
-    rows = _csv_rows(f"{text}\n{_END}", delimiter, strict=False)
+    if delimiter == "\t" and quoted is None:
+        # whether every quote opens, closes or doubles as in a csv, and every row then has as many fields
+        with contextlib.suppress(csv.Error):
+            quoted = '"' in text and len({len(row) for row in rows(text, strict=True) if row}) == 1
+    if delimiter == "\t" and not quoted:
+        return [line.split("\t") for line in _lines(text) if line]
+    every = rows(f"{text}\n{_END}", strict=False)
     # The last row is swallowed when a quote is still open at the end of the file.
-    if rows.pop() != [_END]:
-        raise CorpusError(f'{where}: the double quote opened in row {len(rows)} is never closed; write "" for a quote.')
-    return [row for row in rows if row]
-
-
-def _csv_rows(text: str, delimiter: str, *, strict: bool) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
+    if every.pop() != [_END]:
+        opened = f"the double quote opened in row {len(every)}"
+        raise CorpusError(f'{where}: {opened} is never closed; write "" for a quote.')
+    return [row for row in every if row]
 
 
 def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
@@ -588,7 +541,7 @@ def _parquet(data: bytes, where: str) -> Rows:
     return _arrow(arrow, classes, where)
 
 
-def from_dataset(dataset: Dataset | pd.DataFrame, where: str) -> Rows:
+def from_dataset(dataset: object, where: str) -> Rows:
     """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
         return Rows.of(dataset, np.arange(len(dataset)), where)

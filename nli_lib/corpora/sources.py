@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -108,7 +108,6 @@ SOURCES = TypeAdapter(dict[str, Source]).validate_python(_ENTRIES)
 
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
-_TIMEOUT = 10  # seconds for the one request that says whether the hub answers
 
 
 def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Rows, str]:
@@ -124,7 +123,7 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
         import datasets
         from huggingface_hub import HfApi
 
-        commit = HfApi().dataset_info(repository, revision=revision, timeout=_TIMEOUT).sha or revision
+        commit = HfApi().dataset_info(repository, revision=revision, timeout=10).sha or revision  # seconds
         dataset = datasets.load_dataset(repository, config, split=split, revision=commit)
     except Exception as error:  # network, hub and format errors have no common class
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -135,10 +134,7 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
 # ---------------------------------------------------------------- whole
 
 
-Row = TypeVar("Row", bound=BaseModel)
-
-
-def every_row(path: Path, row: type[Row]) -> list[Row]:
+def every_row(path: Path, row: type[BaseModel]) -> list:
     """The rows of a file, each as its model. Raises `CorpusError`, naming file, row and field, where one is not."""
     read = reading.read(path)
     if read.skipped:
@@ -163,15 +159,8 @@ def refuse(path: Path, faults: Mapping[str, tuple[ArrayLike, Sequence, str]]) ->
 # ---------------------------------------------------------------- adapters
 
 
-ORIENTATIONS = ("evidence", "hub")
 _ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
 OWN, OWN_IDS = _ALL["fields"], _ALL["ids"]
-
-
-def adapt(name: str, source: Source, raw: Rows, split: str, **options: str) -> Rows:
-    """The rows of one of the catalogue's files (official format or hub table) under the library's names."""
-    rows = replace(raw.pick(source.fields, source.extras), classes=source.classes, names=source.names)
-    return SPECIAL[name](raw, rows, split, **options) if name in SPECIAL else rows
 
 
 def anli(raw: Rows, rows: Rows, split: str) -> Rows:
@@ -188,24 +177,17 @@ def wanli(raw: Rows, rows: Rows, split: str) -> Rows:
     return rows.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie"))
 
 
-def fever(raw: Rows, rows: Rows, split: str, orientation: str = "evidence") -> Rows:
+def fever(raw: Rows, rows: Rows, split: str) -> Rows:
     """FEVER as NLI: SUPPORTS is entailment, REFUTES contradiction, NOT ENOUGH INFO neutral.
 
     Three-way files hold query (the claim) and context (the evidence); the two-way file holds sentence1 (the evidence)
-    and sentence2 (the claim) and has no neutral class. With orientation "evidence" the evidence is the premise and the
-    claim the hypothesis.
+    and sentence2 (the claim) and has no neutral class. The evidence is the premise and the claim the hypothesis.
 
     *Departures*: the hub's copy, and the page that describes the format, call the claim the premise. A hypothesis-only
-    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER. orientation="hub"
-    reproduces that.
+    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER.
     """
-    if orientation not in ORIENTATIONS:
-        raise CorpusError(f'fever: orientation="{orientation}" is not one of {", ".join(ORIENTATIONS)}.')
     classes = SUPPORTED_OR_REFUTED if "sentence1" in raw.table else LABELS
-    if orientation == "evidence":
-        return replace(rows, classes=classes, note="evidence as premise, claim as hypothesis")
-    turned = rows.table.rename(columns={"premise": "hypothesis", "hypothesis": "premise"})
-    return replace(rows, table=turned, classes=classes, note="claim as premise, as on the hub")
+    return replace(rows, classes=classes, note="evidence as premise, claim as hypothesis")
 
 
 def sick(raw: Rows, rows: Rows, split: str) -> Rows:
@@ -241,12 +223,11 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
     table = rows.table.rename(columns={"old_labels": "annotator_labels"})
     inner = [example if isinstance(example, dict) else {} for example in table["premise"]]
     counts = table.pop("label_count") if "label_count" in table else pd.Series([None] * len(table), dtype=object)
-    wrong = [i for i, three in enumerate(counts) if not _three_counts(three)]
-    if wrong:
-        row, found = int(rows.row[wrong[0]]) + 1, counts[wrong[0]]
-        raise CorpusError(
-            f"{rows.where}: row {row}, field 'label_count': not three counts but {found!r}. Fetch the file again."
-        )
+    for row, three in zip(rows.row, counts, strict=True):
+        whole = isinstance(three, list) and all(type(count) is int and count >= 0 for count in three)
+        if not whole or len(three) != len(LABELS) or not sum(three):
+            fault = f"row {row + 1}, field 'label_count': not three counts but {three!r}"
+            raise CorpusError(f"{rows.where}: {fault}. Fetch the file again.")
     three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
     for name in ("premise", "hypothesis", "source"):
         table[name] = pd.Series([example.get(name) for example in inner], dtype=object)
@@ -255,12 +236,6 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
     if "old_label" in table:
         table["old_label"] = table["old_label"].map(canonical)
     return replace(rows, table=table)
-
-
-def _three_counts(value: object) -> bool:
-    """Whether these are whole numbers from 0, one for each of `LABELS`, of at least one person."""
-    whole = isinstance(value, list) and all(type(count) is int and count >= 0 for count in value)
-    return whole and len(value) == len(LABELS) and sum(value) > 0
 
 
 def stress(raw: Rows, rows: Rows, split: str) -> Rows:
@@ -306,8 +281,12 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
         raise CorpusError(f"{raw.where}: columns= names {shown(absent)}, {found}")
     meant = declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
-    if columns and all(map(str.isdecimal, columns.values())):
-        rows = _without_header(rows, meant)
+    if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
+        # columns named by their places: a first row whose label is none, and stands in no other row, is a header
+        label, *others = map(str, rows.table["label"])
+        if not (canonical(label) or is_numbered(label) or spelling(label) in meant or label in others):
+            print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
+            rows = replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
     table = rows.table
     if meant:
         table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
@@ -321,28 +300,15 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     return replace(rows, table=table, classes=classes, note=note)
 
 
-def _without_header(rows: Rows, meant: Mapping[str, str]) -> Rows:
-    """The rows of a file whose columns were named by their places, without the first where that is a header after all:
-    what stands in place of its label is no label, and stands in no other row."""
-    label = str(rows.table["label"].iloc[0])
-    named = canonical(label) or is_numbered(label) or spelling(label) in meant
-    if named or rows.row[0] or label in set(map(str, rows.table["label"][1:])):
-        return rows
-    print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
-    return replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
-
-
 def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
     """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
-
-    def says(ours: str, value: object) -> bool:
-        return str(value).strip() != "" if ours != "label" else spelling(value) in meant or canonical(value) is not None
-
     there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
     for ours, names in OWN.items():
         theirs = [there[name] for name in names if name in there]
         for name in theirs if len(theirs) > 1 else ():
-            if any(says(ours, value) for value in set(map(str, table[name].dropna()))):
+            said = set(map(str, table[name].dropna()))
+            labels = [value for value in said if spelling(value) in meant or canonical(value)]
+            if labels if ours == "label" else any(map(str.strip, said)):
                 chosen[ours] = name
                 break
     return chosen
@@ -381,7 +347,6 @@ def load(
     columns: dict[str, str] | None = None,
     labels: dict[str, str] | None = None,
     encoding: str | None = None,
-    orientation: str = "evidence",
 ) -> Corpus:
     """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
 
@@ -397,7 +362,6 @@ def load(
     columns      a user's file: the library's column name -> the file's, see `nli_lib.corpora.sources.own`
     labels       a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
     encoding     a user's file that is not UTF-8, as in "cp1252"
-    orientation  FEVER: "evidence" (the premise is the evidence) or "hub" (the premise is the claim, as the hub has it)
 
     Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
     revision (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted. Rows that
@@ -409,9 +373,8 @@ def load(
         try:
             "".encode(encoding)
         except (LookupError, ValueError):
-            raise CorpusError(
-                f'encoding="{encoding}" is not known; usual ones are cp1252, latin-1, utf-16-le.'
-            ) from None
+            usual = "usual ones are cp1252, latin-1, utf-16-le"
+            raise CorpusError(f'encoding="{encoding}" is not known; {usual}.') from None
     known = str(name).lower()
     if known == PLANTED:
         from nli_lib.corpora import planted
@@ -424,16 +387,23 @@ def load(
             f"columns=, labels= and encoding= are for a user's own file; {known} is read in its official format."
         )
     else:
-        source = SOURCES[known]
-        options = {"orientation": orientation} if known == "fever" else {}
-        corpus = _official(known, source, _split_name(known, source, split), data_folder(data_dir), options)
-    if limit is not None and limit < len(corpus):
-        chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
-        source = f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}"
-        corpus = replace(corpus[chosen], source=source)
+        spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
+        found = next((spelling for spelling in spellings if spelling in SOURCES[known].splits), None)
+        if found is None:
+            raise CorpusError(f'{known}: split="{split}" is not one of {", ".join(SOURCES[known].splits)}.')
+        corpus = _official(known, found, data_folder(data_dir))
+    corpus = sample(corpus, limit, seed)
     for observe in OBSERVERS:
         observe(corpus)
     return corpus
+
+
+def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
+    """So many examples without replacement, in the corpus's order; the corpus itself where it has no more."""
+    if limit is None or limit >= len(corpus):
+        return corpus
+    chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
+    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
 
 
 def from_dataset(
@@ -499,27 +469,13 @@ def lacking(folder: Path | None) -> str:
     return f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
 
 
-def _split_name(name: str, source: Source, split: str) -> str:
-    spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
-    found = next((spelling for spelling in spellings if spelling in source.splits), None)
-    if found is None:
-        raise CorpusError(f'{name}: split="{split}" is not one of {", ".join(source.splits)}.')
-    return found
-
-
 def _own_file(
-    name: str,
-    split: str,
-    folder: Path | None,
-    columns: dict[str, str] | None,
-    labels: dict[str, str] | None,
-    encoding: str | None,
+    name: str, split: str, folder: Path | None, columns: dict | None, labels: dict | None, encoding: str | None
 ) -> Corpus:
     path = Path(name).expanduser()
     if not reading.kind(path) and not path.is_file():
         close = get_close_matches(name.lower(), names(), n=1)
-        hint = f' Did you mean "{close[0]}"?' if close else ""
-        endings = ", ".join(reading.SUFFIXES)
+        hint, endings = f' Did you mean "{close[0]}"?' if close else "", ", ".join(reading.SUFFIXES)
         raise CorpusError(f'"{name}" is neither a corpus ({", ".join(names())}) nor a file ({endings}, .gz).{hint}')
     if not path.exists() and folder is not None and (folder / path).exists():
         path = folder / path
@@ -528,39 +484,35 @@ def _own_file(
     return _own(own(raw, columns, labels), stem, split, path.name)
 
 
-def _official(name: str, source: Source, split: str, folder: Path | None, options: dict[str, str]) -> Corpus:
-    entry = source.splits[split]
-    if entry.parts:
-        parts = [_official(name, source, part, folder, options) for part in entry.parts]
-        whole = concat(parts, name=name, split=split)
+def _official(name: str, split: str, folder: Path | None) -> Corpus:
+    source, parts = SOURCES[name], SOURCES[name].splits[split].parts
+    if parts:
+        whole = concat([_official(name, part, folder) for part in parts], name=name, split=split)
         return replace(whole, table=whole.table.assign(split=split))
-    path, note = _find(name, source, split, folder)
-    if path is not None:
-        raw, where = reading.read(path, quoted=source.quoted), f"{path.relative_to(folder)}{note}"
-    else:
-        raw, where = _from_hub(name, source, split, folder)
-    rows = adapt(name, source, raw, split, **options)
+    raw, where = (_from_folder(name, split, folder) if folder else None) or _from_hub(name, split, folder)
+    rows = replace(raw.pick(source.fields, source.extras), classes=source.classes, names=source.names)
+    rows = SPECIAL[name](raw, rows, split) if name in SPECIAL else rows
     return build(rows, name=name, split=split, source=where)
 
 
-def _find(name: str, source: Source, split: str, folder: Path | None) -> tuple[Path | None, str]:
-    """The first file of the split that is there, and a note where it is only a sample."""
-    entry = source.splits[split]
-    named = folder is not None and folder.name in {part for known in source.folders for part in known.split("/")}
-    for file in (*entry.files, *entry.samples) if folder else ():
+def _from_folder(name: str, split: str, folder: Path) -> tuple[Rows, str] | None:
+    """The rows of the first file of the split that is there, and where they are from."""
+    source, entry = SOURCES[name], SOURCES[name].splits[split]
+    named = folder.name in {part for known in source.folders for part in known.split("/")}
+    for file in (*entry.files, *entry.samples):
         places = [f"{known}/{file}" for known in source.folders]
-        if named or "/" in file or Path(file).stem not in _GENERIC:
-            places.append(file)
-        for place in (*places, f"{name}_{file.replace('/', '_')}"):
-            for path in (folder / place, folder / f"{place}.gz"):
-                if path.is_file():
-                    return path, f" (a sample of {split})" if file in entry.samples else ""
-    return None, ""
+        places += [file] if named or "/" in file or Path(file).stem not in _GENERIC else []
+        places.append(f"{name}_{file.replace('/', '_')}")
+        for path in (folder / f"{place}{zipped}" for place in places for zipped in ("", ".gz")):
+            if path.is_file():
+                note = f" (a sample of {split})" if file in entry.samples else ""
+                return reading.read(path, quoted=source.quoted), f"{path.relative_to(folder)}{note}"
+    return None
 
 
-def _from_hub(name: str, source: Source, split: str, folder: Path | None) -> tuple[Rows, str]:
+def _from_hub(name: str, split: str, folder: Path | None) -> tuple[Rows, str]:
     """The rows of the split on the hub and where they are from; errors name the local files that would do."""
-    entry = source.splits[split]
+    source, entry = SOURCES[name], SOURCES[name].splits[split]
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
     wanted = f"{name} {split}: {lacking(folder)} {files} (.gz too)."
     if source.hub is None or entry.hub is None:

@@ -38,7 +38,7 @@ import yaml
 from nli_lib.corpora import reading, sources
 from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, C, Corpus, CorpusError, E, N
 from nli_lib.corpora.reading import Rows, build
-from nli_lib.errors import UserError
+from nli_lib.errors import PackageError
 
 # suite -> title of an evaluation set -> its corpus and split
 SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
@@ -49,9 +49,13 @@ def suite_for(corpus: str) -> str:
     return corpus if corpus in SUITES else "snli"
 
 
+# corpora by title, and those that could not be loaded: title -> reason
+Found = tuple[dict[str, Corpus], dict[str, str]]
+
+
 def load_each(
     sets: Mapping[str, Sequence[str]] | str, data_dir: str | Path | None = None, limit: int | None = None
-) -> tuple[dict[str, Corpus], dict[str, str]]:
+) -> Found:
     """Corpora by title, and those that could not be loaded, title -> reason.
 
     sets   title -> (corpus, split), or the name of a suite
@@ -95,8 +99,6 @@ BENCHMARK = {
     "ST-SE": ("robust_nli", "ST_SE", LABELS, 31_211),
     "ST-WO": ("robust_nli", "ST_WO", LABELS, 9_832),
 }
-OWNER, FIELDS = "pietrolesci", {"premise": "premise", "hypothesis": "hypothesis", "label": "label"}
-Found = tuple[dict[str, Corpus], dict[str, str]]
 
 
 def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
@@ -135,7 +137,7 @@ def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> 
     for part in FOLDERS:
         title = f"MultiNLI {part}, hard part"
         try:
-            found[title] = _sample(mnli_hard(part, data_dir), limit)
+            found[title] = sources.sample(mnli_hard(part, data_dir), limit)
         except CorpusError as error:
             missing[title] = str(error)
     return found, missing
@@ -158,25 +160,17 @@ def adversarial(
             if path is not None and path.is_file():
                 raw, where = reading.read(path), f"robust_nli/{path.name}"
             else:
-                raw, where = sources.read_hub(f"{OWNER}/{repository}", None, split, "main")
+                raw, where = sources.read_hub(f"pietrolesci/{repository}", None, split, "main")
                 if len(raw.table) != count:
                     raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
-            picked = raw.pick(FIELDS)
-            rows = Rows(picked.table, picked.row, picked.where, picked.skipped, classes)
+            rows = replace(raw.pick({name: name for name in ("premise", "hypothesis", "label")}), classes=classes)
             corpus = build(rows, name=repository, split=split, source=where)
         except CorpusError as error:
             where = f"{sources.lacking(folder)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
             missing[title] = without_folder(error if path and path.is_file() else CorpusError(where), data_dir)
             continue
-        found[title] = _sample(corpus, limit)
+        found[title] = sources.sample(corpus, limit)
     return found, missing
-
-
-def _sample(corpus: Corpus, limit: int | None) -> Corpus:
-    if limit is None or limit >= len(corpus):
-        return corpus
-    chosen = np.sort(np.random.default_rng(0).choice(len(corpus), limit, replace=False))
-    return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed 0")
 
 
 # ---------------------------------------------------------------- lexicon
@@ -186,22 +180,18 @@ DEBIAN = Path("/usr/share/wordnet")
 LEXICOGRAPHER_FILES = 45  # WordNet's own number of them; Debian's package leaves out the list of their names
 
 
-class LexiconError(UserError, RuntimeError):
-    """A dictionary is not on this machine; the message says what to install."""
-
-
 @functools.cache
 def spelling() -> Callable[[Iterable[str]], set[str]]:
     """What gives those of the words that the English word list does not have; numbers are never among them."""
     try:
         from spellchecker import SpellChecker
     except ModuleNotFoundError:
-        raise LexiconError("the spelling measure needs pyspellchecker: pip install pyspellchecker") from None
+        raise PackageError("the spelling measure needs pyspellchecker: pip install pyspellchecker") from None
     return SpellChecker(language="en", distance=1).unknown
 
 
 class Wordnet:
-    """Antonyms and base forms of English words. Raises `LexiconError` where no WordNet is found."""
+    """Antonyms and base forms of English words. Raises `PackageError` where no WordNet is found."""
 
     def __init__(self) -> None:
         self._reader = _open_wordnet()
@@ -240,7 +230,7 @@ def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
     for name, look_up, measure in (("unknown", spelling, "misspelled"), ("wordnet", Wordnet, "antonyms")):
         try:
             found[name] = look_up()
-        except LexiconError as error:
+        except PackageError as error:
             missing[measure] = str(error)
     return found, missing
 
@@ -252,12 +242,12 @@ def _open_wordnet():
         from nltk.corpus import wordnet
         from nltk.corpus.reader import WordNetCorpusReader
     except ModuleNotFoundError:
-        raise LexiconError("antonyms need nltk and WordNet's files: pip install nltk") from None
+        raise PackageError("antonyms need nltk and WordNet's files: pip install nltk") from None
     with contextlib.suppress(LookupError):
         wordnet.ensure_loaded()
         return wordnet
     if not (DEBIAN / "data.noun").is_file():
-        raise LexiconError(
+        raise PackageError(
             "antonyms need WordNet's files: apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"
         )
 

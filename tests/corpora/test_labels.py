@@ -11,8 +11,8 @@ from nli_lib.corpora.corpus import (
     TWO_WAY,
     UNKNOWN,
     C,
+    CorpusError,
     E,
-    LabelError,
     N,
     canonical,
     collapse,
@@ -107,7 +107,7 @@ def test_a_heads_columns_by_name(label2id):
     ],
 )
 def test_heads_that_cannot_be_read_by_name_are_refused(label2id, message):
-    with pytest.raises(LabelError, match=message):
+    with pytest.raises(CorpusError, match=message):
         head_columns(label2id)
 
 

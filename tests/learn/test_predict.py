@@ -7,7 +7,7 @@ import pytest
 from tiny_words import make_corpus
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaModel
 
-from nli_lib.corpora.corpus import LabelError
+from nli_lib.corpora.corpus import CorpusError
 from nli_lib.learn import predict as module
 from nli_lib.learn.fit import fit
 from nli_lib.learn.model import is_decoder, load_classifier, load_tokenizer
@@ -64,7 +64,7 @@ def test_a_ready_model_is_mapped_by_name(encoder, tmp_path, corpus, monkeypatch)
 def test_a_model_with_numbered_labels_is_refused(encoder, tmp_path, corpus):
     load_classifier(encoder, ("LABEL_0", "LABEL_1", "LABEL_2"), 3)[0].save_pretrained(tmp_path)
     load_tokenizer(encoder).save_pretrained(tmp_path)
-    with pytest.raises(LabelError, match="LABEL_0"):
+    with pytest.raises(CorpusError, match="LABEL_0"):
         predict(str(tmp_path), corpus)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nli_lib.corpora import suites
+from nli_lib.errors import PackageError
 from nli_lib.measure import difficulty
 
 OPPOSITES = {"win": {"lose"}, "big": {"small", "little"}, "up": {"down"}, "down": {"up"}}
@@ -150,7 +151,7 @@ def test_the_word_list_knows_words_and_numbers():
 def test_wordnets_first_antonyms_and_base_forms():
     try:
         wordnet = suites.Wordnet()
-    except suites.LexiconError as error:
+    except PackageError as error:
         pytest.skip(str(error))
     assert "cold" in wordnet.antonyms_of("hot")
     assert wordnet.antonyms_of("qxqx") == set()
@@ -164,7 +165,7 @@ def test_what_is_missing_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(suites, "DEBIAN", tmp_path)
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
     try:
-        with pytest.raises(suites.LexiconError, match="wordnet-base|pip install nltk"):
+        with pytest.raises(PackageError, match="wordnet-base|pip install nltk"):
             suites.Wordnet()
     finally:
         suites._open_wordnet.cache_clear()

@@ -19,7 +19,6 @@ from nli_lib.corpora.corpus import (
     TWO_WAY,
     C,
     E,
-    LabelError,
     N,
     canonical,
 )
@@ -149,7 +148,7 @@ def test_hans(tmp_path):
         load("hans", "test", tmp_path)
 
 
-def test_three_way_fever_and_its_orientations(tmp_path):
+def test_three_way_fever(tmp_path):
     row = {
         "cid": 9,
         "fid": "a",
@@ -165,12 +164,6 @@ def test_three_way_fever_and_its_orientations(tmp_path):
     assert corpus.premise[0] == "Oslo is the capital of Norway."
     assert corpus.hypothesis[0] == "Oslo is in Peru."
     assert corpus.uid.tolist() == ["9", "9#2", "10"]
-    inverted = load("fever", "train", tmp_path, orientation="hub")
-    assert inverted.premise[0] == "Oslo is in Peru."
-    assert inverted.hypothesis[0] == "Oslo is the capital of Norway."
-    assert "as on the hub" in inverted.source
-    with pytest.raises(CorpusError, match="evidence, hub"):
-        load("fever", "train", tmp_path, orientation="claim")
 
 
 def test_two_way_fever(tmp_path):
@@ -180,7 +173,6 @@ def test_two_way_fever(tmp_path):
     assert corpus.classes == SUPPORTED_OR_REFUTED
     assert corpus.labels.tolist() == [0, 1]
     assert corpus.premise[0] == "Oslo is the capital of Norway."
-    assert load("fever", "validation", tmp_path, orientation="hub").hypothesis[0] == corpus.premise[0]
 
 
 def test_hidden_fever_labels_are_said_to_be_missing(tmp_path):
@@ -491,7 +483,6 @@ def test_the_hubs_fever_is_turned_round(tmp_path, local_hub, monkeypatch):
     columns = {"premise": ["Oslo is in Peru."], "hypothesis": ["Oslo is in Norway."], "label": [2]}
     local_hub("dev", columns, list(LABELS))
     assert load("fever", "validation", tmp_path).hypothesis.tolist() == ["Oslo is in Peru."]
-    assert load("fever", "validation", tmp_path, orientation="hub").premise.tolist() == ["Oslo is in Peru."]
 
 
 def test_an_unpinned_copy_of_another_size_is_refused(tmp_path, local_hub):
@@ -665,7 +656,7 @@ def test_a_user_says_what_labels_mean(tmp_path):
     assert corpus.labels.tolist() == [0, 1, 0] and corpus.classes == ("entailment", "contradiction")
     frame = pd.DataFrame({"premise": ["A", "B"], "hypothesis": ["C", "D"], "label": [0.0, 1.0]})
     assert from_dataset(frame, labels={"0": "neutral", "1": "entailment"}).labels.tolist() == [1, 0]
-    with pytest.raises(LabelError, match="'maybe' is no label: the names are entailment, neutral, contradiction"):
+    with pytest.raises(CorpusError, match="'maybe' is no label: the names are entailment, neutral, contradiction"):
         load(names, labels={"yes": "maybe"})
     with pytest.raises(CorpusError, match="labels= and encoding= are for a user's own file"):
         load("snli", labels={"0": "neutral"})
