@@ -300,15 +300,11 @@ class Corpus:
             if not count:
                 found.append(f"No row is {name}: nothing that compares {name} with another class can be measured.")
             elif count < RARE * len(self):
-                found.append(
-                    f"Only {count:,} of {len(self):,} rows ({count / len(self):.1%}) are {name}: accuracy hardly "
-                    "depends on them, and what is measured on them alone is uncertain."
-                )
+                few = f"Only {count:,} of {len(self):,} rows ({count / len(self):.1%}) are {name}: accuracy hardly"
+                found.append(f"{few} depends on them, and what is measured on them alone is uncertain.")
         if min(counts.values()) < FEW:
-            found.append(
-                f"Fewer than {FEW} rows of a class ({self._counted}): expect wide intervals, and models that have not "
-                "learnt the task."
-            )
+            small = f"Fewer than {FEW} rows of a class ({self._counted})"
+            found.append(f"{small}: expect wide intervals, and models that have not learnt the task.")
         return found
 
     @cached_property
@@ -379,11 +375,9 @@ def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analys
     what  what needs them, for the message: "five folds"
     """
     if min(corpus.counts.values()) < rows_a_class or len(corpus.classes) < 2:
-        raise CorpusError(
-            f"{corpus._where()}: {what}: {rows_a_class:,} rows of each class are needed, and there are "
-            f"{corpus._counted}. Add rows, or leave the rows of the small class out; a corpus of one class cannot be "
-            "analysed."
-        )
+        needed = f"{rows_a_class:,} rows of each class are needed, and there are {corpus._counted}"
+        cure = "Add rows, or leave the rows of the small class out; a corpus of one class cannot be analysed."
+        raise CorpusError(f"{corpus._where()}: {what}: {needed}. {cure}")
 
 
 def unique_uids(uid: pd.Series) -> pd.Series:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, NotAtHandError, concat, to_index
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, NotAtHandError, concat, to_index
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.corpora.sources import load
 
@@ -57,7 +57,7 @@ class Counterfactuals:
     @property
     def side(self) -> NDArray[np.object_]:
         """Which text was revised, (K,): "premise", "hypothesis", "both" or "none"."""
-        moved = [getattr(self.revised, side) != getattr(self.original, side)[self.origin] for side in _SIDES]
+        moved = [getattr(self.revised, side) != getattr(self.original, side)[self.origin] for side in SIDES]
         return np.array(["none", "premise", "hypothesis", "both"], dtype=object)[moved[0] + 2 * moved[1]]
 
     def texts(self) -> tuple[list[str], list[str]]:
@@ -68,9 +68,6 @@ class Counterfactuals:
         return old[self.origin][pick].tolist(), new[pick].tolist()
 
 
-_SIDES = ("premise", "hypothesis")
-
-
 def load_pairs(name: str, split: str, data_dir: str | Path | None = None, *, originals: int = 500) -> Counterfactuals:
     """A set of counterfactuals by name: "disco" (split "e2n", "all", ...), "cad" ("train", "validation", "test") or
     "planted" (a split of the planted corpus; so many ``originals``, each with two revisions)."""
@@ -78,8 +75,7 @@ def load_pairs(name: str, split: str, data_dir: str | Path | None = None, *, ori
         original, revised = counterfactuals(originals, split=split)
         return pair_up(revised, original)
     if name == "cad":
-        parts = [load(name, f"{folder}/{split}", data_dir) for folder in ("revised_combined", "original")]
-        return pair_up(*parts)
+        return pair_up(*(load(name, f"{folder}/{split}", data_dir) for folder in ("revised_combined", "original")))
     return pair_up(load(name, split, data_dir))
 
 
@@ -94,15 +90,13 @@ def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
     if original is None:
         original, origin = _from_columns(revised)
     elif "origin_uid" not in revised.table:
-        raise CorpusError(
-            f"{revised.name}/{revised.split}: the column origin_uid is missing, which names the originals"
-        )
+        where = f"{revised.name}/{revised.split}"
+        raise CorpusError(f"{where}: the column origin_uid is missing, which names the originals")
     else:
         origin = pd.Index(original.uid).get_indexer(revised.table["origin_uid"])
     known = origin >= 0
     if not known.all():
-        lost = {**revised.skipped, "original not found": int((~known).sum())}
-        revised = replace(revised[known], skipped=lost)
+        revised = replace(revised[known], skipped={**revised.skipped, "original not found": int((~known).sum())})
     return Counterfactuals(original, revised, origin[known])
 
 
@@ -115,17 +109,14 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     hypothesis = table["origin_hypothesis"] if "origin_hypothesis" in table else table["hypothesis"]
     labels = to_index(table["origin_label"], revised.classes)
     whole = pd.DataFrame({"premise": table["origin_premise"], "hypothesis": hypothesis, "label": labels})
-    codes = whole.groupby(["premise", "hypothesis", "label"], sort=False).ngroup().to_numpy()
-    known = (labels >= 0) & whole.notna().all(axis=1).to_numpy()
-    codes = np.where(known, codes, -1)
+    known = ((labels >= 0) & whole.notna().all(axis=1)).to_numpy()
+    origin = np.full(len(whole), -1)
+    origin[known] = whole[known].groupby(list(whole), sort=False).ngroup()  # numbered as they come first
     kept = whole[known].drop_duplicates()
-    places = np.unique(codes[codes >= 0], return_inverse=True)
-    origin = np.full(len(codes), -1)
-    origin[codes >= 0] = places[1]
     name = str(table["origin_corpus"].iloc[0]) if "origin_corpus" in table and len(table) else revised.name
     uid = [f"{name}-origin-{revised.split}-{at}" for at in range(len(kept))]
     kept = kept.assign(uid=uid, corpus=name, split=revised.split)
-    return Corpus(kept[list(COLUMNS)], name, revised.split, revised.classes, source=revised.source), origin
+    return Corpus(kept, name, revised.split, revised.classes, source=revised.source), origin
 
 
 def one_of_each(origin: NDArray[np.int64], seed: int = 0) -> NDArray[np.int64]:

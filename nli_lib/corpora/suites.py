@@ -65,13 +65,19 @@ def load_each(
         if sets not in SUITES:
             raise CorpusError(f'suite="{sets}" is not one of {", ".join(SUITES)}.')
         sets = SUITES[sets]
-    loaded, missing = {}, {}
-    for title, (corpus, split) in sets.items():
+    loaders = {title: partial(sources.load, *place, data_dir, limit) for title, place in sets.items()}
+    return _each(loaders, limit, partial(without_folder, data_dir=data_dir))
+
+
+def _each(loaders: Mapping[str, Callable[[], Corpus]], limit: int | None, told: Callable[[CorpusError], str]) -> Found:
+    """What each of the loaders gives, or a seeded sample of it, and what is ``told`` of those that fail."""
+    found, missing = {}, {}
+    for title, read in loaders.items():
         try:
-            loaded[title] = sources.load(corpus, split, data_dir, limit)
+            found[title] = sources.sample(read(), limit)
         except CorpusError as error:
-            missing[title] = without_folder(error, data_dir)
-    return loaded, missing
+            missing[title] = told(error)
+    return found, missing
 
 
 def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
@@ -133,14 +139,8 @@ def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> 
 
     ``limit``: of each, a seeded sample.
     """
-    found, missing = {}, {}
-    for part in FOLDERS:
-        title = f"MultiNLI {part}, hard part"
-        try:
-            found[title] = sources.sample(mnli_hard(part, data_dir), limit)
-        except CorpusError as error:
-            missing[title] = str(error)
-    return found, missing
+    loaders = {f"MultiNLI {part}, hard part": partial(mnli_hard, part, data_dir) for part in FOLDERS}
+    return _each(loaders, limit, str)
 
 
 def adversarial(
@@ -152,32 +152,34 @@ def adversarial(
     with the rows that the part has. ``limit``: of each, a seeded sample.
     Source: Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
     """
-    folder, found, missing = sources.data_folder(data_dir), {}, {}
-    for title in titles:
-        repository, split, classes, count = BENCHMARK[title]
-        path = folder / "robust_nli" / f"{split}.jsonl" if folder else None
-        try:
-            if path is not None and path.is_file():
-                raw, where = reading.read(path), f"robust_nli/{path.name}"
-            else:
-                raw, where = sources.read_hub(f"pietrolesci/{repository}", None, split, "main")
-                if len(raw.table) != count:
-                    raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
-            rows = replace(raw.pick({name: name for name in ("premise", "hypothesis", "label")}), classes=classes)
-            corpus = build(rows, name=repository, split=split, source=where)
-        except CorpusError as error:
-            where = f"{sources.lacking(folder)} robust_nli/{split}.jsonl ({count:,} pairs). Then: {error}"
-            missing[title] = without_folder(error if path and path.is_file() else CorpusError(where), data_dir)
-            continue
-        found[title] = sources.sample(corpus, limit)
-    return found, missing
+    loaders = {title: partial(_part, title, data_dir) for title in titles}
+    return _each(loaders, limit, partial(without_folder, data_dir=data_dir))
+
+
+def _part(title: str, data_dir: str | Path | None) -> Corpus:
+    """One part of the adversarial benchmark."""
+    folder, (repository, split, classes, count) = sources.data_folder(data_dir), BENCHMARK[title]
+    file = f"robust_nli/{split}.jsonl"
+    here = folder is not None and (folder / file).is_file()
+    try:
+        if here:
+            raw, where = reading.read(folder / file), file
+        else:
+            raw, where = sources.read_hub(f"pietrolesci/{repository}", None, split, "main")
+            if len(raw.table) != count:
+                raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
+        rows = replace(raw.pick({name: name for name in ("premise", "hypothesis", "label")}), classes=classes)
+        return build(rows, name=repository, split=split, source=where)
+    except CorpusError as error:
+        if here:
+            raise
+        raise CorpusError(f"{sources.lacking(folder)} {file} ({count:,} pairs). Then: {error}") from None
 
 
 # ---------------------------------------------------------------- lexicon
 
 
 DEBIAN = Path("/usr/share/wordnet")
-LEXICOGRAPHER_FILES = 45  # WordNet's own number of them; Debian's package leaves out the list of their names
 
 
 @functools.cache
@@ -247,16 +249,15 @@ def _open_wordnet():
         wordnet.ensure_loaded()
         return wordnet
     if not (DEBIAN / "data.noun").is_file():
-        raise PackageError(
-            "antonyms need WordNet's files: apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"
-        )
+        packages = "apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"
+        raise PackageError(f"antonyms need WordNet's files: {packages}")
 
     nltk.data.path.append(str(DEBIAN))  # nltk reads from folders on its path only
 
     class DebianReader(WordNetCorpusReader):
         def open(self, file: str):
-            if file == "lexnames":
-                return io.StringIO("".join(f"{i:02d}\tfile-{i:02d}\t0\n" for i in range(LEXICOGRAPHER_FILES)))
+            if file == "lexnames":  # the names of WordNet's 45 files, a list that Debian's package leaves out
+                return io.StringIO("".join(f"{i:02d}\tfile-{i:02d}\t0\n" for i in range(45)))
             return super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
@@ -272,15 +273,12 @@ def _open_wordnet():
 _ALL = yaml.safe_load(Path(__file__).with_name("stress.yaml").read_text(encoding="utf-8"))
 TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
 NAIK_SHARES: dict[str, float] = _ALL["shares"]
-KINDS = (*TAUTOLOGIES, "spelling: swap", "spelling: keyboard", "antonym", "numerical")
 
 WORD = re.compile(r"[A-Za-z]{3,}")
 ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards every blank would be a beginning
 # a whole number from 2 to 999 that is no part of a longer one, of a date, a time or a fraction
 NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-NUMBER = re.compile(
-    rf"(?<![\w.,:/-])(?:[2-9]|[1-9]\d{{1,2}}|{'|'.join(NUMBER_WORDS)})(?![\w/-]|[.,:]\d)", re.IGNORECASE
-)
+NUMBER = re.compile(rf"(?i)(?<![\w.,:/-])(?:[2-9]|[1-9]\d{{1,2}}|{'|'.join(NUMBER_WORDS)})(?![\w/-]|[.,:]\d)")
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
@@ -304,20 +302,18 @@ def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None 
         raise CorpusError(f"stress: kind={kind!r} is not one of {', '.join(KINDS)}")
     if kind == "antonym" and wordnet is None:
         raise CorpusError("stress: antonyms need wordnet=Wordnet() (nli_lib.corpora.suites)")
-    rows_of = MAKERS[kind] if kind in MAKERS else partial(_antonym, wordnet)
     once = corpus[~corpus.table["premise"].duplicated()] if kind in ("antonym", "numerical") else corpus
     made, empty = [], 0
     for pair in once.table.itertuples():
         # a random stream of the example's own
         random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(pair.uid.encode())])
-        rows = list(rows_of(pair, random))
+        rows = list(MAKERS[kind](pair, random, wordnet))
         uid = f"{pair.uid}#{kind}"
         made += [(f"{uid}#{at}" if len(rows) > 1 else uid, pair.uid, *row) for at, row in enumerate(rows)]
         empty += not rows
     table = pd.DataFrame(made, columns=["uid", "origin_uid", "premise", "hypothesis", "label", "rule"])
-    table = table.astype({"label": np.int64}).assign(corpus=corpus.name, split=corpus.split)
-    intended = np.array(LABELS, dtype=object)[table["label"]]
-    table = table.assign(origin_corpus=corpus.name, maker="rule", intended_label=intended)
+    table = table.astype({"label": np.int64}).assign(corpus=corpus.name, split=corpus.split, origin_corpus=corpus.name)
+    table = table.assign(maker="rule", intended_label=np.array(LABELS, dtype=object)[table["label"]])
     skipped = {f"nothing to change ({kind})": empty} if empty else {}
     return Corpus(table, corpus.name, f"{corpus.split}, {kind}", LABELS, skipped, f"{corpus.source}, stress: {kind}")
 
@@ -338,7 +334,7 @@ def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Itera
 # ---------------------------------------------------------------- spelling
 
 
-def _misspelt(change: Callable, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+def _misspelt(change: Callable, pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
     for changed, rule in _one_word_changed(pair.hypothesis, change, random):
         yield pair.premise, changed, pair.label, rule
 
@@ -373,7 +369,7 @@ def _keyboard(word: str, random: np.random.Generator) -> str:
 # ---------------------------------------------------------------- meaning
 
 
-def _antonym(wordnet: Wordnet, pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+def _antonym(pair: tuple, random: np.random.Generator, wordnet: Wordnet) -> Iterator[Row]:
     context = [word.lower() for word in WORD.findall(pair.premise)]
 
     def opposite(word: str, random: np.random.Generator) -> str:
@@ -387,7 +383,7 @@ def _antonym(wordnet: Wordnet, pair: tuple, random: np.random.Generator) -> Iter
         yield pair.premise, changed, C, rule
 
 
-def _numerical(pair: tuple, random: np.random.Generator) -> Iterator[Row]:
+def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
     premise = pair.premise
     numbers = list(NUMBER.finditer(premise))
     if not numbers:
@@ -407,10 +403,8 @@ def _numerical(pair: tuple, random: np.random.Generator) -> Iterator[Row]:
     yield premise, with_number(false), C, f"{found[0]} -> {false}"
 
 
-# kind -> what makes its rows of an example and a random stream; "antonym" needs a WordNet too
-MAKERS = {
-    **{kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()},
-    "spelling: swap": partial(_misspelt, _swap),
-    "spelling: keyboard": partial(_misspelt, _keyboard),
-    "numerical": _numerical,
-}
+# kind -> what makes its rows of an example, a random stream and a WordNet
+MAKERS = {kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()}
+MAKERS |= {"spelling: swap": partial(_misspelt, _swap), "spelling: keyboard": partial(_misspelt, _keyboard)}
+MAKERS |= {"antonym": _antonym, "numerical": _numerical}
+KINDS = tuple(MAKERS)  # in this order: the random stream of an example depends on the place of the kind
