@@ -270,34 +270,19 @@ class RunFolder:
         write_json(self.path / "about.json", {**environment(), **facts})
 
 
-def _difference(stored: Mapping, asked: Mapping) -> str | None:
-    """The first setting in which a stored run is not the one asked for, in words; None where they are the same run.
+def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
+    """Compare what is stored with what is asked for, and a finished run with its checksums.
 
     A setting that one side does not know counts as its default. `content` is not compared: what it stands for is, as
     `corpus_digest`.
     """
-    for field in sorted((stored.keys() | asked.keys()) - {"content"}):
-        theirs, ours = (each.get(field, DEFAULTS.get(field)) for each in (stored, asked))
+    stored = folder.read_json("spec.json")
+    for field in sorted((stored.keys() | spec.keys()) - {"content"}):
+        theirs, ours = (each.get(field, DEFAULTS.get(field)) for each in (stored, spec))
         if theirs != ours:
-            return f"{field}={theirs!r}, this call asks {field}={ours!r}"
-    return None
-
-
-def _declare(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
-    """Start a run: `spec.json` comes last, so what lies in a folder without one counts for nothing."""
-    folder.checkpoint.unlink(missing_ok=True)
-    for name, (shape, dtype) in arrays.items():
-        # all bytes written: a sparse file would find the disk full later
-        write_array(folder.path / f"{name}.npy", np.zeros(shape, dtype))
-    write_json(folder.path / "spec.json", dict(spec))
-
-
-def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
-    """Compare what is stored with what is asked for, and a finished run with its checksums."""
-    if difference := _difference(folder.read_json("spec.json"), spec):
-        raise StoreError(
-            f"{folder.path}: the stored run has {difference}. Use another folder, or delete this one to start again."
-        )
+            difference = f"{field}={theirs!r}, this call asks {field}={ours!r}"
+            cure = "Use another folder, or delete this one to start again."
+            raise StoreError(f"{folder.path}: the stored run has {difference}. {cure}")
     for name, (shape, dtype) in arrays.items():
         array = folder.array(name)
         if array.shape != tuple(shape) or array.dtype != dtype:
@@ -319,5 +304,12 @@ def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterat
     arrays = {**arrays, "done": ((steps,), "bool")}
     with alone(folder.path, "this run"), _writing(folder.path):
         _clear(folder.path)
-        (_check if (folder.path / "spec.json").exists() else _declare)(folder, spec, arrays)
+        if (folder.path / "spec.json").exists():
+            _check(folder, spec, arrays)
+        else:  # spec.json comes last, so what lies in a folder without one counts for nothing
+            folder.checkpoint.unlink(missing_ok=True)
+            for name, (shape, dtype) in arrays.items():
+                # all bytes written: a sparse file would find the disk full later
+                write_array(folder.path / f"{name}.npy", np.zeros(shape, dtype))
+            write_json(folder.path / "spec.json", spec)
         yield folder

@@ -34,20 +34,18 @@ _GUARD = re.compile(rf"(?:\A|(?<=[{_PARTS}]))(?!{_NUMBER})(?={_RUN})|\A(?='*[\t\
 _GUARDED = re.compile(rf"(?:\A|(?<=[{_PARTS}]))'(?={_RUN})|\A'(?='*[\t\r\n])")
 
 
-class CsvError(UserError, ValueError):
-    """A csv cannot be read; the message names it and the reason."""
+class TableError(UserError, ValueError):
+    """A table cannot be read or kept; the message says why and what to do."""
 
 
 def as_csv(table: pd.DataFrame) -> str:
     """A table as the text of a csv without its index, fields parted by commas; what is missing is an empty field."""
-    fields = [[_field(name), *_fields(column)] for name, column in table.items()]
+    fields = []
+    for name, column in table.items():
+        texts = column.astype(str) if is_numeric_dtype(column) else column.astype(object).map(_field)
+        fields.append([_field(name), *texts.where(column.notna(), "")])
     rows = (",".join(row) for row in zip(*fields, strict=True))
     return "".join(f"{row}\n" if row else '""\n' for row in rows)  # an empty line would be no record
-
-
-def _fields(column: pd.Series) -> pd.Series:
-    texts = column.astype(str) if is_numeric_dtype(column) else column.astype(object).map(_field)
-    return texts.where(column.notna(), "")
 
 
 def _field(value: object) -> str:
@@ -66,14 +64,14 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
 def read_csv(path: Path) -> pd.DataFrame:
     """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
 
-    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `CsvError`.
+    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `TableError`.
     """
     try:
         with path.open(encoding="utf-8-sig") as lines:
             delimiter = max(",;\t", key=lines.readline().count)
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=delimiter)
     except (OSError, ValueError) as error:
-        raise CsvError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+        raise TableError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
     return unguarded(table)
 
 
@@ -91,23 +89,7 @@ def _plain(value: object) -> object:
 
 
 MOST_BYTES = 2**20
-CSV_ROWS = 20_000
 SUFFIXES = (".csv", ".parquet")
-
-
-class TableError(UserError, ValueError):
-    """A table cannot be kept; the message says why and what to do."""
-
-
-def _encode(table: pd.DataFrame, suffix: str) -> bytes:
-    if suffix == ".csv":
-        return as_csv(table).encode()
-    return table.to_parquet(index=False, compression="zstd")
-
-
-def _cells(data: bytes) -> list[list[str]]:
-    csv.field_size_limit(sys.maxsize)
-    return list(csv.reader(io.StringIO(data.decode(errors="replace"), newline="")))
 
 
 def write_table(table: pd.DataFrame, stem: Path) -> Path:
@@ -118,20 +100,25 @@ def write_table(table: pd.DataFrame, stem: Path) -> Path:
     """
     if not isinstance(table.index, pd.RangeIndex):
         table = table.reset_index()
-    wanted = SUFFIXES if len(table) <= CSV_ROWS else SUFFIXES[1:]
-    encoded = {suffix: data for suffix in wanted if len(data := _encode(table, suffix)) <= MOST_BYTES}
-    if not encoded:
-        raise TableError(
-            f"table {stem.name} ({len(table):,} rows, {table.shape[1]} columns) is over {MOST_BYTES:,} bytes even as "
-            "parquet: keep fewer rows, fewer columns, or float32"
-        )
-    suffix, data = next(iter(encoded.items()))
-    path = stem.with_name(stem.name + suffix)
-    if not (suffix == ".csv" and path.is_file() and _cells(path.read_bytes()) == _cells(data)):
+    paths = [stem.with_name(stem.name + suffix) for suffix in SUFFIXES]
+    data = as_csv(table).encode() if len(table) <= 20_000 else None
+    if data is None or len(data) > MOST_BYTES:
+        paths.reverse()
+        data = table.to_parquet(index=False, compression="zstd")
+    path, other = paths
+    if len(data) > MOST_BYTES:
+        size = f"{len(table):,} rows, {table.shape[1]} columns"
+        fault = f"is over {MOST_BYTES:,} bytes even as parquet: keep fewer rows, fewer columns, or float32"
+        raise TableError(f"table {stem.name} ({size}) {fault}")
+
+    def cells(data: bytes) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(data.decode(errors="replace"), newline="")))
+
+    csv.field_size_limit(sys.maxsize)
+    if not (path.suffix == ".csv" and path.is_file() and cells(path.read_bytes()) == cells(data)):
         with atomic(path) as draft:
             draft.write_bytes(data)
-    for other in set(SUFFIXES) - {suffix}:
-        stem.with_name(stem.name + other).unlink(missing_ok=True)
+    other.unlink(missing_ok=True)
     return path
 
 

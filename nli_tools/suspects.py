@@ -118,8 +118,8 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     Columns `GIVEN` and the two texts of the pair, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the
     label that is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note
     alone are not.
-    Raises `CsvError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that is
-    none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
+    Raises `TableError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that
+    is none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):

@@ -133,10 +133,9 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
     Returns (C,) int64. Raises `CorpusError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
     """
     if any(map(is_numbered, label2id)):
-        raise CorpusError(
-            f"the model's label names are {sorted(map(str, label2id))}: they do not say which output is entailment. "
-            "Set config.label2id to real names (see the model's card), or use the encoder without its head."
-        )
+        fault = f"the model's label names are {sorted(map(str, label2id))}: they do not say which output is entailment."
+        cure = "Set config.label2id to real names (see the model's card), or use the encoder without its head."
+        raise CorpusError(f"{fault} {cure}")
     found = {canonical(name): int(column) for name, column in label2id.items()}
     if None in found or set(found) != set(classes) or sorted(found.values()) != list(range(len(classes))):
         head = f"label2id={dict(label2id)}"
@@ -408,10 +407,11 @@ def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
 
     Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks do not count.
     """
-    one, other = (
-        corpus.table[SIDES].apply(lambda side: side.str.lower().str.replace(r"\s+", " ", regex=True).str.strip())
-        for corpus in (a, b)
-    )
+    one, other = (corpus.table[SIDES].apply(_folded) for corpus in (a, b))
     pairs = pd.MultiIndex.from_frame(one).isin(pd.MultiIndex.from_frame(other))
     premises, hypotheses = (one[side].isin(other[side]) for side in SIDES)
     return pd.DataFrame({"pairs": pairs, "premises": premises, "hypotheses": hypotheses})
+
+
+def _folded(texts: pd.Series) -> pd.Series:
+    return texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()

@@ -105,15 +105,12 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     votes = to_index(given.explode(), corpus.classes).reshape(-1, FIVE)
     whole = (votes >= 0).all(axis=1)
     position, votes = given.index.to_numpy(dtype=int)[whole], votes[whole]
-    gold = corpus.labels
-    if corpus.name.endswith(BY_AUTHORS):
-        if "majority" not in corpus.table:
-            raise CorpusError(
-                f"corpus {corpus.name}/{corpus.split}: its labels are its authors', and the column 'majority' with the "
-                "gold labels is missing: give the corpus that it was made from."
-            )
-        gold = corpus.table["majority"].to_numpy(dtype=int)
-    gold = gold[position]
+    column = "majority" if corpus.name.endswith(BY_AUTHORS) else "label"
+    if column not in corpus.table:
+        where = f"corpus {corpus.name}/{corpus.split}: its labels are its authors'"
+        lost = "the column 'majority' with the gold labels is missing: give the corpus that it was made from."
+        raise CorpusError(f"{where}, and {lost}")
+    gold = corpus.table[column].to_numpy(dtype=int)[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
 
@@ -357,10 +354,8 @@ def with_authors_labels(corpus: Corpus) -> Corpus:
 
 
 ROWS = 9_815  # examples of the split, in the order that `index` counts
-PREDICTION_FILES = (
-    "mnli_development_set_number_of_correct_responses.txt",
-    "mnli_dev_matched_n_correct_of_100_berts.tsv",
-)
+PREDICTION_FILES = ("mnli_development_set_number_of_correct_responses.txt",)  # and our copy of it:
+PREDICTION_FILES += ("mnli_dev_matched_n_correct_of_100_berts.tsv",)
 
 
 def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -378,18 +373,15 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
         return pd.DataFrame({"position": [], "right": []}, dtype=int)
     counts = _read(path)
     if "index" not in corpus.table and len(corpus) != ROWS:
-        raise CorpusError(
-            f"{path.name} names its examples by their place in the whole of MultiNLI dev matched, but {corpus.source} "
-            f"has {len(corpus):,} of {ROWS:,} examples and no field 'index': load the whole split."
-        )
+        named = f"{path.name} names its examples by their place in the whole of MultiNLI dev matched"
+        lacking = f"{len(corpus):,} of {ROWS:,} examples and no field 'index': load the whole split."
+        raise CorpusError(f"{named}, but {corpus.source} has {lacking}")
     table = corpus.table if "index" in corpus.table else corpus.table.assign(index=range(ROWS))
     places = pd.to_numeric(table["index"], errors="coerce")
     if (strange := places % 1 != 0).any():
         row = int(strange.argmax())
-        raise CorpusError(
-            f"{corpus.source}: example {row + 1}, field 'index': {table['index'].iloc[row]!r} is no place in MultiNLI "
-            "dev matched. Load the split as it was released."
-        )
+        fault = f"{table['index'].iloc[row]!r} is no place in MultiNLI dev matched. Load the split as it was released."
+        raise CorpusError(f"{corpus.source}: example {row + 1}, field 'index': {fault}")
     found = places.astype(int).map(counts).dropna().astype(int)
     return found.rename("right").rename_axis("position").reset_index()
 
@@ -408,9 +400,8 @@ def _read(path: Path) -> pd.Series:
     wrong = (places % 1 != 0) | places.duplicated() | (counts % 1 != 0) | ~counts.between(0, 100)
     if len(counts) != ROWS or wrong.any():
         row = int(wrong.argmax()) + 2 if len(counts) == ROWS else len(counts) + 1
-        raise CorpusError(
-            f"{path}: row {row}: {ROWS:,} rows are wanted, each index once, each count from 0 to 100. Fetch it again."
-        )
+        wanted = f"{ROWS:,} rows are wanted, each index once, each count from 0 to 100"
+        raise CorpusError(f"{path}: row {row}: {wanted}. Fetch it again.")
     return counts.astype(int).set_axis(places.astype(int))
 
 

@@ -111,9 +111,8 @@ def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
     slots = Slots(n, rng)
     # Nouns of different kinds, so that no one of them is covered by the kind of another.
     for names, kinds in (("abcd", WORDS["people"]), ("xy", WORDS["things"])):
-        entries = [
-            noun | {".kind": _two(_article(kind))} for kind, words in kinds.items() for noun in _entries(words, NOUN)
-        ]
+        nouns = {_two(_article(kind)): _entries(words, NOUN) for kind, words in kinds.items()}
+        entries = [noun | {".kind": kind} for kind, each in nouns.items() for noun in each]
         first = slots.distinct(len(kinds), len(names)).T * 5
         slots.put(names, entries, (first + rng.integers(5, size=first.shape)).T)
     for names, verbs in (("vu", WORDS["meet"]), ("w", WORDS["handle"]), ("ijk", WORDS["act"])):
@@ -273,10 +272,8 @@ def check_truth(corpus: Corpus) -> None:
     if missing.any(axis=None):
         row = int(missing.any(axis=1).argmax())
         field = missing.columns[missing.iloc[row]][0]
-        raise CorpusError(
-            f"corpus {corpus.name}/{corpus.split}: row {row} has no {field}: nothing was planted in it. Ask for the "
-            "truth of the planted pairs alone."
-        )
+        fault = f"row {row} has no {field}: nothing was planted in it. Ask for the truth of the planted pairs alone."
+        raise CorpusError(f"corpus {corpus.name}/{corpus.split}: {fault}")
 
 
 def planted_truths(corpus: Corpus) -> dict[str, NDArray[np.bool_]]:

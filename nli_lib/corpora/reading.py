@@ -208,11 +208,9 @@ def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None
         with contextlib.suppress(UnicodeError):  # half of a surrogate pair was no byte of the file
             looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252")
             like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) else ""
-        first = f"the first of them {rows.place(rows.row[odd[0]])}"
-        raise CorpusError(
-            f"{rows.where}: {len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, {first}.{like} Save "
-            "the file as UTF-8, or name its encoding, as in --encoding cp1252."
-        )
+        fault = f"{len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, the first of them"
+        cure = "Save the file as UTF-8, or name its encoding, as in --encoding cp1252."
+        raise CorpusError(f"{rows.where}: {fault} {rows.place(rows.row[odd[0]])}.{like} {cure}")
     if not len(unknown):
         return
     names = [str(label) for label in rows.table["label"].iloc[unknown]]
@@ -367,9 +365,8 @@ def _text(data: bytes, path: Path, encoding: str | None) -> str:
         elif encoding and codecs.lookup(encoding).name != "utf-8":  # which no text in another encoding is by chance
             print(f"{path.name} is UTF-8 and not {encoding}, and is read so.")
     if text.count("\0") > len(text) // 4:
-        raise CorpusError(
-            f"{path}: every other byte is NUL, as in UTF-16; save the file as UTF-8, or say --encoding utf-16-le."
-        )
+        cure = "save the file as UTF-8, or say --encoding utf-16-le"
+        raise CorpusError(f"{path}: every other byte is NUL, as in UTF-16; {cure}.")
     return text
 
 
@@ -433,7 +430,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     names = [name or f"column {at}" for at, name in enumerate(names, start=1)]
     if twice := sorted(name for name, times in Counter(names).items() if times > 1):
         raise CorpusError(f"{where}: the header names {shown(twice)} twice; rename one of them.")
-    if columns is not None:
+    if columns is not None and any(len(row) > full for row in body):
         body = _cut(body, len(names), full)
     swallowed = np.array([_swallowed(row, len(names), delimiter) for row in body], dtype=np.int64)
     fits = np.array([len(names) <= len(row) <= full for row in body], dtype=bool)
@@ -443,11 +440,8 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     skipped = +Counter({BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())})  # + drops what counts nothing
     rows = Rows.of(held, row, where, skipped=skipped, first=first if one_line_each else None)
     if columns is not None and len(odd) and len(row):
-        found = len(body[odd[0]])
-        print(
-            f"{where}: {rows.place(odd[0])} is the first of {len(odd):,} whose fields are not those of the header "
-            f"({found:,}, not {full:,})."
-        )
+        fault = f"whose fields are not those of the header ({len(body[odd[0]]):,}, not {full:,})"
+        print(f"{where}: {rows.place(odd[0])} is the first of {len(odd):,} {fault}.")
     return rows
 
 

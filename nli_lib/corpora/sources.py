@@ -383,9 +383,8 @@ def load(
     elif known not in SOURCES:
         corpus = _own_file(str(name), split, data_folder(data_dir), columns, labels, encoding)
     elif columns or labels or encoding:
-        raise CorpusError(
-            f"columns=, labels= and encoding= are for a user's own file; {known} is read in its official format."
-        )
+        official = f"{known} is read in its official format."
+        raise CorpusError(f"columns=, labels= and encoding= are for a user's own file; {official}")
     else:
         spellings = (split, split.replace("dev", "validation"), split.replace("validation", "dev"))
         found = next((spelling for spelling in spellings if spelling in SOURCES[known].splits), None)

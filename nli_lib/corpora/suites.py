@@ -91,20 +91,11 @@ def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
 
 FOLDERS = {"matched": "MNLIMatchedHardWithHardTest", "mismatched": "MNLIMismatchedHardWithHardTest"}
 LINES = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}
-# Title of a part -> repository on the hub, split, classes, rows. IS-SD holds HANS's sentences. Labels come by
-# name: LI-TS counts contradiction as 1, IS-SD entailment.
-BENCHMARK = {
-    "PI-CD": ("robust_nli", "PI_CD", LABELS, 3_261),
-    "PI-SP": ("robust_nli", "PI_SP", LABELS, 371),
-    "IS-SD": ("robust_nli_is_sd", "IS_SD", TWO_WAY, 30_000),
-    "IS-CS": ("robust_nli", "IS_CS", LABELS, 656),
-    "LI-LI": ("robust_nli", "LI_LI", LABELS, 9_927),
-    "LI-TS": ("robust_nli_li_ts", "LI_TS", CONTRADICTION_OR_NOT, 9_832),
-    "ST-LM": ("robust_nli", "ST_LM", LABELS, 9_832),
-    "ST-NE": ("robust_nli", "ST_NE", LABELS, 9_832),
-    "ST-SE": ("robust_nli", "ST_SE", LABELS, 31_211),
-    "ST-WO": ("robust_nli", "ST_WO", LABELS, 9_832),
-}
+# Title of a part -> its rows. IS-SD holds HANS's sentences. Labels come by name: LI-TS counts contradiction as 1, IS-SD
+# entailment.
+BENCHMARK = {"PI-CD": 3_261, "PI-SP": 371, "IS-SD": 30_000, "IS-CS": 656, "LI-LI": 9_927, "LI-TS": 9_832}
+BENCHMARK |= {"ST-LM": 9_832, "ST-NE": 9_832, "ST-SE": 31_211, "ST-WO": 9_832}
+OF_TWO_CLASSES = {"IS-SD": TWO_WAY, "LI-TS": CONTRADICTION_OR_NOT}  # each has a repository of its own on the hub
 
 
 def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
@@ -158,7 +149,8 @@ def adversarial(
 
 def _part(title: str, data_dir: str | Path | None) -> Corpus:
     """One part of the adversarial benchmark."""
-    folder, (repository, split, classes, count) = sources.data_folder(data_dir), BENCHMARK[title]
+    folder, split, count = sources.data_folder(data_dir), title.replace("-", "_"), BENCHMARK[title]
+    repository = f"robust_nli_{split.lower()}" if title in OF_TWO_CLASSES else "robust_nli"
     file = f"robust_nli/{split}.jsonl"
     here = folder is not None and (folder / file).is_file()
     try:
@@ -168,7 +160,8 @@ def _part(title: str, data_dir: str | Path | None) -> Corpus:
             raw, where = sources.read_hub(f"pietrolesci/{repository}", None, split, "main")
             if len(raw.table) != count:
                 raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
-        rows = replace(raw.pick({name: name for name in ("premise", "hypothesis", "label")}), classes=classes)
+        rows = raw.pick({name: name for name in ("premise", "hypothesis", "label")})
+        rows = replace(rows, classes=OF_TWO_CLASSES.get(title, LABELS))
         return build(rows, name=repository, split=split, source=where)
     except CorpusError as error:
         if here:
