@@ -219,19 +219,16 @@ class Corpus:
     rows_read: int | None = None
 
     def __post_init__(self) -> None:
-        missing = [column for column in COLUMNS if column not in self.table.columns]
-        if missing:
+        if missing := [column for column in COLUMNS if column not in self.table.columns]:
             raise CorpusError(f"{self._where()}: columns {missing} are missing; found {list(self.table.columns)}")
         ordered = list(dict.fromkeys([*COLUMNS, *self.table.columns]))
         object.__setattr__(self, "table", self.table[ordered].reset_index(drop=True))
         object.__setattr__(self, "classes", tuple(self.classes))
         if self.rows_read is None:
             object.__setattr__(self, "rows_read", len(self.table) + sum(self.skipped.values()))
-        repeated = self.table["uid"].duplicated()
-        if repeated.any():
+        if (repeated := self.table["uid"].duplicated()).any():
             raise CorpusError(f"{self._where()}: uid {self.table['uid'][repeated].iloc[0]!r} names more than one row")
-        outside = (self.labels < 0) | (self.labels >= len(self.classes))
-        if outside.any():
+        if (outside := (self.labels < 0) | (self.labels >= len(self.classes))).any():
             row = int(outside.argmax())
             fault = f"row {row} has label {self.labels[row]}, outside the classes {self.classes}"
             raise CorpusError(f"{self._where()}: {fault}")
@@ -282,10 +279,9 @@ class Corpus:
     @property
     def left_out(self) -> str:
         """Which rows of the source are not in the table, in words; "" where all are."""
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.skipped.items())
-        left = sum(self.skipped.values())
+        reasons, left = (f"{reason} {count:,}" for reason, count in self.skipped.items()), sum(self.skipped.values())
         verb = "was" if left == 1 else "were"
-        return f"{left:,} of {self.rows_read:,} rows {verb} left out: {reasons}." if left else ""
+        return f"{left:,} of {self.rows_read:,} rows {verb} left out: {', '.join(reasons)}." if left else ""
 
     def warnings(self) -> list[str]:
         """What to know before any number: many rows left out, one class only, a rare class, a small corpus."""

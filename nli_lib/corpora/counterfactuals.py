@@ -102,8 +102,7 @@ def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
 
 def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     """The distinct originals that the revisions name in columns of their own, and where each is."""
-    missing = [column for column in ("origin_premise", "origin_label") if column not in revised.table]
-    if missing:
+    if missing := [column for column in ("origin_premise", "origin_label") if column not in revised.table]:
         raise CorpusError(f"{revised.name}/{revised.split}: columns {missing} are missing, which hold the originals")
     table = revised.table
     hypothesis = table["origin_hypothesis"] if "origin_hypothesis" in table else table["hypothesis"]

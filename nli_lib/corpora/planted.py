@@ -436,17 +436,6 @@ def _sentence(clauses: Column) -> Column:
 # ---------------------------------------------------------------- counterfactuals
 
 
-class Edits(NamedTuple):
-    """K premise forms that one edit can turn to each of the other two labels, and what it makes of them."""
-
-    family: Column  # (K,)
-    hypothesis: Column  # (K,)
-    premise: Column  # (K,)
-    label: NDArray[np.int64]  # (K,) the true one
-    becomes: Column  # (K, C, M) forms of which each label is the true one; "" where there are fewer than M
-    counts: NDArray[np.int64]  # (K, C) how many there are
-
-
 def counterfactuals(
     n: int, seed: int = 0, *, split: str = "test", broken: float = 0.0, **strengths: float
 ) -> tuple[Corpus, Corpus]:
@@ -493,8 +482,9 @@ def counterfactuals(
 
 
 @cache
-def edits() -> Edits:
-    """All premise forms of the grammar that have counterfactuals for both other labels."""
+def edits() -> pd.DataFrame:
+    """All premise forms of the grammar that one edit can turn to each of the other two labels: columns family,
+    hypothesis, premise, label (the true one), becomes (for each label the forms of which it is the true one)."""
     found = []
     for pattern in PATTERNS:
         sides = [(label, form) for label in range(len(LABELS)) for form in pattern.premises[label]]
@@ -509,30 +499,30 @@ def edits() -> Edits:
             options = [becomes[form, other] for other in range(len(LABELS))]
             if all(options[other] for other in range(len(LABELS)) if other != label):
                 found.append((pattern.family, pattern.hypothesis, form, label, options))
-    family, hypothesis, premise, label, options = zip(*found, strict=True)
-    counts = np.array([[len(forms) for forms in each] for each in options])
-    padded = [[forms + [""] * (counts.max() - len(forms)) for forms in each] for each in options]
-    texts = (np.array(column, dtype=object) for column in (family, hypothesis, premise))
-    return Edits(*texts, np.array(label), np.array(padded, dtype=object), counts)
+    return pd.DataFrame(found, columns=["family", "hypothesis", "premise", "label", "becomes"])
 
 
 def _revisions(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDArray]:
     """One draw of forms and words for each row: a pair, two revisions of its premise, and their true labels."""
-    label, known = rows["label"], edits()
+    label, intended, known = rows["label"], rows["intended"], edits()
     pick = np.empty(len(label), dtype=int)
     for side in range(len(LABELS)):  # all families alike, as in the planted corpus
-        mine = np.flatnonzero(known.label == side)
-        chances = 1 / pd.Series(known.family[mine]).map(Counter(known.family[mine])).to_numpy()
-        pick[label == side] = rng.choice(mine, int((label == side).sum()), p=chances / chances.sum())
+        families = known["family"][known["label"] == side]
+        chances = 1 / families.map(families.value_counts()).to_numpy()
+        pick[label == side] = rng.choice(families.index, int((label == side).sum()), p=chances / chances.sum())
+    counts = np.array([[len(forms) for forms in each] for each in known["becomes"]])
     # a missed label is by a coin the one that was there, where an edit can keep it, or the third one
-    kept = (known.counts[pick, label] > 0)[:, None] & (rng.random((len(label), 2)) < 0.5)
-    intended = rows["intended"]
+    kept = (counts[pick, label] > 0)[:, None] & (rng.random((len(label), 2)) < 0.5)
     true = np.where(rows["missed"], np.where(kept, label[:, None], 3 - label[:, None] - intended), intended)
-    size = known.counts[pick[:, None], true]
+    size = counts[pick[:, None], true]
     which = rng.integers(size)
     again = (true[:, 0] == true[:, 1]) & (which[:, 0] == which[:, 1])
     which[:, 1] = np.where(again, (which[:, 1] + 1) % size[:, 1], which[:, 1])
-    revised = known.becomes[pick[:, None], true, which]
-    (premise, *revised), hypothesis = _texts([known.premise[pick], *revised.T], known.hypothesis[pick], rows, rng)
-    made = {"premise": premise, "hypothesis": hypothesis, "family": known.family[pick]}
+    family, hypothesis, premise, _, becomes = known.iloc[pick].astype(object).to_numpy().T
+    forms = [
+        np.array([each[to][at] for each, to, at in zip(becomes, *two, strict=True)], object)
+        for two in zip(true.T, which.T, strict=True)
+    ]
+    (premise, *revised), hypothesis = _texts([premise, *forms], hypothesis, rows, rng)
+    made = {"premise": premise, "hypothesis": hypothesis, "family": family}
     return made | {"revised": np.column_stack(revised), "true_label": true}

@@ -259,8 +259,7 @@ def _is_utf8(text: str) -> bool:
 def _plain(values: pd.Series) -> pd.Series:
     """An extra column as strings or numbers; lists and dictionaries become JSON text."""
     column = pd.Series([_plain_value(value) for value in values], dtype=object)
-    types = set(column.dropna().map(type))
-    if len(types) > 1:
+    if len(types := set(column.dropna().map(type))) > 1:
         column = column.map(str, na_action="ignore")
     # whole numbers with gaps would otherwise become decimals: 12 is no 12.0 where it names a person or a document
     return column.convert_dtypes() if types == {int} and column.hasnans else column.infer_objects()

@@ -44,6 +44,7 @@ from nli_lib.corpora.corpus import (
     is_numbered,
     spelling,
 )
+from nli_lib.corpora.planted import make_split
 from nli_lib.corpora.reading import Rows, build, shown
 
 if TYPE_CHECKING:
@@ -272,13 +273,11 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     The classes are the labels that are there, in the library's order.
     """
     columns = dict(columns or {})
-    unknown = sorted(set(columns) - set(OWN))
-    if unknown:
+    if unknown := sorted(set(columns) - set(OWN)):
         raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
-    absent = [theirs for theirs in columns.values() if theirs not in raw.table]
-    if absent:
-        found = f"which is not in the file; found {shown(raw.table)}."
-        raise CorpusError(f"{raw.where}: columns= names {shown(absent)}, {found}")
+    if absent := [theirs for theirs in columns.values() if theirs not in raw.table]:
+        fault = f"columns= names {shown(absent)}, which is not in the file; found {shown(raw.table)}."
+        raise CorpusError(f"{raw.where}: {fault}")
     meant = declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
     if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
@@ -330,7 +329,6 @@ def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- sources
 
 
-PLANTED, PLANTED_SIZE = "planted", 2_000
 # File names that say nothing about the corpus count only in a folder that bears its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
 # Called with every corpus that `load` returns: a study writes them into its record.
@@ -376,10 +374,8 @@ def load(
             usual = "usual ones are cp1252, latin-1, utf-16-le"
             raise CorpusError(f'encoding="{encoding}" is not known; {usual}.') from None
     known = str(name).lower()
-    if known == PLANTED:
-        from nli_lib.corpora import planted
-
-        corpus = planted.make_split(split, PLANTED_SIZE if limit is None else int(limit), seed)
+    if known == "planted":
+        corpus = make_split(split, 2_000 if limit is None else int(limit), seed)
     elif known not in SOURCES:
         corpus = _own_file(str(name), split, data_folder(data_dir), columns, labels, encoding)
     elif columns or labels or encoding:
@@ -447,7 +443,7 @@ def _own(rows: Rows, name: str, split: str, source: str) -> Corpus:
 
 def names() -> tuple[str, ...]:
     """The corpora that `load` knows by name."""
-    return (*SOURCES, PLANTED)
+    return (*SOURCES, "planted")
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path | None:
