@@ -89,10 +89,10 @@ class Slots:
     def __init__(self, n: int, rng: np.random.Generator):
         self.n, self.rng, self.phrases = n, rng, {}
 
-    def put(self, names: Iterable[str], entries: list[Forms], picks: Iterable[NDArray[np.int64]]) -> None:
-        """Fill each slot in all its forms with entries[pick]; a coin decides which of two synonyms is said."""
+    def put(self, names: Iterable[str], picks: Iterable[NDArray[np.int64]]) -> None:
+        """Fill each slot in all its forms with its entries[pick]; a coin decides which of two synonyms is said."""
         for name, pick in zip(names, picks, strict=True):
-            swap = self.below(2)
+            entries, swap = lexicon()[name][0], self.below(2)
             for form in entries[0]:
                 words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
                 self.phrases[name + form] = words[pick, [swap, 1 - swap]]
@@ -111,41 +111,63 @@ def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
     slots = Slots(n, rng)
     # Nouns of different kinds, so that no one of them is covered by the kind of another.
     for names, kinds in (("abcd", WORDS["people"]), ("xy", WORDS["things"])):
-        nouns = {_two(_article(kind)): _entries(words, NOUN) for kind, words in kinds.items()}
-        entries = [noun | {".kind": kind} for kind, each in nouns.items() for noun in each]
         first = slots.distinct(len(kinds), len(names)).T * 5
-        slots.put(names, entries, (first + rng.integers(5, size=first.shape)).T)
+        slots.put(names, (first + rng.integers(5, size=first.shape)).T)
     for names, verbs in (("vu", WORDS["meet"]), ("w", WORDS["handle"]), ("ijk", WORDS["act"])):
-        slots.put(names, _entries(verbs, VERB), slots.distinct(len(verbs), len(names)))
+        slots.put(names, slots.distinct(len(verbs), len(names)))
     # {l} and {p} are two places on one side of the door, {m} is on the other; {l.side} says which.
-    sides = ("indoors", "outdoors")
-    entries = [place | {".side": _two(side)} for side in sides for place in _entries(WORDS[side])]
     each = len(WORDS["indoors"])
     door, (one, two), other = slots.below(2), slots.distinct(each, 2), slots.below(len(WORDS["outdoors"]))
-    slots.put("lpm", entries, (door * each + one, door * each + two, (1 - door) * each + other))
-    slots.put("t", _entries(WORDS["times"]), [slots.below(len(WORDS["times"]))])
+    slots.put("lpm", (door * each + one, door * each + two, (1 - door) * each + other))
+    slots.put("t", [slots.below(len(WORDS["times"]))])
     # {month} lies in {month.season}, {later} in {later.season}, another; {day} is a weekday, {free} is not.
-    seasons = WORDS["seasons"]
-    entries = [month | {".season": _two(each["season"])} for each in seasons for month in _entries(each["months"])]
-    for name, season in zip(("month", "later"), slots.distinct(len(seasons), 2), strict=True):
-        slots.put([name], entries, [season * 3 + slots.below(3)])
+    for name, season in zip(("month", "later"), slots.distinct(len(WORDS["seasons"]), 2), strict=True):
+        slots.put([name], [season * 3 + slots.below(3)])
     for name, days in (("day", WORDS["weekdays"]), ("free", WORDS["weekend"])):
-        slots.put([name], _entries(days), [slots.below(len(days))])
+        slots.put([name], [slots.below(len(days))])
     # {few} < {some} < {many}, and {both} = {few} + {some}.
     few = 2 + slots.below(7)
     some = few + 1 + slots.below(5)
     many = some + 1 + slots.below(4)
-    slots.put(("few", "some", "many", "both"), _entries(WORDS["numbers"]), (few, some, many, few + some))
+    slots.put(("few", "some", "many", "both"), (few, some, many, few + some))
     # Two slots that exclude each other, either way round; an entry and its opposite stand side by side.
-    grades, looks, states = ([side for pair in WORDS[name] for side in pair] for name in ("grades", "looks", "states"))
-    compared = [{"": _two(base), ".er": _two(comparative)} for grade in grades for base, comparative in grade.items()]
-    for names, entries in (("gh", compared), ("fo", _entries(looks)), ("sr", _entries(states))):
-        pick, side = slots.below(len(entries) // 2), slots.below(2)
-        slots.put(names, entries, (2 * pick + side, 2 * pick + 1 - side))
+    for names, pairs in (("gh", WORDS["grades"]), ("fo", WORDS["looks"]), ("sr", WORDS["states"])):
+        pick, side = slots.below(len(pairs)), slots.below(2)
+        slots.put(names, (2 * pick + side, 2 * pick + 1 - side))
     pick = slots.below(len(WORDS["transfers"]))
-    for name, side in zip(("give", "take"), zip(*WORDS["transfers"], strict=True), strict=True):
-        slots.put([name], _entries(side, VERB), [pick])
+    slots.put(("give", "take"), (pick, pick))
     return slots.phrases
+
+
+@cache
+def lexicon() -> dict[str, tuple[list[Forms], list[object]]]:
+    """Of each slot the entries, and by what the grammar compares them: the kind, side, season or pair that each entry
+    belongs to, or its number."""
+    found = {}
+
+    def put(slots: Iterable[str], groups: Mapping[object, list[Entry]], forms: Mapping = PLAIN, **of_key: Callable):
+        """The words of each group; ``of_key`` makes a form of the group's key."""
+        more = {key: {f".{name}": _two(make(key)) for name, make in of_key.items()} for key in groups}
+        made = [(entry | more[key], key) for key, words in groups.items() for entry in _entries(words, forms)]
+        found.update(dict.fromkeys(slots, tuple(zip(*made, strict=True))))
+
+    put("abcd", WORDS["people"], NOUN, kind=_article)
+    put("xy", WORDS["things"], NOUN, kind=_article)
+    for slots, name in (("vu", "meet"), ("w", "handle"), ("ijk", "act")):
+        put(slots, {name: WORDS[name]}, VERB)
+    put("lpm", {side: WORDS[side] for side in ("indoors", "outdoors")}, side=str)
+    put(["month", "later"], {_two(each["season"]): each["months"] for each in WORDS["seasons"]}, season=list)
+    for slot, name in (("t", "times"), ("day", "weekdays"), ("free", "weekend")):
+        put([slot], {name: WORDS[name]})
+    put(("few", "some", "many", "both"), {value: [word] for value, word in enumerate(WORDS["numbers"])})
+    for slots, name in (("fo", "looks"), ("sr", "states")):
+        put(slots, dict(enumerate(WORDS[name])))
+    grades = [(at, *grade.items()) for at, pair in enumerate(WORDS["grades"]) for grade in pair]
+    compared = [{"": _two(base), ".er": _two(more)} for _, (base, more) in grades]
+    found |= dict.fromkeys("gh", (compared, [at for at, _ in grades]))
+    for side, slot in enumerate(("give", "take")):
+        put([slot], {at: [pair[side]] for at, pair in enumerate(WORDS["transfers"])}, VERB)
+    return found
 
 
 def _two(entry: Entry) -> tuple[str, str]:

@@ -8,7 +8,7 @@ form's premises with the same people, things, times. All else is said to be what
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations, permutations
 
@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import LABELS
-from nli_lib.corpora.planted import AMBIGUOUS, NOUN, PATTERNS, PLAIN, VERB, WORDS, _entries, _two
+from nli_lib.corpora.planted import AMBIGUOUS, PATTERNS, WORDS, lexicon
 
 READ = "read"
 AMBIGUOUS_PAIR = "two labels can be defended"
@@ -35,33 +35,10 @@ Found = dict[str, frozenset[Entry]]  # slot -> the entries that its words can be
 def phrases() -> dict[str, dict[str, frozenset[Entry]]]:
     """For each slot as a form names it ("a", "a.kind"), every phrase that can fill it, and the entries it can mean."""
     found: dict[str, dict[str, set[Entry]]] = {}
-
-    def put(slots: Sequence[str], groups: Mapping[object, list], forms: Mapping = PLAIN, **of_key: Callable) -> None:
-        """The words of each group; ``of_key`` makes a form of the group's key."""
-        entries = [(key, entry) for key, words in groups.items() for entry in _entries(words, forms)]
-        for at, (key, entry) in enumerate(entries):
-            for form, both in (entry | {f".{name}": _two(make(key)) for name, make in of_key.items()}).items():
-                for slot, phrase in ((slot, phrase) for slot in slots for phrase in both):
-                    found.setdefault(slot + form, {}).setdefault(phrase.lower(), set()).add((key, at))
-
-    put("abcd", WORDS["people"], NOUN, kind=NOUN[".one"])
-    put("xy", WORDS["things"], NOUN, kind=NOUN[".one"])
-    for slots, name in (("vu", "meet"), ("w", "handle"), ("ijk", "act")):
-        put(slots, {name: WORDS[name]}, VERB)
-    put("lpm", {side: WORDS[side] for side in ("indoors", "outdoors")}, side=str)
-    put("t", {"time": WORDS["times"]})
-    for season in WORDS["seasons"]:
-        put(["month", "later"], {_two(season["season"]): season["months"]}, season=list)
-    put(["day"], {"day": WORDS["weekdays"]})
-    put(["free"], {"day": WORDS["weekend"]})
-    put(["few", "some", "many", "both"], {value: [word] for value, word in enumerate(WORDS["numbers"])})
-    for slots, name in (("fo", "looks"), ("sr", "states")):
-        put(slots, {(name, at): pair for at, pair in enumerate(WORDS[name])})
-    for at, pair in enumerate(WORDS["grades"]):
-        put("gh", {("grades", at): [next(iter(grade)) for grade in pair]})
-        put(["g.er", "h.er"], {("grades", at): [next(iter(grade.values())) for grade in pair]})
-    for side, slot in enumerate(("give", "take")):
-        put([slot], {at: [pair[side]] for at, pair in enumerate(WORDS["transfers"])}, VERB)
+    for slot, (entries, keys) in lexicon().items():
+        for at, (forms, key) in enumerate(zip(entries, keys, strict=True)):
+            for form, phrase in ((form, phrase) for form, both in forms.items() for phrase in both):
+                found.setdefault(slot + form, {}).setdefault(phrase.lower(), set()).add((key, at))
     return {slot: {each: frozenset(entries) for each, entries in known.items()} for slot, known in found.items()}
 
 

@@ -1,7 +1,5 @@
 """A corpus as its authors labelled it. Alone: pytest tests/corpora/test_authors.py"""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,17 +12,8 @@ from nli_lib.corpora.sources import load
 
 def five_labels(rows):
     """A corpus of gold labels and five labels each, given as (gold, "five labels in JSON")."""
-    table = pd.DataFrame(
-        {
-            "uid": [f"u{at}" for at in range(len(rows))],
-            "premise": "A dog runs.",
-            "hypothesis": "An animal moves.",
-            "label": [gold for gold, _ in rows],
-            "corpus": "tiny",
-            "split": "test",
-            "annotator_labels": [five for _, five in rows],
-        }
-    )
+    table = pd.DataFrame(rows, columns=["label", "annotator_labels"]).assign(uid=[f"u{at}" for at in range(len(rows))])
+    table = table.assign(premise="A dog runs.", hypothesis="An animal moves.", corpus="tiny", split="test")
     return Corpus(table, "tiny", "test")
 
 
@@ -55,7 +44,6 @@ def test_a_corpus_without_five_labels_is_refused():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA does not point at the corpora")
 def test_snli_dev_differs_from_its_authors_in_a_tenth_of_the_pairs():
     """Bowman et al. (2015), section 2.2: the gold label is the author's in 91.2% of the validated pairs."""
     corpus = with_authors_labels(load("snli", "validation"))

@@ -1,7 +1,5 @@
 """The hundred BERTs of McCoy et al. beside MultiNLI dev matched. Alone: pytest tests/corpora/test_berts.py"""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,7 +72,7 @@ def test_bytes_that_are_no_text_and_an_index_that_is_no_number_are_named(release
         hundred_berts(mnli(4), data_dir=str(tmp_path))
 
 
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")
+@pytest.mark.realdata
 def test_the_real_counts_belong_to_the_real_corpus():
     corpus = sources.load("mnli", "validation_matched")
     found = hundred_berts(corpus)

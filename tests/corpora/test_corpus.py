@@ -7,12 +7,8 @@ import pytest
 from nli_lib.corpora import Corpus, CorpusError, check_enough, duplicates, overlap
 from nli_lib.corpora.corpus import LABELS
 
-PAIRS = [
-    ("a", "A cat sleeps.", "An animal rests.", 0),
-    ("b", "A cat sleeps.", "The cat is grey.", 1),
-    ("c", "A dog runs.", "A dog sits.", 2),
-    ("d", "A dog runs.", "A dog sits.", 1),
-]
+PAIRS = [("a", "A cat sleeps.", "An animal rests.", 0), ("b", "A cat sleeps.", "The cat is grey.", 1)]
+PAIRS += [("c", "A dog runs.", "A dog sits.", 2), ("d", "A dog runs.", "A dog sits.", 1)]
 
 
 def corpus(pairs=PAIRS, **kwargs) -> Corpus:

@@ -1,7 +1,5 @@
 """Alone: pytest tests/corpora/test_counterfactual_pairs.py"""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,15 +14,9 @@ def corpus(rows, name="mine", **columns):
 
 
 ORIGINAL = corpus([("a", "A dog runs.", "It moves.", 0), ("b", "A cat sleeps.", "It dreams.", 1)])
-REVISED = corpus(
-    [
-        ("r0", "A dog sits.", "It moves.", 2),
-        ("r1", "A cat sleeps.", "It is awake.", 2),
-        ("r2", "A dog.", "It moves.", 1),
-        ("r3", "A cow.", "It moos.", 0),
-    ],
-    origin_uid=["a", "b", "a", "gone"],
-)
+REVISIONS = [("r0", "A dog sits.", "It moves.", 2), ("r1", "A cat sleeps.", "It is awake.", 2)]
+REVISIONS += [("r2", "A dog.", "It moves.", 1), ("r3", "A cow.", "It moos.", 0)]
+REVISED = corpus(REVISIONS, origin_uid=["a", "b", "a", "gone"])
 
 
 def test_revisions_find_their_originals_and_the_lost_are_counted():
@@ -91,7 +83,6 @@ def test_pairs_of_a_table_of_ones_own():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
 def test_human_cad_has_four_revisions_whose_labels_all_differ_from_the_originals():
     pairs = load_pairs("cad", "test")
     assert np.bincount(pairs.origin).tolist() == [4] * 400

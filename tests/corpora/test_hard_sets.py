@@ -1,7 +1,6 @@
 """MultiNLI's hard parts and the adversarial benchmark. Alone: pytest tests/corpora/test_hard_sets.py"""
 
 import json
-import os
 
 import numpy as np
 import pandas as pd
@@ -58,8 +57,6 @@ def test_labels_of_the_benchmark_are_mapped_by_name(tmp_path, monkeypatch):
 @pytest.mark.realdata
 @pytest.mark.parametrize(("part", "rows"), [("matched", 4_573), ("mismatched", 4_530)])
 def test_the_hard_parts_have_the_published_sizes(part, rows):
-    if not os.environ.get("NLI_DATA"):
-        pytest.skip("NLI_DATA is not set")
     corpus = mnli_hard(part)
     assert corpus.rows_read == len(corpus) == rows
 

@@ -1,7 +1,6 @@
 """People's labels beside a corpus: joined by uid, entropy in bits, the planted corpus answering for itself."""
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -23,12 +22,8 @@ from nli_lib.corpora.planted import make_split, planted_truths
 
 
 def snli(uids, labels):
-    rows = {
-        "uid": uids,
-        "premise": "A dog runs.",
-        "hypothesis": [f"A dog {i}." for i in range(len(uids))],
-        "label": labels,
-    }
+    rows = {"uid": uids, "premise": "A dog runs.", "label": labels}
+    rows["hypothesis"] = [f"A dog {i}." for i in range(len(uids))]
     return Corpus(pd.DataFrame(rows).assign(corpus="snli", split="validation"), "snli", "validation")
 
 
@@ -92,7 +87,6 @@ def test_the_planted_corpus_answers_for_itself():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
 @pytest.mark.parametrize(
     ("name", "split", "rows"), [("snli", "validation", 1514), ("mnli", "validation_matched", 1599)]
 )
@@ -138,7 +132,6 @@ def test_the_planted_authors_are_the_flips():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set")
 def test_authors_of_snli():
     corpus = sources.load("snli", "test")
     five = annotators(corpus)

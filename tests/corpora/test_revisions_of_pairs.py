@@ -1,7 +1,5 @@
 """Revisions of a corpus's own pairs. Alone: pytest tests/corpora/test_revisions_of_pairs.py"""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,7 +48,6 @@ def test_a_planted_set_belongs_to_its_own_originals():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA names no folder of corpora")
 def test_human_revisions_of_snli():
     found, place = revisions_of(load("snli", "validation"), "cad", "validation")
     assert len(found) == 800 and len(set(place)) == 200

@@ -14,13 +14,8 @@ from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
 from nli_lib.corpora.suites import KEYBOARD, KINDS, NUMBER, TAUTOLOGIES, stress
 
-REAL = os.environ.get("NLI_DATA")
-PAIRS = [
-    ("Two dogs win a game.", "The dogs are playing", 0),
-    ("Two dogs win a game.", "A cat sleeps!", 2),
-    ('He said "no".', "He is 40 years old.", 1),
-    ("It is a.", "I am", 1),
-]
+PAIRS = [("Two dogs win a game.", "The dogs are playing", 0), ("Two dogs win a game.", "A cat sleeps!", 2)]
+PAIRS += [('He said "no".', "He is 40 years old.", 1), ("It is a.", "I am", 1)]
 
 
 class Opposites:
@@ -160,16 +155,15 @@ def test_what_cannot_be_made_is_an_error(corpus):
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
 @pytest.mark.parametrize("kind", ["word overlap", "negation", "length mismatch"])
 def test_tautologies_are_those_made_elsewhere_from_multinli(kind):
     """Another hand made these sets from MultiNLI dev matched by the same rule."""
-    path = Path(REAL, "stress", f"regenerated_multinli_{kind.replace(' ', '_')}_matched.jsonl.gz")
+    path = Path(os.environ["NLI_DATA"], "stress", f"regenerated_multinli_{kind.replace(' ', '_')}_matched.jsonl.gz")
     if not path.is_file():
         pytest.skip(f"{path.name} is not at hand")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         theirs = [json.loads(line) for line in file]
-    ours = stress(kind, sources.load("mnli", "validation_matched", REAL))
+    ours = stress(kind, sources.load("mnli", "validation_matched"))
     side = "premise" if kind == "length mismatch" else "hypothesis"
     texts = [row["sentence1" if side == "premise" else "sentence2"] for row in theirs]
     same = np.array([a.split() == b.split() for a, b in zip(getattr(ours, side), texts, strict=True)])

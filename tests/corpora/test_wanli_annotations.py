@@ -1,7 +1,6 @@
 """WANLI's released annotations. Run alone: pytest tests/corpora/test_wanli_annotations.py"""
 
 import json
-import os
 
 import pytest
 
@@ -11,12 +10,8 @@ from nli_lib.generate.review import NEEDED
 
 
 def row(id=1, worker="A1", gold="neutral", label="entailment", premise="A dog runs.", **changes):
-    texts = {
-        "premise": premise,
-        "hypothesis": "It moves.",
-        "revised_premise": premise,
-        "revised_hypothesis": "It moves.",
-    }
+    texts = {"premise": premise, "hypothesis": "It moves."}
+    texts |= {"revised_premise": premise, "revised_hypothesis": "It moves."}
     row = {"WorkerId": worker, "id": id, "nearest_neighbors": [3, 4], "label": label, "gold": gold, "revised": False}
     return row | texts | changes
 
@@ -62,9 +57,8 @@ def test_a_row_that_contradicts_itself_is_named(tmp_path, second, said):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(
-        CorpusError, match="does not hold wanli/anonymized_annotations.jsonl, or anonymized_annotations_"
-    ):
+    said = "does not hold wanli/anonymized_annotations.jsonl, or anonymized_annotations_"
+    with pytest.raises(CorpusError, match=said):
         annotations(str(tmp_path))
     write(tmp_path, row(1))
     with (tmp_path / "wanli" / "anonymized_annotations_sample.jsonl").open("a") as file:
@@ -75,8 +69,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.realdata
 def test_the_released_sample():
-    if not os.environ.get("NLI_DATA"):
-        pytest.skip("needs the real data: set NLI_DATA to their folder")
     found = annotations()
     counts = found["label"].value_counts().to_dict()
     assert counts == {"neutral": 41, "entailment": 35, "contradiction": 17} and found["discarded"].sum() == 7

@@ -86,9 +86,8 @@ def test_a_text_of_several_lines_is_no_unclosed_quote(tmp_path):
 
 def test_a_last_field_of_several_lines_may_begin_with_a_label(tmp_path):
     votes = '"neutral\nneutral\nbecause, he said, nobody knows"'
-    path = write(
-        tmp_path / "mine.csv", f"premise,hypothesis,label,votes\nA,B,neutral,{votes}\nC,D,entailment,{votes}\n"
-    )
+    text = f"premise,hypothesis,label,votes\nA,B,neutral,{votes}\nC,D,entailment,{votes}\n"
+    path = write(tmp_path / "mine.csv", text)
     corpus = load(str(path))
     assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {}
 
@@ -116,46 +115,31 @@ def test_rows_with_other_numbers_of_fields_are_counted(tmp_path, capsys):
     corpus = load(str(path))
     assert corpus.skipped == {BAD_FIELDS: 2}
     assert corpus.uid.tolist()[-1] == "mine-train-5"
-    assert (
-        "mine.tsv: row 4 is the first of 2 whose fields are not those of the header (1, not 3)"
-        in capsys.readouterr().out
-    )
+    said = "mine.tsv: row 4 is the first of 2 whose fields are not those of the header (1, not 3)"
+    assert said in capsys.readouterr().out
 
 
 def test_fields_behind_the_label_do_not_cost_the_row(tmp_path):
-    path = write(
-        tmp_path / "mine.csv",
-        "premise,hypothesis,label\nAn A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n",
-    )
-    corpus = load(str(path))
+    text = "premise,hypothesis,label\nAn A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n"
+    corpus = load(str(write(tmp_path / "mine.csv", text)))
     assert corpus.labels.tolist() == [1, 0, 1] and corpus.skipped == {}
 
 
 def test_of_several_annotators_labels_the_last_is_the_gold_one_where_the_header_says_so(tmp_path):
-    rows = [
-        "An A\tA B\tneutral\tneutral",
-        "A C\tA D\tneutral\tentailment\tneutral\tentailment",
-        "An E\tAn F\tneutral\tneutral\t-",
-    ]
-    path = write(tmp_path / "mine.tsv", "\n".join(["premise\thypothesis\tlabel1\tgold_label", *rows]))
+    text = "premise\thypothesis\tlabel1\tgold_label\nAn A\tA B\tneutral\tneutral\n"
+    text += "A C\tA D\tneutral\tentailment\tneutral\tentailment\nAn E\tAn F\tneutral\tneutral\t-"
+    path = write(tmp_path / "mine.tsv", text)
     corpus = load(str(path))
     assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {"no gold label": 1}
-    rows = [
-        "An A\tA B\tneutral",
-        "A C\tA D\tneutral\tneutral\tneutral",
-        "An E\tAn F\tneutral\tentailment",
-    ]  # which one is gold?
-    path = write(tmp_path / "mine.tsv", "\n".join(["premise\thypothesis\tlabel", *rows]))
+    rows = "An A\tA B\tneutral\nA C\tA D\tneutral\tneutral\tneutral\nAn E\tAn F\tneutral\tentailment"
+    path = write(tmp_path / "mine.tsv", f"premise\thypothesis\tlabel\n{rows}")  # which one is gold?
     corpus = load(str(path))
     assert corpus.labels.tolist() == [1, 1] and corpus.skipped == {BAD_FIELDS: 1}
 
 
 def test_a_text_with_a_separator_is_not_taken_for_two(tmp_path):
-    lines = (
-        "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n",
-        "premise,hypothesis,label\nA,B,neutral\nA, b,C,neutral\n",
-    )
-    for text in lines:
+    first = "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n"
+    for text in (first, "premise,hypothesis,label\nA,B,neutral\nA, b,C,neutral\n"):
         corpus = load(str(write(tmp_path / "mine.csv", text)))
         assert (len(corpus), corpus.skipped) == (1, {BAD_FIELDS: 1})
 
@@ -168,10 +152,7 @@ def test_a_text_with_a_separator_is_not_taken_for_two(tmp_path):
         ("premise;hypothesis;label;;\nA, b;C;neutral;;\n", ""),
         ("premise;hypothesis;label;;\nA, b;C;neutral\n", ""),
         (";premise;hypothesis;;label\n;A, b;C;;neutral\n", ""),
-        (
-            "Our pairs, 2024;;\n;;\npremise;hypothesis;label\nA, b;C;neutral\n",
-            "'Our pairs, 2024;; ;;' above the header",
-        ),
+        ("Our pairs, 24;;\n;;\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs, 24;; ;;' above the header"),
         ('"Our pairs, 2024",,\npremise,hypothesis,label\n"A, b",C,neutral\n', "above the header is taken for a title"),
         ("Our pairs\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs' above the header is taken for a title"),
     ],
@@ -223,11 +204,8 @@ def test_a_json_object_may_hold_the_list(tmp_path):
     rows = [json.loads(line) for line in as_jsonl().split("\n")]
     for held in ({"version": "1", "authors": ["A"], "data": rows}, {"train": rows, "test": []}):
         for indent in (None, 2):
-            assert load(str(write(tmp_path / "mine.json", json.dumps(held, indent=indent)))).labels.tolist() == [
-                1,
-                0,
-                2,
-            ]
+            path = write(tmp_path / "mine.json", json.dumps(held, indent=indent))
+            assert load(str(path)).labels.tolist() == [1, 0, 2]
     with pytest.raises(CorpusError, match="'train', 'test'"):
         load(str(write(tmp_path / "mine.json", json.dumps({"train": rows, "test": rows}, indent=2))))
     assert len(load(str(write(tmp_path / "mine.json", json.dumps(rows[0]))))) == 1
@@ -239,18 +217,14 @@ def test_many_columns_are_read_and_not_all_named(tmp_path):
     with pytest.raises(CorpusError, match="and 19,982 more") as error:
         load(str(path))
     assert len(str(error.value)) < 700
-    assert load(str(write(path, path.read_text().replace("c19999", "label")[:-2] + "neutral\n"))).table.shape == (
-        1,
-        20_005,
-    )
+    path = write(path, path.read_text().replace("c19999", "label")[:-2] + "neutral\n")
+    assert load(str(path)).table.shape == (1, 20_005)
 
 
 def test_bad_json_lines_are_counted_and_positions_kept(tmp_path):
     lines = as_jsonl().split("\n")
-    path = write(
-        tmp_path / "mine.jsonl", "\n".join([lines[0], "{broken", "[1, 2]", "", lines[1] + "," + lines[2], lines[2]])
-    )
-    corpus = load(str(path))
+    text = "\n".join([lines[0], "{broken", "[1, 2]", "", lines[1] + "," + lines[2], lines[2]])
+    corpus = load(str(write(tmp_path / "mine.jsonl", text)))
     assert corpus.skipped == {BAD_JSON: 3}
     assert corpus.uid.tolist() == ["mine-train-0", "mine-train-4"]
 

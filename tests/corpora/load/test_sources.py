@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -41,19 +40,10 @@ def tabs(folder, name, *rows):
 
 def test_snli(tmp_path):
     row = {"sentence1": "A boy reads.", "annotator_labels": ["neutral"] * 5, "captionID": "7.jpg#0"}
-    jsonl(
-        tmp_path,
-        "snli/snli_1.0_dev.jsonl",
-        {
-            **row,
-            "sentence2": "He reads a map.",
-            "gold_label": "neutral",
-            "pairID": "7.jpg#0r1n",
-            "sentence1_parse": "(S)",
-        },
-        {**row, "sentence2": "He sleeps.", "gold_label": "-", "pairID": "7.jpg#0r1c"},
-        {**row, "sentence2": "None", "gold_label": "contradiction", "pairID": "7.jpg#0r2c"},
-    )
+    first = {"sentence2": "He reads a map.", "gold_label": "neutral", "pairID": "7.jpg#0r1n", "sentence1_parse": "(S)"}
+    second = {"sentence2": "He sleeps.", "gold_label": "-", "pairID": "7.jpg#0r1c"}
+    third = {"sentence2": "None", "gold_label": "contradiction", "pairID": "7.jpg#0r2c"}
+    jsonl(tmp_path, "snli/snli_1.0_dev.jsonl", row | first, row | second, row | third)
     corpus = load("snli", "validation", tmp_path)
     assert corpus.uid.tolist() == ["7.jpg#0r1n", "7.jpg#0r2c"]
     assert corpus.labels.tolist() == [N, C]
@@ -68,13 +58,9 @@ def test_snli(tmp_path):
 
 def test_mnli_keeps_genre_and_fills_missing_ids(tmp_path):
     row = {"sentence1": "Rates rose.", "genre": "government", "promptID": "1"}
-    jsonl(
-        tmp_path,
-        "multinli_1.0_dev_matched.jsonl",
-        {**row, "sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"},
-        {**row, "sentence2": "Rates fell.", "gold_label": "contradiction", "pairID": ""},
-        {**row, "sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"},
-    )
+    up = row | {"sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"}
+    fell = row | {"sentence2": "Rates fell.", "gold_label": "contradiction", "pairID": ""}
+    jsonl(tmp_path, "multinli_1.0_dev_matched.jsonl", up, fell, up)
     corpus = load("mnli", "validation_matched", tmp_path)
     assert corpus.labels.tolist() == [E, C, E]
     assert corpus.uid.tolist() == ["1e", "mnli-validation_matched-1", "1e#2"]
@@ -84,14 +70,8 @@ def test_mnli_keeps_genre_and_fills_missing_ids(tmp_path):
 
 def test_anli_rounds_and_their_union(tmp_path):
     for i, letter in enumerate("enc", start=1):
-        row = {
-            "uid": f"u{i}",
-            "context": "Lyon is in France.",
-            "hypothesis": f"Claim {i}.",
-            "label": letter,
-            "reason": "so",
-        }
-        jsonl(tmp_path, f"anli_v1.0/R{i}/test.jsonl", row)
+        row = {"uid": f"u{i}", "context": "Lyon is in France.", "hypothesis": f"Claim {i}.", "label": letter}
+        jsonl(tmp_path, f"anli_v1.0/R{i}/test.jsonl", row | {"reason": "so"})
     assert load("anli", "test_r3", tmp_path).labels.tolist() == [C]
     corpus = load("anli", "test", tmp_path)
     assert corpus.labels.tolist() == [E, N, C]
@@ -104,12 +84,8 @@ def test_anli_rounds_and_their_union(tmp_path):
 
 def test_wanli(tmp_path):
     row = {"id": 12, "premise": "It rained.", "hypothesis": "It was wet.", "gold": "entailment", "genre": "generated"}
-    jsonl(
-        tmp_path,
-        "wanli/train.jsonl",
-        {**row, "pairID": 345},
-        {**row, "id": 13, "gold": "contradiction", "genre": "generated_revised", "pairID": ""},
-    )
+    revised = {"id": 13, "gold": "contradiction", "genre": "generated_revised", "pairID": ""}
+    jsonl(tmp_path, "wanli/train.jsonl", {**row, "pairID": 345}, row | revised)
     corpus = load("wanli", "train", tmp_path)
     assert corpus.labels.tolist() == [E, C]
     assert corpus.uid.tolist() == ["12", "13"]
@@ -123,22 +99,9 @@ HANS += ["sentence1", "sentence2", "pairID", "heuristic", "subcase", "template"]
 
 
 def test_hans(tmp_path):
-    tabs(
-        tmp_path,
-        "hans/heuristics_evaluation_set.txt",
-        HANS,
-        [
-            "non-entailment",
-            *[""] * 4,
-            "The cook saw the judge .",
-            "The judge saw the cook .",
-            "ex0",
-            "lexical_overlap",
-            "s",
-            "",
-        ],
-        ["entailment", *[""] * 4, '"Go" , the cook said .', "The cook said go .", "ex1", "constituent", "t", ""],
-    )
+    saw = ["non-entailment", *[""] * 4, "The cook saw the judge .", "The judge saw the cook .", "ex0"]
+    said = ["entailment", *[""] * 4, '"Go" , the cook said .', "The cook said go .", "ex1", "constituent", "t", ""]
+    tabs(tmp_path, "hans/heuristics_evaluation_set.txt", HANS, [*saw, "lexical_overlap", "s", ""], said)
     corpus = load("hans", "validation", tmp_path)
     assert corpus.classes == TWO_WAY
     assert corpus.labels.tolist() == [1, 0]
@@ -149,13 +112,8 @@ def test_hans(tmp_path):
 
 
 def test_three_way_fever(tmp_path):
-    row = {
-        "cid": 9,
-        "fid": "a",
-        "query": "Oslo is in Peru.",
-        "context": "Oslo is the capital of Norway.",
-        "label": "REFUTES",
-    }
+    row = {"query": "Oslo is in Peru.", "context": "Oslo is the capital of Norway.", "label": "REFUTES"}
+    row |= {"cid": 9, "fid": "a"}
     more = {"context": "Oslo lies on a fjord.", "label": "NOT ENOUGH INFO", "fid": "b"}
     jsonl(tmp_path, "nli_fever/train_fitems.jsonl", row, {**row, **more}, {**row, "cid": 10, "label": "SUPPORTS"})
     corpus = load("fever", "train", tmp_path)
@@ -199,15 +157,9 @@ def test_sick_in_one_file(tmp_path):
         assert load("sick", split, tmp_path).uid.tolist() == [uid]
 
 
-@pytest.mark.parametrize(
-    ("folder", "origins"),
-    [
-        ("revised_premise", [0, 0, 1, 1, 2]),
-        ("revised_hypothesis", [0, 0, 1, 1, 2]),
-        ("revised_combined", [0, 0, 0, 0, 1]),
-    ],
-)
-def test_revisions_of_human_cad_stand_in_twos_and_fours(tmp_path, folder, origins):
+@pytest.mark.parametrize("folder", ["revised_premise", "revised_hypothesis", "revised_combined"])
+def test_revisions_of_human_cad_stand_in_twos_and_fours(tmp_path, folder):
+    origins = [0, 0, 0, 0, 1] if folder == "revised_combined" else [0, 0, 1, 1, 2]
     tabs(tmp_path, f"cad/{folder}/test.tsv", ["sentence1", "sentence2", "gold_label"], *[["A", "B", "neutral"]] * 5)
     found = load("cad", f"{folder}/test", tmp_path).table["origin_uid"].tolist()
     assert found == [f"cad-original/test-{row}" for row in origins]
@@ -240,14 +192,9 @@ def test_breaking_nli(tmp_path):
 
 def test_med_counts_neutral_as_not_entailed(tmp_path):
     header = ["index", "promptID", "pairID", "genre", "sentence1", "sentence2", "gold_label"]
-    row = ["1", "1", "1", "crowd:downward_monotone", "No dog ran.", "No dog ran fast.", "entailment"]
-    tabs(
-        tmp_path,
-        "med/MED.tsv",
-        header,
-        row,
-        ["2", "2", "2", "crowd:upward", "A dog ran.", "A dog ran fast.", "neutral"],
-    )
+    down = ["1", "1", "1", "crowd:downward_monotone", "No dog ran.", "No dog ran fast.", "entailment"]
+    up = ["2", "2", "2", "crowd:upward", "A dog ran.", "A dog ran fast.", "neutral"]
+    tabs(tmp_path, "med/MED.tsv", header, down, up)
     corpus = load("med", "test", tmp_path)
     assert corpus.classes == TWO_WAY
     assert corpus.labels.tolist() == [0, 1]
@@ -316,20 +263,15 @@ def test_disco(tmp_path):
 
 
 def test_stress_test_in_its_own_folders_and_in_equates_copy(tmp_path):
-    row = {
-        "pairID": "63735n",
-        "gold_label": "neutral",
-        "sentence1": "A dog sits.",
-        "sentence2": "It barks and true is true",
-    }
+    row = {"pairID": "63735n", "gold_label": "neutral", "sentence1": "A dog sits."}
+    row["sentence2"] = "It barks and true is true"
     jsonl(tmp_path, "StressTests/Word_Overlap/multinli_0.9_taut2_matched.jsonl", row)
     corpus = load("stress", "word_overlap/matched", tmp_path)
     assert (corpus.uid[0], corpus.labels.tolist(), corpus.classes) == ("63735n", [N], LABELS)
     path = tmp_path / "stress/equate_StressTest_quantitative.csv"
     path.parent.mkdir()
-    path.write_text(
-        'premise,hypothesis,label,sample_index\n"6 dogs , 2 cats","more than 1 dogs , 2 cats",entailment,0\n'
-    )
+    row = '"6 dogs , 2 cats","more than 1 dogs , 2 cats",entailment,0'
+    path.write_text(f"premise,hypothesis,label,sample_index\n{row}\n")
     numerical = load("stress", "numerical", tmp_path)
     assert numerical.premise[0] == "6 dogs , 2 cats"
     assert numerical.labels.tolist() == [E]
@@ -402,9 +344,8 @@ def test_a_users_file_with_other_column_names(tmp_path):
 
 
 def test_a_users_file_in_the_snli_format_and_under_data_dir(tmp_path):
-    jsonl(
-        tmp_path, "mine.jsonl", {"sentence1": "A cat.", "sentence2": "A pet.", "gold_label": "entailment", "genre": "x"}
-    )
+    row = {"sentence1": "A cat.", "sentence2": "A pet.", "gold_label": "entailment", "genre": "x"}
+    jsonl(tmp_path, "mine.jsonl", row)
     corpus = load("mine.jsonl", "challenge", tmp_path)
     assert (corpus.name, corpus.split) == ("mine", "challenge")
     assert corpus.table["genre"].tolist() == ["x"]
@@ -448,15 +389,12 @@ def local_hub(tmp_path, monkeypatch):
     folder.mkdir()
     # `datasets` itself calls the split of a local file "dev-..." validation
     local = {"dev": "validation"}
-    monkeypatch.setattr(
-        datasets, "load_dataset", lambda *_, split, **__: read(str(folder), split=local.get(split, split))
-    )
+    found = lambda *_, split, **__: read(str(folder), split=local.get(split, split))  # noqa: E731
+    monkeypatch.setattr(datasets, "load_dataset", found)
 
     def put(split, columns, class_names):
-        features = datasets.Features(
-            {name: datasets.Value("string") for name in columns if name != "label"}
-            | {"label": datasets.ClassLabel(names=class_names)}
-        )
+        texts, label = dict.fromkeys(columns, datasets.Value("string")), datasets.ClassLabel(names=class_names)
+        features = datasets.Features(texts | {"label": label})
         datasets.Dataset.from_dict(columns, features=features).to_parquet(folder / f"{split}-00000-of-00001.parquet")
 
     return put
@@ -498,7 +436,6 @@ def test_planted_is_known_by_name():
     assert (len(corpus), corpus.name, corpus.split) == (40, "planted", "test")
 
 
-REAL = os.environ.get("NLI_DATA")
 COUNTS = [
     ("snli", "validation", [3329, 3235, 3278], 158),
     ("snli", "test", [3368, 3219, 3237], 176),
@@ -539,18 +476,16 @@ COUNTS = [
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
 @pytest.mark.parametrize(("name", "split", "per_label", "skipped"), COUNTS)
 def test_real_counts(name, split, per_label, skipped):
-    corpus = load(name, split, REAL)
+    corpus = load(name, split)
     assert corpus.table["label"].value_counts().reindex(range(len(corpus.classes)), fill_value=0).tolist() == per_label
     assert sum(corpus.skipped.values()) == skipped
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
 def test_real_chaosnli_rows_are_rows_of_snli():
-    snli, chaos = load("snli", "validation", REAL), load("chaosnli", "snli", REAL)
+    snli, chaos = load("snli", "validation"), load("chaosnli", "snli")
     joined = chaos.table.merge(snli.table, on="uid", suffixes=("", "_snli"))
     assert len(joined) == 1514
     assert (joined["premise"] == joined["premise_snli"]).all()
@@ -558,9 +493,8 @@ def test_real_chaosnli_rows_are_rows_of_snli():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not REAL, reason="NLI_DATA is not set: the real corpora are not read")
 def test_real_human_cad_blocks_share_a_side_with_their_original():
-    original, revised = load("cad", "original/test", REAL), load("cad", "revised_combined/test", REAL)
+    original, revised = load("cad", "original/test"), load("cad", "revised_combined/test")
     row = pd.Series(np.arange(len(original)), index=original.uid)
     origin = row[revised.table["origin_uid"]].to_numpy()
     same = (revised.premise == original.premise[origin]) | (revised.hypothesis == original.hypothesis[origin])

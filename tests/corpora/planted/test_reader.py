@@ -29,9 +29,8 @@ def test_every_pair_that_the_grammar_makes_is_read_with_its_true_label(split):
     assert (found["outcome"][two] == AMBIGUOUS_PAIR).all() and (found["label"][two] == NO_LABEL).all()
     assert (found["outcome"][~two] == READ).all()
     assert (found["label"][~two].to_numpy() == corpus.table["true_label"][~two].to_numpy()).all()
-    assert (
-        found["family"].to_numpy() == corpus.table["family"].to_numpy()
-    ).mean() > 0.9  # two families share some forms
+    same = found["family"].to_numpy() == corpus.table["family"].to_numpy()
+    assert same.mean() > 0.9  # two families share some forms
 
 
 def test_strong_artifacts_hide_nothing():
@@ -93,11 +92,8 @@ def test_numbers_stand_as_they_are_drawn():
 
 
 def test_artifacts_come_off():
-    for text in (
-        "Indeed, the nurse sang.",
-        "The nurse sang, indeed.",
-        "It so happens that the nurse sang as far as this account goes, frankly.",
-    ):
+    long = "It so happens that the nurse sang as far as this account goes, frankly."
+    for text in ("Indeed, the nurse sang.", "The nurse sang, indeed.", long):
         assert bare(text) == "the nurse sang"
 
 
