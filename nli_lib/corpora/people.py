@@ -59,7 +59,7 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     share_gold  share of the people who gave the corpus's own gold label, 0 to 1
     majority    index of the label that most gave; of equals, the first in the order of labels
 
-    A corpus with its authors' labels (`corpora.people`) has the people of the corpus that it was made from. Corpora
+    A corpus with its authors' labels (`with_authors_labels`) has the people of the corpus that it was made from. Corpora
     without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
@@ -93,7 +93,7 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
     labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
-    A corpus with its authors' labels (`corpora.people`) has the gold label in its column "majority". Raises
+    A corpus with its authors' labels (`with_authors_labels`) has the gold label in its column "majority". Raises
     `CorpusError` where it has lost that column.
     """
     if (planted := _planted(corpus)) is not None:
@@ -487,7 +487,7 @@ def outside_truths(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFra
     100 BERTs err           share of them that do (McCoy, Min and Linzen, 2020)
     taken back (VariErr)    whether nobody who gave the label stood by it; a pair may have several labels
 
-    In the planted corpus people and annotators know what was planted (`corpora.people`, `corpora.people`).
+    In the planted corpus people and annotators know what was planted.
     """
     options, gold = {"data_dir": data_dir}, corpus.labels
     hundred, five = human_labels(corpus, **options), annotators(corpus)
