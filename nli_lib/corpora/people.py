@@ -59,8 +59,8 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     share_gold  share of the people who gave the corpus's own gold label, 0 to 1
     majority    index of the label that most gave; of equals, the first in the order of labels
 
-    A corpus with its authors' labels (`with_authors_labels`) has the people of the corpus that it was made from. Corpora
-    without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
+    A corpus with its authors' labels (`with_authors_labels`) has the people of the corpus that it was made from.
+    Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
     if (planted := _planted(corpus)) is not None:
