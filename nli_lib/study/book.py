@@ -62,23 +62,27 @@ from plotly.offline import get_plotlyjs
 from nli_lib import paths
 from nli_lib.claims import LEDGER as COLUMNS
 from nli_lib.claims import read_claims
-from nli_lib.errors import UserError
 from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
 from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import record as records
 from nli_lib.study import standing
 from nli_lib.study.execute import socket_folder
 from nli_lib.study.notebook import DRAW, PLOTLY, SMOKE_LABEL, as_text
+from nli_lib.study.record import StudyError, write_text
 from nli_lib.study.runner import Request, order, resolve
-from nli_lib.study.standing import stale
+from nli_lib.study.standing import stale, stamps
 from nli_lib.tables import find_table, read_table
 
 
 def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
     """Of each chapter its executed copy without the measuring cells, and what stopped it ("" where nothing did)."""
-    copies = {name: showing(name, request) for name in names}
-    whole, died = new_notebook(), ""
-    whole.cells = [cell for copy in copies.values() for cell in (new_code_cell("%reset -f"), *copy.cells)]
+    copies, whole, died, found = {}, new_notebook(), "", {}
+    for name in names:
+        copy = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
+        copy.cells = [cell for cell in copy.cells if "measure" not in cell.metadata.tags]
+        copy = parameterize_notebook(copy, {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]})
+        copies[name] = copy
+        whole.cells += [new_code_cell("%reset -f"), *copy.cells]
     if copies:
         with socket_folder() as sockets:
             kernel = AsyncKernelManager(transport="ipc", ip=f"{sockets}/kernel")
@@ -88,25 +92,16 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
                 client.execute(env={**os.environ, DRAW: "1"}, cleanup_kc=True)
             except DeadKernelError as error:
                 died = str(error)
-    return {name: (copy, _problem(copy, died)) for name, copy in copies.items()}
-
-
-def showing(name: str, request: Request) -> NotebookNode:
-    """A notebook without the cells tagged `measure`, with the parameters of the request in it."""
-    copy = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
-    copy.cells = [cell for cell in copy.cells if "measure" not in cell.metadata.tags]
-    return parameterize_notebook(copy, {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]})
-
-
-def _problem(copy: NotebookNode, died: str) -> str:
-    code = [cell for cell in copy.cells if cell.cell_type == "code" and cell.source.strip()]
-    for number, cell in enumerate(code, 1):
-        for output in cell.outputs:
-            if output.output_type == "error":
-                return f"code cell {number} of {len(code)}: {output.ename}: {output.evalue}"
-        if not cell.execution_count:
-            return f"code cell {number} of {len(code)} was never executed. {died}"
-    return ""
+    for name, copy in copies.items():
+        code = [cell for cell in copy.cells if cell.cell_type == "code" and cell.source.strip()]
+        problem = ""
+        for number, cell in enumerate(code, 1):
+            errors = [f": {o.ename}: {o.evalue}" for o in cell.outputs if o.output_type == "error"]
+            errors += [] if cell.execution_count else [f" was never executed. {died}"]
+            if errors and not problem:
+                problem = f"code cell {number} of {len(code)}{errors[0]}"
+        found[name] = copy, problem
+    return found
 
 
 # ---------------------------------------------------------------- pages
@@ -121,19 +116,11 @@ FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
 @dataclass
 class Section:
-    """What stands between two `##` headings."""
+    """What stands between two `##` headings: its first text; prose and outputs; code."""
 
-    shown: list[NotebookNode] = field(default_factory=list)  # prose and outputs
+    heading: str = ""
+    shown: list[NotebookNode] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
-
-    @property
-    def heading(self) -> str:
-        return self.shown[0].source if self.shown and self.shown[0].cell_type == "markdown" else ""
-
-    @property
-    def gone(self) -> bool:
-        """Whether nothing but the heading is left: what stood below it was the answer, and moved up."""
-        return not self.shown or (len(self.shown) == 1 and re.fullmatch(r"## .*", self.heading.strip()) is not None)
 
 
 def caption_of(cell: NotebookNode) -> str:
@@ -152,26 +139,21 @@ def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
     return ["".join(text).strip() for text in texts]
 
 
-def _interactive(figure: dict) -> str:
-    """A plotly figure as HTML that draws itself with the shared script. No text in it can end the script element."""
-    parts = [figure.get(part, {}) for part in ("data", "layout", "config")]
-    arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
-    return INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
-
-
-def _is_image(output: NotebookNode) -> bool:
-    return any(kind.startswith("image/") for kind in output.get("data", {})) and PLOTLY not in output["data"]
-
-
-def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) -> list[NotebookNode]:
+def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> list[NotebookNode]:
     """One cell without code for each output, so that a caption goes with its image and with nothing else. Several
     images of one cell are counted in their captions."""
-    cells, outputs = [], list(outputs)
-    images = [at for at, output in enumerate(outputs) if _is_image(output)]
-    for at, output in enumerate(outputs):
-        data, settings = output.get("data", {}), {}
+    cells, kinds = [], [output.get("data", {}) for output in outputs]
+    images = [
+        at for at, data in enumerate(kinds) if PLOTLY not in data and any(kind.startswith("image/") for kind in data)
+    ]
+    for at, (output, data) in enumerate(zip(outputs, kinds, strict=True)):
+        settings = {}
         if PLOTLY in data:
-            output = new_output("display_data", data={"text/html": _interactive(data[PLOTLY])})
+            # the figure draws itself with the shared script, and no text in it can end the script element
+            parts = [data[PLOTLY].get(part, {}) for part in ("data", "layout", "config")]
+            arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
+            page = INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
+            output = new_output("display_data", data={"text/html": page})
         elif at in images:
             about = caption_of(cell) or f"Figure in the section {heading!r}"
             settings = copy.deepcopy(cell.metadata.get("mystnb", {}))
@@ -186,11 +168,6 @@ def _shown(cell: NotebookNode, outputs: Iterable[NotebookNode], heading: str) ->
     return cells
 
 
-def _fold(code: list[str], measuring: bool) -> NotebookNode:
-    prompts = {"code_prompt_show": FOLDS[measuring], "code_prompt_hide": FOLDS[measuring]}
-    return new_code_cell("\n\n".join(code), metadata={"tags": ["hide-input"], "mystnb": prompts})
-
-
 def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section], list[NotebookNode], list[str]]:
     """(sections in order, the answer's outputs, the measuring code)."""
     outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
@@ -199,14 +176,14 @@ def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section],
         if cell.cell_type == "markdown":
             for text in filter(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
                 if text.startswith("## "):
-                    sections.append(Section())
+                    sections.append(Section(text.strip()))
                 sections[-1].shown.append(new_markdown_cell(text.strip()))
         elif tagged(cell) & MACHINERY:
             measuring.append(cell.source)
         elif cell.cell_type == "code":
             heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
             place = answers if "answer" in tagged(cell) else sections[-1].shown
-            place += _shown(cell, outputs.get(cell.id, ()), heading)
+            place += _shown(cell, outputs.get(cell.id, []), heading)
             sections[-1].code.append(cell.source)
     return sections, answers, measuring
 
@@ -228,17 +205,20 @@ def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str]
     answers.sort(key=lambda cell: not answer(new_notebook(cells=[cell])))  # sentences first, then figures
     cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
     home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
-    left = []  # code of a section that is gone goes with the one before it
-    for number, section in enumerate(sections):
-        if number and section.gone and section is not home:
+    left = []
+    for section in sections:
+        # where nothing but the heading is left, what stood below it was the answer, which moved up
+        gone = not section.shown or (len(section.shown) == 1 and re.fullmatch("## .*", section.heading))
+        if left and gone and section is not home:
             left[-1].code += section.code
         else:
             left.append(section)
     for section in left:
         cells += section.shown
-        code = [*(measuring if section is home else ()), *section.code]
-        if code:
-            cells.append(_fold(code, section is home))
+        if code := [*(measuring if section is home else ()), *section.code]:
+            prompts = {f"code_prompt_{state}": FOLDS[section is home] for state in ("show", "hide")}
+            about = {"tags": ["hide-input"], "mystnb": prompts}
+            cells.append(new_code_cell("\n\n".join(code), metadata=about))
     if foot:
         cells.append(new_markdown_cell(f"---\n\n{foot}"))
     for number, cell in enumerate(cells):
@@ -254,49 +234,19 @@ MACHINE = ("python", "torch")  # of a record's environment
 HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Revision")
 
 
-def stamps(name: str, request: Request) -> list[str]:
-    """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
-    record = records.read(name, request.study)
-    found = []
-    if reasons := standing.why_stale(record):
-        found.append(f"The numbers here were recorded before something changed: {standing.in_short(reasons)}.")
-    if reasons := records.other_environment(record):
-        found.append("The numbers here come from another environment: " + "; ".join(reasons) + ".")
-    return found
-
-
-def _row(name: str, request: Request) -> str:
-    record = records.read(name, request.study)
-    state, _ = records.end_state(record)
-    if state == records.FINISHED and stamps(name, request):
-        state += ", stale"
-    cells = [
-        f"[{name}]({name})",
-        state,
-        str(record.get("ended", ""))[:10],
-        f"{record['seconds']:,.0f}" if "seconds" in record else "",
-        ", ".join(map(str, record.get("seeds", []))),
-        record.get("environment", {}).get("revision", ""),
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
 def _pairs(values: Mapping[str, object]) -> str:
     return as_text(", ".join(f"{name} = {value}" for name, value in values.items() if value is not None))
 
 
-def _named(corpus: str) -> str:
-    """A corpus of a record; "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size."""
-    parts = corpus.split(", ")
-    return f"{parts[0]} (draw {parts[2]})" if len(parts) == 3 and parts[1].endswith(" rows") else corpus
-
-
 def used(record: Mapping) -> list[str]:
     """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
-    corpora = {_named(name): f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
-    given = {
-        name: None if value == "" else value for name, value in record.get("parameters", {}).items() if name != "SCALE"
+    # "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size
+    corpora = {
+        re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): f"{entry['rows']:,} rows"
+        for name, entry in record.get("corpora", {}).items()
     }
+    given = record.get("parameters", {}).items()
+    given = {name: None if value == "" else value for name, value in given if name != "SCALE"}
     machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
     lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
@@ -313,11 +263,21 @@ def used(record: Mapping) -> list[str]:
 
 def status_page(names: Collection[str], request: Request) -> str:
     """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
-    rule = f"|{' --- |' * len(HEAD)}"
-    table = "\n".join([f"| {' | '.join(HEAD)} |", rule, *(_row(name, request) for name in names)])
+    rows, lists = [HEAD, ["---"] * len(HEAD)], []
+    for name in names:
+        record = records.read(name, request.study)
+        state = records.end_state(record)[0]
+        if state == records.FINISHED and stamps(record):
+            state += ", stale"
+        seconds = f"{record['seconds']:,.0f}" if "seconds" in record else ""
+        ended, seeds = record.get("ended", "")[:10], ", ".join(map(str, record.get("seeds", [])))
+        rows.append(
+            [f"[{name}]({name})", state, ended, seconds, seeds, record.get("environment", {}).get("revision", "")]
+        )
+        if lines := used(record):
+            lists.append(f"{name}\n: " + "\n: ".join(lines))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
-    known = {name: used(records.read(name, request.study)) for name in names}
-    lists = [f"{name}\n: " + "\n: ".join(lines) for name, lines in known.items() if lines]
     return (
         f"# Status of this report\n{label}\n"
         f"Study {as_text(request.study)}. Each chapter is drawn from the tables that its run recorded. A run counts as "
@@ -331,37 +291,22 @@ def status_page(names: Collection[str], request: Request) -> str:
 # ---------------------------------------------------------------- grounds
 
 
-def _tree(source: str) -> ast.Module:
-    return ast.parse("\n".join(line for line in source.splitlines() if not line.startswith("%")))
-
-
-def _names(tree: ast.Module, use: type[ast.expr_context]) -> set[str]:
-    """Names that a cell reads (`ast.Load`) or gives a value (`ast.Store`)."""
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, use)}
-
-
-def _tables(tree: ast.Module, name: str) -> list[str]:
-    """What `study.table(...)` reads in a cell, as "notebook.part"; a part whose name is computed cannot be told."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "study.table"]
-    found = []
-    for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        part, *notebook = (*node.args, *(each.value for each in node.keywords))
-        if isinstance(part, ast.Constant):
-            found.append(f"{notebook[0].value if notebook else name}.{part.value}")
-    return found
-
-
 def headline_tables(name: str) -> list[str]:
     """The tables that the headline of a chapter is computed from, as "10_data_map.eval", by its drawing cells: what the
     cells of the headline read, and those before them that give a value to a name which they use."""
-    cells = [cell for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb") if cell["cell_type"] == "code"]
     needed, found = set(), []
-    for cell in reversed(cells):
-        tags = set(cell["metadata"].get("tags", []))
-        tree = _tree("" if tags & MACHINERY else cell["source"])
-        if "headline" in tags or needed & _names(tree, ast.Store):
-            needed |= _names(tree, ast.Load)
-            found = _tables(tree, name) + found
+    for tags, tree in reversed(standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb")):
+        if tags & MACHINERY or not ("headline" in tags or needed & standing.names(tree, ast.Store)):
+            continue
+        needed |= standing.names(tree, ast.Load)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        read = []
+        for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+            part, *notebook = (*node.args, *(each.value for each in node.keywords), None)
+            # a part whose name is computed cannot be told
+            if ast.unparse(node.func) == "study.table" and isinstance(part, ast.Constant):
+                read.append(f"{notebook[0].value if notebook[0] else name}.{part.value}")
+        found = read + found
     return list(dict.fromkeys(found))
 
 
@@ -374,17 +319,14 @@ def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
     files = {table: find_table(paths.RESULTS / study / table) for table in headline_tables(name)}
     if not files or None in files.values():
         return ""
-    links = [f"{{download}}`{table} </{_seen_from_book(path)}>`" for table, path in files.items()]
+    seen = {table: Path(os.path.relpath(path, paths.BOOK)).as_posix() for table, path in files.items()}
+    links = [f"{{download}}`{table} </{path}>`" for table, path in seen.items()]
     own = ledger[ledger["notebook"] == name] if len(ledger) else ledger
     if own.empty:
         return f"from {', '.join(links)}; no claim on this chapter has a verdict"
     # to the first of them: MyST looks for targets in its sources, and a row of the ledger is made when it is drawn
     counts = f'<a href="chapters/63_claims.html#{own["id"].iloc[0]}">{verdict_counts(own)}</a>'
     return f"from {', '.join(links)}; all claims on this chapter: {counts}"
-
-
-def _seen_from_book(path: Path) -> str:
-    return Path(os.path.relpath(path, paths.BOOK)).as_posix()
 
 
 def title_of(name: str) -> str:
@@ -408,44 +350,31 @@ def absent_chapters(chapters: Path) -> str:
 LEDGER = "63_claims.ledger"
 
 
-def _figures(page: nbformat.NotebookNode, folder: Path) -> dict[str, str]:
-    """Words for the figures of a drawn chapter that have a name; the images are written into `folder`."""
-    found = {}
-    for cell in page.cells:
-        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-        images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
-        if name and images:
-            with atomic(folder / f"{name}.png") as draft:
-                draft.write_bytes(base64.b64decode(images[0]))
-            caption = caption_of(cell)
-            lines = (f":::{{figure}} /chapters/figures/{name}.png", f":alt: {caption}", caption, ":::")
-            found[f"figure {name}"] = "\n".join(lines)
-    return found
-
-
-def _claims(ledger: pd.DataFrame) -> dict[str, str]:
-    """Words for every declared claim, every paper and the lessons; "" where this study has recorded nothing."""
-    declared = paths.BOOK / "claims.yaml"
-    found = {f"verdict {claim.id}": "" for claim in read_claims(declared)} if declared.is_file() else {}
-    found |= {f"verdicts {key}": "" for key in PAPERS}
-    if len(ledger):
-        found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
-        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
-    if LESSONS.is_file():
-        found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
-    return found
-
-
 def words(chapters: Path, study: str) -> dict[str, str]:
     """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
     path = find_table(paths.RESULTS / study / LEDGER)
     ledger = pd.DataFrame(columns=COLUMNS) if path is None else read_table(path)
     ledger = ledger.assign(stale=ledger["notebook"].isin(stale(study)))
-    found = _claims(ledger) | {"chapters absent": absent_chapters(chapters)}
+    # of every declared claim, every paper and the lessons; "" where this study has recorded nothing
+    declared = paths.BOOK / "claims.yaml"
+    found = {f"verdict {claim.id}": "" for claim in read_claims(declared)} if declared.is_file() else {}
+    found |= {f"verdicts {key}": "" for key in PAPERS} | {"chapters absent": absent_chapters(chapters)}
+    if len(ledger):
+        found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
+        found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
+    if LESSONS.is_file():
+        found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
     for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
         path = chapters / f"{name}.ipynb"
-        page = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
-        found |= _figures(page, chapters / "figures")
+        page = nbformat.read(path, as_version=4) if path.is_file() else new_notebook()
+        for cell in page.cells:
+            figure, caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("name"), caption_of(cell)
+            images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
+            if figure and images:
+                with atomic(chapters / "figures" / f"{figure}.png") as draft:
+                    draft.write_bytes(base64.b64decode(images[0]))
+                shown = f":::{{figure}} /chapters/figures/{figure}.png\n:alt: {caption}\n{caption}\n:::"
+                found[f"figure {figure}"] = shown
         found[f"answer {name}"] = "\n\n".join(answer(page))
         found[f"headline {name}"] = " ".join(text.removeprefix("- ") for text in answer(page, "headline"))
         found[f"rests {name}"] = rests_on(name, study, ledger)
@@ -456,10 +385,6 @@ def words(chapters: Path, study: str) -> dict[str, str]:
 
 
 KERNELS = 2  # that draw at a time
-
-
-class BookError(UserError, RuntimeError):
-    """The book cannot be built; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -498,13 +423,6 @@ def site(request: Request) -> Site:
     return Site(request, paths.RUNS / "book" / request.study / "source", paths.EXPORTS / request.study / "book")
 
 
-def _write(path: Path, text: str) -> None:
-    """Write only what changed: jupyter-book rebuilds the pages whose files are newer."""
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        with atomic(path) as draft:
-            draft.write_text(text, encoding="utf-8")
-
-
 def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
     """Name, seen from `root` -> digest."""
     return {str(path.relative_to(root)): records.digest_file(path) for path in sorted(files)}
@@ -528,12 +446,12 @@ def gather_pages(site: Site) -> None:
     config["title"] = f"{corpus}: quality of the data"
     # pages link to chapters that were not run on this corpus
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
-    _write(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
-    _write(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
+    write_text(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
+    write_text(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
     said = f"Recorded at scale {request.scale}. {worth(request)}" if names else "No chapter was run on this corpus."
     opening = f"# What the chapters say about {as_text(corpus)}\n\n{said}"
     answers = [f"## [{title_of(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
-    _write(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
+    write_text(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
 
 
 def worth(request: Request) -> str:
@@ -553,39 +471,13 @@ def _box(kind: str, title: str, text: str) -> str:
     return f":::{{admonition}} {title}\n:class: {kind}\n{text}\n:::\n"
 
 
-def _foot(name: str, request: Request) -> str:
-    """The last line of a page: when and with what its numbers were recorded, and the notebook to take away."""
-    link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
-    recorded = records.recorded(records.read(name, request.study))
-    return f"{recorded}. {link} to run it yourself: `{request.command(name)}`."
-
-
-def _absent_page(name: str, request: Request, state: str, reason: str) -> str:
-    """The page of a chapter without results: its question, and why there is no answer."""
-    question = records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"]
-    why = f"\n\n```text\n{reason}\n```" if reason else ""
-    said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**.{why}"
-    box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
-    return f"{question}\n\n{box}"
-
-
 def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
     library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
     own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: `Study.elsewhere`
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
-    inputs = records.read(name, request.study).get("inputs")
-    return records.digest_bytes(json.dumps([_digests(files), inputs, stamps(name, request)]).encode())
-
-
-def _page(name: str, executed: nbformat.NotebookNode, site: Site) -> None:
-    """Write the page of a chapter that was drawn, and the notebook that it offers."""
-    request, source = site.request, paths.NOTEBOOKS / f"{name}.ipynb"
-    notes = [f"{note} Run `{request.command(name)}`." for note in stamps(name, request)]
-    boxes = [_box("warning", "Run it again", note) for note in notes]
-    page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, _foot(name, request))
-    _write(site.chapters / f"{name}.ipynb", nbformat.writes(page))
-    _write(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
+    record = records.read(name, request.study)
+    return records.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())
 
 
 def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -601,29 +493,32 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
         groups = pool.map(draw, [due[start::KERNELS] for start in range(KERNELS)], [request] * KERNELS)
         drawn = {name: end for group in groups for name, end in group.items()}
     for name, (executed, problem) in drawn.items():
-        if not problem:
-            _page(name, executed, site)
+        if problem:
+            problems.append(f"{name} could not be drawn: {problem}")
+            states[name] = "failed", problem
+            del keys[name]
             continue
-        problems.append(f"{name} could not be drawn: {problem}")
-        states[name] = "failed", problem
-        del keys[name]
+        source, record = paths.NOTEBOOKS / f"{name}.ipynb", records.read(name, request.study)
+        run = f"`{request.command(name)}`"
+        boxes = [_box("warning", "Run it again", f"{note} Run {run}.") for note in stamps(record)]
+        link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
+        foot = f"{records.recorded(record)}. {link} to run it yourself: {run}."
+        page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot)
+        write_text(site.chapters / source.name, nbformat.writes(page))
+        write_text(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
     for name, (state, reason) in states.items():
-        if name in keys:
-            (site.chapters / f"{name}.md").unlink(missing_ok=True)
-        else:
-            _write(site.chapters / f"{name}.md", _absent_page(name, request, state, reason))
-            (site.chapters / f"{name}.ipynb").unlink(missing_ok=True)
+        absent, page = site.chapters / f"{name}.md", site.chapters / f"{name}.ipynb"
+        (absent if name in keys else page).unlink(missing_ok=True)
+        if name not in keys:  # its question, and why there is no answer
+            question = records.cells(paths.NOTEBOOKS / page.name)[0]["source"]
+            said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**."
+            said += f"\n\n```text\n{reason}\n```" if reason else ""
+            box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
+            write_text(absent, f"{question}\n\n{box}")
     return keys, problems
 
 
 # ---------------------------------------------------------------- the whole book
-
-
-def _digest_book(site: Site) -> str:
-    files = (path for path in site.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
-    library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)  # the reference is made from its docstrings
-    parts = [_digests(files, site.source), library, site.request.study, sys.version]
-    return records.digest_bytes(json.dumps(parts).encode())
 
 
 def _render(site: Site) -> None:
@@ -641,46 +536,47 @@ def _render(site: Site) -> None:
         print(f"  {line}", flush=True)
     if done.returncode or not site.first.is_file():
         last = "\n".join(told or text.strip().splitlines()[-5:])
-        raise BookError(f"jupyter-book failed (code {done.returncode}):\n{last}\nIts whole output: {log}")
+        raise StudyError(f"jupyter-book failed (code {done.returncode}):\n{last}\nIts whole output: {log}")
 
 
 def build(request: Request, book: Site | None = None) -> Path:
     """Draw the chapters that are due and build the book, where `site` says or at `book`; the path of its first page.
 
-    Raises `BookError` when a chapter cannot be drawn (the others are still built) or jupyter-book fails.
+    Raises `StudyError` when a chapter cannot be drawn (the others are still built) or jupyter-book fails.
     """
     if find_spec("jupyter_book") is None:
-        raise BookError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")
+        raise StudyError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")
     book = book or site(request)
     with alone(book.output / "_build", "this book"):
-        return _build(request, book)
-
-
-def _build(request: Request, book: Site) -> Path:
-    if request.study != request.scale:
-        gather_pages(book)
-    names, folder = book.names, book.chapters
-    folder.mkdir(parents=True, exist_ok=True)
-    memory = folder / "drawn.json"
-    known = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
-    keys, problems = chapters(book, known)
-    write_json(memory, keys)
-    _write(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
-    _write(folder / "status.md", status_page(names, request))
-    said = words(folder, request.study)
-    said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
-    _write(folder / "json", json.dumps(said, indent=1, ensure_ascii=False))
-    built, digest = book.output / "_build" / "built.json", _digest_book(book)
-    if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
-        print("book: nothing changed since it was built")
-    else:
-        print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
-        if not built.is_file():  # Sphinx was killed, or failed: it would take a page cut short for finished
-            for name in ("html", ".doctrees"):
-                shutil.rmtree(book.output / "_build" / name, ignore_errors=True)
-        built.unlink(missing_ok=True)
-        _render(book)
-        write_json(built, digest)
+        if request.study != request.scale:
+            gather_pages(book)
+        names, folder = book.names, book.chapters
+        folder.mkdir(parents=True, exist_ok=True)
+        memory = folder / "drawn.json"
+        known = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
+        keys, problems = chapters(book, known)
+        write_json(memory, keys)
+        write_text(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
+        write_text(folder / "status.md", status_page(names, request))
+        said = words(folder, request.study)
+        said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
+        write_text(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
+        built = book.output / "_build" / "built.json"
+        files = (path for path in book.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
+        # the reference is made from the docstrings of the library
+        library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)
+        parts = [_digests(files, book.source), library, request.study, sys.version]
+        digest = records.digest_bytes(json.dumps(parts).encode())
+        if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
+            print("book: nothing changed since it was built")
+        else:
+            print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
+            if not built.is_file():  # Sphinx was killed, or failed: it would take a page cut short for finished
+                for name in ("html", ".doctrees"):
+                    shutil.rmtree(book.output / "_build" / name, ignore_errors=True)
+            built.unlink(missing_ok=True)
+            _render(book)
+            write_json(built, digest)
     if problems:
-        raise BookError("\n".join(problems))
+        raise StudyError("\n".join(problems))
     return book.first

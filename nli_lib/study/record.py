@@ -1,12 +1,12 @@
 """The record of a notebook's run: what ran, with what, how it ended, and whether it still stands for the code at hand.
 
 One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. The notebook itself writes it
-(`nli_lib.study.standing`), the runner that watches it (`execute`, `schedule`), and `standing.confirm`. "finished" is
+(`nli_lib.study.standing`), the runner that watches it (`execute`, `runner`), and `standing.confirm`. "finished" is
 never taken from papermill, which marks a notebook whose kernel died as completed.
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
-    cells, definitions, defaults      the code that decides the numbers, see `digests.code_of`
-    uses                              what of the library was used through `study`, a key of `digests.USES` each
+    cells, definitions, defaults      the code that decides the numbers, see `standing.code_of`
+    uses                              what of the library was used through `study`, a key of `standing.USES` each
     dial, recipes                     keys of the dial and recipes that were read, with their values
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
     corpus_file                       digest of a user's own file
@@ -16,7 +16,6 @@ never taken from papermill, which marks a notebook whose kernel died as complete
     gathered                          part -> the notebooks whose tables were gathered
     declared                          digests of the files of the book that were read
     confirmed                         see `standing.confirm`
-
 """
 
 import contextlib
@@ -32,19 +31,19 @@ from pathlib import Path
 import psutil
 
 from nli_lib import paths
-from nli_lib.store import reading, write_json
+from nli_lib.errors import UserError
+from nli_lib.store import atomic, reading, write_json
 from nli_lib.study.dial import is_own_file, own_path, read_scale
 
 # End states. "closing" is a notebook that reached its last line and waits for the runner's word.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
 INCOMPLETE = "incomplete"  # to its last line, but with something missing
 
+# what a run reads, writes and rests on: fields of a record that are filled while it runs
+KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes", "uses")
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
-TYPES = dict.fromkeys(("state", "reason", "ended"), str) | {"seconds": Number, "seeds": list, "parameters": dict}
-TYPES |= dict.fromkeys(
-    ("environment", "definitions", "uses", "dial", "recipes", "corpora", "inputs", "outputs", "gathered"), dict
-)
-TYPES |= {"exports": dict, "journals": dict}
+TYPES = {"state": str, "reason": str, "ended": str, "seconds": Number, "seeds": list}
+TYPES |= dict.fromkeys((*KINDS, "parameters", "environment", "definitions"), dict)
 
 # what the runner tells a kernel by its environment
 TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
@@ -52,6 +51,10 @@ RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
 CLOCKS = 60  # seconds by which the record's clock and that of the processes may differ
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
+
+
+class StudyError(UserError, RuntimeError):
+    """The study cannot do what was asked; the message says why and what to do."""
 
 
 def study_name(scale: str, corpus: str | None) -> str:
@@ -87,7 +90,7 @@ def read(notebook: str, study: str) -> dict:
 
 
 def write(record: Mapping) -> None:
-    write_json(record_path(record["notebook"], record["study"]), dict(record))
+    write_json(record_path(record["notebook"], record["study"]), record)
 
 
 def end_state(record: Mapping) -> tuple[str, str]:
@@ -115,20 +118,28 @@ def _alive(pid: object, started: object) -> bool:
         return False
     with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just gone or not ours to ask; no such time
         process = psutil.Process(pid)
-        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            return False
-        return process.create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
+        there = process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return there and process.create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
     return True
 
 
 def cells(notebook: Path) -> list[dict]:
-    """The cells of a notebook's file, the source of each as one text. nbformat takes a second to be imported.
+    """The cells of a notebook's file, the source of each as one text, its tags as a set. nbformat takes a second to be
+    imported.
 
     Raises `StoreError` for a file that is no notebook.
     """
     with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        return [{**cell, "source": "".join(cell["source"])} for cell in found]
+        texts = [{**cell, "source": "".join(cell["source"])} for cell in found]
+        return [{**cell, "tags": set(cell["metadata"].get("tags", []))} for cell in texts]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all, and only where its text is another: what was made from it then stands."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        with atomic(path) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 # ---------------------------------------------------------------- digests

@@ -28,8 +28,8 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
@@ -40,21 +40,17 @@ from filelock import AsyncFileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from nli_lib import paths
-from nli_lib.errors import UserError
 from nli_lib.store import atomic
 from nli_lib.study import record as records
 from nli_lib.study import standing
 from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close, is_own_file
-from nli_lib.study.execute import Job, command
+from nli_lib.study.execute import Job
+from nli_lib.study.record import StudyError
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
 MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
 STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
-
-
-class CarriedError(UserError, RuntimeError):
-    """The notebooks in a home are those of another version; the message says what to do."""
 
 
 def version() -> str:
@@ -67,7 +63,7 @@ def version() -> str:
 
 def unpack() -> None:
     """Copy into `paths.HOME` what the installed library carries, or link to what the clone holds, where it has not been
-    done. What is there is never overwritten: copied from another version, it is a `CarriedError`."""
+    done. What is there is never overwritten: copied from another version, it is a `StudyError`."""
     if not FOLDER.is_dir():
         _link()
         return
@@ -75,7 +71,7 @@ def unpack() -> None:
     if stamp.is_file():
         there, _, unfinished = stamp.read_text(encoding="utf-8").strip().partition(" ")
         if there != own:
-            raise CarriedError(
+            raise StudyError(
                 f"{paths.NOTEBOOKS} and {paths.BOOK} are those of version {there}, installed is {own}: move both "
                 "folders away, or set NLI_HOME to a new folder."
             )
@@ -83,14 +79,14 @@ def unpack() -> None:
             return
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
         return  # a clone named by NLI_HOME, or somebody's own
-    _mark(stamp, f"{own} unfinished")  # so that a copy that was interrupted is finished
+    records.write_text(stamp, f"{own} unfinished\n")  # so that a copy that was interrupted is finished
     print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
             with atomic(target) as draft:
                 shutil.copyfile(source, draft)
-    _mark(stamp, own)
+    records.write_text(stamp, f"{own}\n")
 
 
 def _link() -> None:
@@ -110,22 +106,11 @@ def _link() -> None:
         print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
 
 
-def _mark(stamp: Path, text: str) -> None:
-    with atomic(stamp) as draft:
-        draft.write_text(text + "\n", encoding="utf-8")
-
-
 # ---------------------------------------------------------------- schedule
 
 
 HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
 PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
-
-_ORDER = TypeAdapter(dict[str, list[str] | Literal["all"] | None])  # notebook -> those it waits for
-
-
-class RunnerError(UserError, RuntimeError):
-    """The study cannot be run as asked; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -178,15 +163,15 @@ class Outcome:
 def order() -> dict[str, list[str]]:
     """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
     if not paths.NOTEBOOKS.is_dir():
-        raise RunnerError(
+        raise StudyError(
             f"{paths.HOME} has no folder notebooks: unset NLI_HOME, or set it to a new folder, which is then filled."
         )
     path = paths.NOTEBOOKS / "order.yaml"
     try:
-        declared = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        declared = _ORDER.validate_python(declared or {})
+        said = path.read_text(encoding="utf-8") if path.is_file() else ""
+        declared = TypeAdapter(dict[str, list[str] | Literal["all"] | None]).validate_python(yaml.safe_load(said) or {})
     except (yaml.YAMLError, ValidationError) as error:
-        raise RunnerError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
+        raise StudyError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
     waits = {}
@@ -195,12 +180,12 @@ def order() -> dict[str, list[str]]:
         if after == "all":
             after = [other for other in names if other != name and declared.get(other) != "all"]
         if unknown := [other for other in after if other not in {*declared, *names}]:
-            raise RunnerError(f"{path}: {name} waits for {unknown}, which nobody declares")
+            raise StudyError(f"{path}: {name} waits for {unknown}, which nobody declares")
         waits[name] = [other for other in after if other in names]
     try:
         graphlib.TopologicalSorter(waits).prepare()
     except graphlib.CycleError as error:
-        raise RunnerError(f"{path}: notebooks wait for each other: {', '.join(error.args[1])}") from None
+        raise StudyError(f"{path}: notebooks wait for each other: {', '.join(error.args[1])}") from None
     return waits
 
 
@@ -212,39 +197,35 @@ def choose(wanted: Iterable[str]) -> list[str]:
         stem = Path(word).stem
         found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
         if not found:
-            raise RunnerError(f"no notebook {word!r} in {paths.NOTEBOOKS}; there are: {', '.join(known) or 'none'}")
+            raise StudyError(f"no notebook {word!r} in {paths.NOTEBOOKS}; there are: {', '.join(known) or 'none'}")
         chosen += found
     return [name for name in known if name in chosen] if chosen else known
 
 
-def _cells(name: str) -> list[dict]:
-    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")
-
-
 def declared_parameters(name: str) -> dict[str, object]:
     """Names and default values in the cell tagged `parameters` of a notebook."""
-    for cell in _cells(name):
-        if "parameters" in cell["metadata"].get("tags", []):
+    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
+        if "parameters" in cell["tags"]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
             except (AttributeError, ValueError, SyntaxError):
-                raise RunnerError(
+                raise StudyError(
                     f"{name}: the cell tagged `parameters` sets one parameter a line: NAME = a number, a text or None."
                 ) from None
-    raise RunnerError(f"{name} has no cell tagged `parameters`")
+    raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
 def resolve(notebook: str, request: Request) -> dict[str, object]:
     """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
     declared = declared_parameters(notebook)
+    own = [name for name in declared if name not in Parameters.model_fields]
     for name in request.others:
         if name in Parameters.model_fields:
             option = name.lower().replace("_", "-")
             raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
-        if name not in declared:
-            own = [name for name in declared if name not in Parameters.model_fields]
-            has = f"it has {', '.join(own)}" if own else "it has none of its own"
-            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; {has}")
+        if name not in own:
+            has = ", ".join(own) or "none of its own"
+            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     return {**declared, **asked, **request.others}
 
@@ -265,9 +246,8 @@ def write_reasons(name: str, request: Request) -> str:
     path = paths.RUNS / "snakemake" / request.study / f"{name}.why"
     token = records.read(name, request.study).get("token")
     reasons = json.dumps([token, *stale(name, request)])
-    if not path.is_file() or (json.loads(reasons)[1:] and path.read_text(encoding="utf-8") != reasons):
-        with atomic(path) as draft:
-            draft.write_text(reasons, encoding="utf-8")
+    if not path.is_file() or json.loads(reasons)[1:]:
+        records.write_text(path, reasons)
     return str(path)
 
 
@@ -285,10 +265,11 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     job = Job(name, request.study, given, token=uuid.uuid4().hex)
     words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
     words.parent.mkdir(parents=True, exist_ok=True)
-    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
+    command = [sys.executable, "-c", "from nli_lib.study.execute import main; main()", json.dumps(asdict(job))]
     with words.open("w", encoding="utf-8") as said:
-        environment = {**limits, **os.environ}
-        process = await asyncio.create_subprocess_exec(*command(job), stdout=said, stderr=said, env=environment)
+        process = await asyncio.create_subprocess_exec(*command, stdout=said, stderr=said, env={**limits, **os.environ})
     try:
         while process.returncode is None:
             with contextlib.suppress(TimeoutError):
@@ -311,40 +292,38 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
-def _still_stands(name: str, request: Request) -> Outcome:
+async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
+    """Run a notebook as the only runner where it has to run; a second one says so and waits."""
+    if request.force or stale(name, request):
+        path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = AsyncFileLock(path, run_in_executor=False)
+        try:
+            held = await lock.acquire(blocking=False)
+        except Timeout:
+            print(f"{name}: another process runs it; waiting for it", flush=True)
+            held = await lock.acquire(poll_interval=0.5)
+        async with held:
+            record = records.read(name, request.study)
+            if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
+                return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
+            if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
+                print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
+                return await _run_one(name, request, threads)
     seconds = records.read(name, request.study).get("seconds", 0.0)
     return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=seconds)
 
 
-async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
-    if not request.force and not stale(name, request):
-        return _still_stands(name, request)
-    async with _alone(name, request):
-        record = records.read(name, request.study)
-        if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
-            return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
-        reasons = ["asked for again (--force)"] if request.force else stale(name, request)
-        if not reasons:
-            return _still_stands(name, request)
-        print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
-        return await _run_one(name, request, threads)
+def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
+    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
 
-
-@contextlib.asynccontextmanager
-async def _alone(name: str, request: Request) -> AsyncIterator[None]:
-    """Run a notebook as the only runner; a second one says so and waits."""
-    path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = AsyncFileLock(path, run_in_executor=False)
-    try:
-        await lock.acquire(blocking=False)
-    except Timeout:
-        print(f"{name}: another process runs it; waiting for it", flush=True)
-        await lock.acquire(poll_interval=0.5)
-    try:
-        yield
-    finally:
-        await lock.release()
+    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
+    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
+    """
+    chosen = choose(names)
+    for name in chosen:
+        resolve(name, request)
+    return asyncio.run(_run_all(chosen, request, jobs))
 
 
 async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:
@@ -364,33 +343,13 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    tasks |= {name: asyncio.create_task(when_ready(name)) for name in names}
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks |= {name: group.create_task(when_ready(name)) for name in names}
+        await asyncio.gather(*tasks.values())  # an error, such as a full disk, ends the others with it
     except asyncio.CancelledError:
         print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
         sys.exit(128 + signals[0])
     return outcomes
-
-
-def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
-    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
-
-    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
-    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
-    """
-    chosen = choose(names)
-    for name in chosen:
-        resolve(name, request)
-    try:
-        return asyncio.run(_run_all(chosen, request, jobs))
-    except ExceptionGroup as group:  # of the chapters' tasks: a full disk, say, is one message
-        first = group.subgroup((UserError, OSError))
-        if first is None:
-            raise
-        while isinstance(first, ExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
 
 
 def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
@@ -403,13 +362,12 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
 
     os.environ[parts.ONLY], complete = only, True
     for name in choose(names):
-        cells = [(set(cell["metadata"].get("tags", [])), cell["source"]) for cell in _cells(name)]
-        last = max((at for at, (tags, _) in enumerate(cells) if "parts" in tags), default=-1)
-        namespace = resolve(name, request)
+        cells, namespace = records.cells(paths.NOTEBOOKS / f"{name}.ipynb"), resolve(name, request)
+        last = max((at for at, cell in enumerate(cells) if "parts" in cell["tags"]), default=-1)
         try:
-            for tags, source in cells[: last + 1]:
-                if tags & {"begin", "measure"}:
-                    exec(compile(source, name, "exec"), namespace)
+            for cell in cells[: last + 1]:
+                if cell["tags"] & {"begin", "measure"}:
+                    exec(compile(cell["source"], name, "exec"), namespace)
         except parts.MissingPartsError:
             complete = False
         if last >= 0:
@@ -428,33 +386,25 @@ def tell(outcome: Outcome) -> str:
 # ---------------------------------------------------------------- options
 
 
-Scale = Annotated[str, typer.Option(help="the dial: smoke, small or full")]
-CorpusName = Annotated[
-    str | None, typer.Option("--corpus", help="a corpus by name, or a file; default: the scale's own")
-]
-Seeds = Annotated[int | None, typer.Option(help="how many seeds, 1 to 20; default: the scale's own")]
-DataDir = Annotated[str | None, typer.Option(help="folder with the official corpus files; default: NLI_DATA")]
-Columns = Annotated[
-    str | None, typer.Option(help="your file's column names, as in premise=context,hypothesis=claim,label=verdict")
-]
-Labels = Annotated[
-    str | None, typer.Option(help="your file's label names, as in 0=entailment,1=neutral,2=contradiction")
-]
-Encoding = Annotated[str | None, typer.Option(help="of a file that is not UTF-8, as in cp1252")]
+def option(kind: object, said: str, *names: str, **more: object) -> object:
+    return Annotated[kind, typer.Option(*names, help=said, **more)]
+
+
+Scale = option(str, "the dial: smoke, small or full")
+CorpusName = option(str | None, "a corpus by name, or a file; default: the scale's own", "--corpus")
+Seeds = option(int | None, "how many seeds, 1 to 20; default: the scale's own")
+DataDir = option(str | None, "folder with the official corpus files; default: NLI_DATA")
+Columns = option(str | None, "your file's column names, as in premise=context,hypothesis=claim,label=verdict")
+Labels = option(str | None, "your file's label names, as in 0=entailment,1=neutral,2=contradiction")
+Encoding = option(str | None, "of a file that is not UTF-8, as in cp1252")
 # Where and how a user's file is read: the options of every command that `reads_a_file`.
 OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
-Model = Annotated[
-    str | None, typer.Option(help="language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
-]
-TestFile = Annotated[
-    str | None,
-    typer.Option("--test", help="a test file, or a corpus by name (its test split), that should share nothing with it"),
-]
-Epochs = Annotated[int | None, typer.Option(min=1, max=100, help="of each training; default: the recipe's")]
-Encoder = Annotated[
-    str | None, typer.Option(help="encoder: an offline name, a hub id or a local folder; default: the scale's")
-]
+Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
+TestFile = option(str | None, TESTED, "--test")
+Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
+Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
 
 
 def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
@@ -475,28 +425,18 @@ def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[st
 
 def reads_a_file(command: Callable) -> Callable:
     """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
-    own = inspect.signature(command)
-    rest = [each for name, each in own.parameters.items() if name != "form"]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
-    ]
+    rest = [each for name, each in inspect.signature(command).parameters.items() if name != "form"]
+    named = inspect.Parameter.KEYWORD_ONLY
+    rest += [inspect.Parameter(name, named, default=None, annotation=kind) for name, kind in OPTIONS.items()]
 
     @functools.wraps(command)
     def called(**given: object) -> None:
         command(form={name: given.pop(name) for name in OPTIONS}, **given)
 
-    called.__signature__ = own.replace(parameters=[*rest, *options])
-    called.__annotations__ = {each.name: each.annotation for each in (*rest, *options)}
+    called.__signature__ = inspect.Signature(rest)
+    called.__annotations__ = {each.name: each.annotation for each in rest}
     del called.__wrapped__  # whose source Sphinx would hold against this signature
     return called
-
-
-def _columns(given: str | None) -> dict[str, str] | None:
-    columns = named_values("--columns", given.split(",")) if given else None
-    if given and len(set(columns.values())) < len(columns):
-        raise ParameterError(f"--columns {given}: one column stands for two")
-    return columns
 
 
 def yaml_values(pairs: list[str]) -> dict[str, object]:
@@ -508,26 +448,19 @@ def yaml_values(pairs: list[str]) -> dict[str, object]:
 
 
 def request_of(
-    scale: str,
-    corpus: str | None,
-    *,
-    data_dir: str | None = None,
-    columns: str | None = None,
-    labels: str | None = None,
-    **more: object,
+    scale: str, corpus: str | None, *, columns: str | None = None, labels: str | None = None, **more: object
 ) -> Request:
     """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
     corpus = absolute_file(corpus)
     if os.environ.get("NLI_DATA"):
         os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
-    request = Request(
-        scale=scale,
-        corpus=corpus,
-        data_dir=_absolute(data_dir) if data_dir else None,
-        columns=_columns(columns),
-        labels=named_values("--labels", labels.split(",")) if labels else None,
-        **more,
-    )
+    if more.get("data_dir"):
+        more["data_dir"] = _absolute(more["data_dir"])
+    named = named_values("--columns", columns.split(",")) if columns else None
+    if columns and len(set(named.values())) < len(named):
+        raise ParameterError(f"--columns {columns}: one column stands for two")
+    more["labels"] = named_values("--labels", labels.split(",")) if labels else None
+    request = Request(scale, corpus, columns=named, **more)
     request.standard()  # raises ParameterError on wrong values
     return request
 

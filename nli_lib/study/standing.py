@@ -1,6 +1,6 @@
 """What stands: whether a chapter's record still holds for the code at hand, derived from what the numbers depend on.
 
-A record keeps the digests of the code that decided its numbers (`digests.code_of`), which includes what the methods of
+A record keeps the digests of the code that decided its numbers (`code_of`), which includes what the methods of
 `Study` that its cells call import. What is kept by value does not count as code: the keys of the dial and the recipes
 that were read, and the defaults of `RunSpec`; so a new key or field makes nothing stale.
 
@@ -11,7 +11,7 @@ definition (function, class, constant) whose name they use, directly or through 
 and formatting do not count, and neither does the module in which a definition stands: one that moves as it is changes
 nothing.
 
-The record that a running notebook keeps of itself; `nli_lib.study.record` says what stands in it.
+The record that a running notebook begins with; `nli_lib.study.record` says what stands in it.
 """
 
 import ast
@@ -20,23 +20,19 @@ import functools
 import json
 import os
 import re
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
 from nli_lib import paths
-from nli_lib.corpora import sources
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
 from nli_lib.spec import DEFAULTS
-from nli_lib.store import device, environment, now, revision
+from nli_lib.store import environment, now, revision
 from nli_lib.study import record as records
 from nli_lib.study.dial import read_scale, recipes
+from nli_lib.study.record import StudyError
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGE = "nli_lib"
@@ -137,46 +133,35 @@ def _used(tree: ast.AST, bound: Mapping[str, Place]) -> set[Place]:
     return found
 
 
-class _Module(NamedTuple):
-    """What stands in a module: name -> statements that bind it, what its imports bind, and all other statements."""
-
-    definitions: dict[str, list[ast.stmt]]
-    bound: dict[str, Place]
-    others: list[ast.stmt]
-
-
 @functools.lru_cache(maxsize=1024)
-def _read(path: Path, modified: int) -> _Module:
-    tree = _parse(path.read_text(encoding="utf-8"))
-    definitions, others = defaultdict(list), []
-    for node in tree.body:
+def _read(path: Path, modified: int) -> tuple[dict[str, list[ast.stmt]], dict[str, Place], list[ast.stmt]]:
+    """What stands in a module: name -> statements that bind it, what its imports bind, and all other statements."""
+    definitions, imports, others = defaultdict(list), [], []
+    for node in _parse(path.read_text(encoding="utf-8")).body:
+        made = []
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names = [node.name]
+            made = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-        else:
-            names = []
-        for name in names:
+            made = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+            continue
+        for name in made:
             definitions[name].append(node)
-        if not names and not isinstance(node, ast.Import | ast.ImportFrom) and _executes(node):
+        # what an import of the module does not run: `if TYPE_CHECKING`, `if __name__ == "__main__"`
+        idle = isinstance(node, ast.If) and names(node.test, ast.Load) & {"TYPE_CHECKING", "__name__"}
+        if not made and not idle:
             others.append(node)
-    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    return _Module(dict(definitions), _imports(top), others)
-
-
-def _executes(node: ast.stmt) -> bool:
-    """Whether importing a module runs the statement: not `if TYPE_CHECKING`, nor `if __name__ == "__main__"`."""
-    return not (isinstance(node, ast.If) and _names(node.test, ast.Load) & {"TYPE_CHECKING", "__name__"})
+    return dict(definitions), _imports(ast.Module(imports, [])), others
 
 
 @functools.lru_cache(maxsize=16384)
 def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Place], frozenset[str]]:
     """(digest, places that it uses, words in it that may name a data file beside the module) of a definition."""
-    module = _read(path, modified)
-    tree = ast.Module(module.definitions[name] if name else module.others, [])
-    bound = {**module.bound, **_imports(tree)}
-    used = _used(tree, bound)
+    definitions, bound, others = _read(path, modified)
+    tree = ast.Module(definitions[name] if name else others, [])
+    used = _used(tree, {**bound, **_imports(tree)})
     external = sorted(place for place in used if place[0] and _file(place[0]) is None)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = frozenset(word for word in words if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word))
@@ -186,7 +171,7 @@ def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Pl
 def dependences(roots: Iterable[str]) -> dict[str, str]:
     """Digest of every definition of the library that `roots` ("module:name") use, directly or through others, and
     of the data files (word lists, prompts) that they name beside them: name -> digest."""
-    found, seen = defaultdict(dict), set()
+    found, seen = defaultdict(set), set()
     open_ = [tuple(root.split(":")) for root in roots]
     while open_:
         module, name = open_.pop()
@@ -196,61 +181,43 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
             continue
         seen.add((module, name))
         modified = path.stat().st_mtime_ns
-        read = _read(path, modified)
+        definitions, bound, others = _read(path, modified)
         if not name:  # all that stands there
-            open_ += [(module, each) for each in read.definitions]
-        elif name not in read.definitions:  # imported there, or made by the module when it is asked for
-            open_.append(read.bound.get(name, (module, "")))
+            open_ += [(module, each) for each in definitions]
+        elif name not in definitions:  # imported there, or made by the module when it is asked for
+            open_.append(bound.get(name, (module, "")))
             continue
-        for part in [part for part in {name, ""} if part or read.others]:
+        for part in [part for part in {name, ""} if part or others]:
             digest, used, named = _definition(path, modified, part)
-            found[part or "statements"][module] = digest
-            open_ += [(other or module, each) for other, each in used if other or each in read.definitions]
+            found[part or "statements"].add(digest)
+            open_ += [(other or module, each) for other, each in used if other or each in definitions]
             near = (path.parent / word for word in named if "study" not in path.parts)  # there kept by value
             for file in (each for each in near if each.is_file()):
-                found[file.name][module] = records.digest_file(file)
-    return {name: _one(digests) for name, digests in sorted(found.items())}
-
-
-def _one(digests: Mapping[str, str]) -> str:
-    """The digest of a name that stands in one or several modules."""
-    different = sorted(set(digests.values()))
-    return different[0][:16] if len(different) == 1 else records.digest_bytes("".join(different).encode())[:16]
+                found[file.name].add(records.digest_file(file))
+    # a name can stand in several modules
+    return {
+        name: digests.pop() if len(digests) == 1 else records.digest_bytes("".join(sorted(digests)).encode())
+        for name, digests in sorted(found.items())
+    }
 
 
 # ---------------------------------------------------------------- notebooks
 
 
-def _code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
+def code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
     """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
     return [
-        (set(cell["metadata"].get("tags", [])), _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"])))
+        (cell["tags"], _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"])))
         for cell in records.cells(notebook)
         if cell["cell_type"] == "code"
     ]
 
 
-def _names(tree: ast.AST, context: type) -> set[str]:
+def names(tree: ast.AST, context: type) -> set[str]:
     """Names that a tree loads, or those that it binds, by `def` as well."""
     made = (ast.FunctionDef, ast.ClassDef) if context is ast.Store else ()
     found = {node.name for node in ast.walk(tree) if isinstance(node, made)}
     return found | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context)}
-
-
-def _measuring(cells: list[tuple[set[str], ast.Module]]) -> list[ast.Module]:
-    """The cells tagged `measure`, and of the others those that last bound a name which a measuring cell uses."""
-    # parameters count by their values, and how the study begins decides no number
-    bound = [set() if "parameters" in tags else _names(tree, ast.Store) - {"study"} for tags, tree in cells]
-    chosen = {place for place, (tags, _) in enumerate(cells) if "measure" in tags}
-    waiting = list(chosen)
-    while waiting:
-        place = waiting.pop()
-        for name in _names(cells[place][1], ast.Load) - bound[place]:
-            last = max((other for other in range(place) if name in bound[other]), default=place)
-            if last not in chosen:
-                chosen.add(last)
-                waiting.append(last)
-    return [cells[place][1] for place in sorted(chosen)]
 
 
 def code_of(notebook: Path, uses: Iterable[str] = ()) -> dict[str, object]:
@@ -267,13 +234,28 @@ def code_of(notebook: Path, uses: Iterable[str] = ()) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=1024)
 def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
-    cells = _code_cells(notebook)
-    measuring = _measuring(cells)
-    bound = {}
+    """The digest of a notebook's measuring cells, and what they use of the library, as roots of `dependences`.
+
+    The cells tagged `measure` count, and of the others those that last bound a name which a measuring cell uses.
+    """
+    cells = code_cells(notebook)
+    # parameters count by their values, and how the study begins decides no number
+    bound = [set() if "parameters" in tags else names(tree, ast.Store) - {"study"} for tags, tree in cells]
+    chosen = {place for place, (tags, _) in enumerate(cells) if "measure" in tags}
+    waiting = list(chosen)
+    while waiting:
+        place = waiting.pop()
+        for name in names(cells[place][1], ast.Load) - bound[place]:
+            last = max((other for other in range(place) if name in bound[other]), default=place)
+            if last not in chosen:
+                chosen.add(last)
+                waiting.append(last)
+    measuring, imported, used = [cells[place][1] for place in sorted(chosen)], {}, set()
     for _, tree in cells:
-        bound |= _imports(tree)
-    used = {place for tree in measuring for place in _used(tree, {**bound, **_imports(tree)})}
-    used |= {place for tree in measuring for place in _imports(tree).values() if place[1]}
+        imported |= _imports(tree)
+    for tree in measuring:
+        own = _imports(tree)
+        used |= _used(tree, imported | own) | {place for place in own.values() if place[1]}
     # the notebook API: what decides numbers in it is noted where it is used
     roots = {f"{module}:{name}" for module, name in used if module and module != "nli_lib.study"}
     return digest_code(*measuring), tuple(sorted(roots))
@@ -282,89 +264,36 @@ def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
 # ---------------------------------------------------------------- recording
 
 
-KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes", "uses")
+def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refuse: bool) -> dict[str, object]:
+    """The record of a notebook that begins to run, with nothing read or written yet; it is not stored here.
 
-
-class StudyError(UserError, RuntimeError):
-    """A notebook asked for something that is not there; the message says what to run."""
-
-
-class Recording:
-    """What one run of a notebook reads, writes and rests on. It is stored when the run begins and when it ends, and
-    never where nothing but parts is made (`stored` False).
-
-    Raises `StudyError` when the notebook is being run elsewhere.
+    refuse  raise `StudyError` when the notebook is being run elsewhere
     """
+    old, pid = records.read(notebook, study), int(os.environ.get(records.RUN_PID) or os.getpid())
+    if refuse and records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
+        raise StudyError(
+            f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
+            f"delete {records.record_path(notebook, study)}"
+        )
+    record = {"notebook": notebook, "study": study, "state": records.RUNNING, "pid": pid, "started": now()}
+    record |= {"token": os.environ.get(records.TOKEN), "environment": environment()}
+    record |= {kind: {} for kind in records.KINDS} | code_of(paths.NOTEBOOKS / f"{notebook}.ipynb")
+    # where the corpora lie on this machine is nobody else's business
+    record["parameters"] = {name: value for name, value in parameters.items() if name not in records.NEUTRAL}
+    record["corpus_file"] = records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"])
+    return record
 
-    def __init__(self, notebook: str, study: str, parameters: Mapping[str, object], *, stored: bool = True):
-        old, pid = records.read(notebook, study), int(os.environ.get(records.RUN_PID) or os.getpid())
-        if stored and records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:
-            raise StudyError(
-                f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
-                f"delete {records.record_path(notebook, study)}"
-            )
-        self.clock, self.path = time.monotonic(), paths.NOTEBOOKS / f"{notebook}.ipynb"
-        self.record = {
-            "notebook": notebook,
-            "study": study,
-            "state": records.RUNNING,
-            "token": os.environ.get(records.TOKEN),
-            "pid": pid,
-            "started": now(),
-            # where the corpora lie on this machine is nobody else's business
-            "parameters": {name: value for name, value in parameters.items() if name not in records.NEUTRAL},
-            "corpus_file": records.corpus_file(parameters["CORPUS"], parameters["DATA_DIR"]),
-            "environment": environment(),
-            **code_of(self.path),
-            **{kind: {} for kind in KINDS},
-        }
-        if stored:
-            records.write(self.record)
-        sources.OBSERVERS[:] = [self.corpus]
 
-    def note(self, kind: str, name: str, value: object) -> None:
-        """Write that something was read or written, by kind ("dial", "recipes", "gathered", ...) and name."""
-        self.record[kind][name] = value
-
-    def file(self, kind: str, path: Path) -> None:
-        """Note a table by its digest: kind "inputs" or "outputs"."""
-        self.note(kind, path.relative_to(paths.RESULTS).as_posix(), records.digest_file(path))
-
-    def corpus(self, corpus: Corpus) -> None:
-        """Note a corpus: digest, rows, rows left out, source. What is loaded is noted by itself."""
-        entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
-        entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
-        title = f"{corpus.name} {corpus.split}"
-        if self.record["corpora"].get(title, entry) != entry:  # another sample of the same split
-            title += f", {len(corpus):,} rows, {entry['digest'][:4]}"
-        self.note("corpora", title, entry)
-
-    def rests_on(self, use: str) -> None:
-        """Note that what is recorded depends on a part of the library: a key of `USES`."""
-        if use not in self.record["uses"]:
-            self.record["uses"][use] = USES[use]
-            # all at once: a name can stand in several modules, and its digest is that of all that are reached
-            self.record["definitions"] = code_of(self.path, self.record["uses"])["definitions"]
-
-    def finish(self, seeds: Sequence[int]) -> None:
-        """Note when and how the run ended. Under the runner the last word is the runner's: it counts the cells."""
-        reason = records.unanswered(self.record)
-        ended = records.INCOMPLETE if reason else records.FINISHED
-        self.record |= {
-            "state": records.CLOSING if self.record["token"] else ended,
-            "reason": reason,
-            "ended": now(),
-            "seconds": round(time.monotonic() - self.clock, 1),
-            "device": device(),
-            "seeds": list(seeds),
-        }
-        records.write(self.record)
+def rest_on(record: dict[str, object], use: str) -> None:
+    """Note in a record that it depends on a part of the library: a key of `USES`."""
+    if use not in record["uses"]:
+        record["uses"][use] = USES[use]
+        # all at once: a name can stand in several modules, and its digest is that of all that are reached
+        code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record["uses"])
+        record["definitions"] = code["definitions"]
 
 
 # ---------------------------------------------------------------- standing
-
-
-NAMED = 3  # reasons that a line names; more are counted
 
 
 def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {!r} now") -> list[str]:
@@ -376,6 +305,16 @@ def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {
     ]
 
 
+def _changed(what: str, then: Mapping[str, str], folder: Path) -> list[str]:
+    """The files among `then` (name in a folder -> digest) that are no longer what they were."""
+    return _changes(what, then, _digests(then, folder), " changed")
+
+
+def _digests(names: Iterable[str], folder: Path) -> dict[str, str]:
+    """Name -> digest of the files that are there."""
+    return {name: digest for name in names if (digest := records.digest_file(folder / name))}
+
+
 def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     """The values that keys of the dial ("limit", "wanli.compared") have at a scale; unknown keys are left out."""
     found = {}
@@ -383,23 +322,6 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
         with contextlib.suppress(AttributeError):
             found[key] = to_jsonable_python(attrgetter(key)(read_scale(scale)))
     return found
-
-
-def _changed(what: str, then: Mapping[str, str], digest: Callable[[str], str | None]) -> list[str]:
-    """The modules or files among `then` (name -> digest) that are no longer what they were."""
-    now = {name: found for name in then if (found := digest(name))}
-    return _changes(what, then, now, " changed")
-
-
-def _result(name: str) -> str | None:
-    return records.digest_file(paths.RESULTS / name)
-
-
-def _changed_exports(record: Mapping) -> list[str]:
-    """Exported tables, read or written, that are others now. They are not tracked: a clone that lacks them stands."""
-    folder = paths.EXPORTS / record["study"]
-    here = {name: then for name, then in record.get("exports", {}).items() if (folder / name).is_file()}
-    return _changed("{}", here, lambda name: records.digest_file(folder / name))
 
 
 def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
@@ -410,7 +332,7 @@ def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
         for name in records.notebooks_with(part, record["study"])
         if name not in then
     ]
-    reasons += _changed("{}", record.get("declared", {}), lambda file: records.digest_file(paths.BOOK / file))
+    reasons += _changed("{}", record.get("declared", {}), paths.BOOK)
     corpus = record.get("parameters", {}).get("CORPUS")
     own = records.corpus_file(corpus, data_dir)
     return reasons + ([f"the corpus file {corpus} changed"] if own and own != record.get("corpus_file") else [])
@@ -422,25 +344,31 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     Settings come before modules, for they say how the numbers differ, and a line names the first reasons only.
     `parameters`: the values asked for now; None compares none (a status page asks for no particular values).
     """
-    reasons = []
-    scale = record.get("parameters", {}).get("SCALE")
+    reasons, then = [], defaultdict(dict, record)  # older records lack some fields
+    scale = then["parameters"].get("SCALE")
     if parameters is not None:
-        then, asked = (_unnamed(each) for each in (record.get("parameters", {}), parameters))
+        own = scale and read_scale(scale).corpus  # the scale's own corpus counts as None, also where it was named
+        had, asked = (
+            {name: None if (name, value) == ("CORPUS", own) else value for name, value in each.items()}
+            for each in (then["parameters"], parameters)
+        )
         asked = {name: value for name, value in asked.items() if name not in records.NEUTRAL}
-        reasons += _changes("{}", {name: then.get(name) for name in asked}, asked)
-    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record.get("uses", {}))
+        reasons += _changes("{}", {name: had.get(name) for name in asked}, asked)
+    code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", then["uses"])
     if record.get("cells") != code["cells"]:
         reasons.append("the code of its measuring cells changed")
     if scale:
-        reasons += _changes("the dial's {}", record.get("dial", {}), _dial_at(scale, record.get("dial", {})))
-    reasons += _changes("the recipe of {}", record.get("recipes", {}), recipes())
-    if record.get("recipes"):
-        reasons += _changes("RunSpec's default of {}", record.get("defaults", {}), DEFAULTS)
-    reasons += _changes("{}", record.get("definitions", {}), code["definitions"], " changed")
-    reasons += _changed("{}, which it read,", record.get("inputs", {}), _result)
-    reasons += _changed("{}, which it wrote,", record.get("outputs", {}), _result)
-    reasons += _changed_exports(record)
-    return reasons + _changed_sources(record, (parameters or {}).get("DATA_DIR"))
+        reasons += _changes("the dial's {}", then["dial"], _dial_at(scale, then["dial"]))
+    reasons += _changes("the recipe of {}", then["recipes"], recipes())
+    if then["recipes"]:
+        reasons += _changes("RunSpec's default of {}", then["defaults"], DEFAULTS)
+    reasons += _changes("{}", then["definitions"], code["definitions"], " changed")
+    reasons += _changed("{}, which it read,", then["inputs"], paths.RESULTS)
+    reasons += _changed("{}, which it wrote,", then["outputs"], paths.RESULTS)
+    # exported tables, read or written, are not tracked: a clone that lacks them stands
+    folder = paths.EXPORTS / record["study"]
+    here = {name: digest for name, digest in then["exports"].items() if (folder / name).is_file()}
+    return reasons + _changed("{}", here, folder) + _changed_sources(record, (parameters or {}).get("DATA_DIR"))
 
 
 def stale(study: str) -> list[str]:
@@ -450,15 +378,18 @@ def stale(study: str) -> list[str]:
 
 
 def in_short(reasons: list[str]) -> str:
-    """The first reasons and the number of the others, for one line."""
-    more = [f"and {len(reasons) - NAMED} more"] if len(reasons) > NAMED else []
-    return "; ".join(reasons[:NAMED] + more)
+    """The first three reasons and the number of the others, for one line."""
+    return "; ".join(reasons[:3] + [f"and {len(reasons) - 3} more"] * (len(reasons) > 3))
 
 
-def _unnamed(parameters: Mapping) -> dict:
-    """The parameters, the scale's own corpus written as None also where it was asked for by name."""
-    own = bool(parameters.get("SCALE")) and parameters.get("CORPUS") == read_scale(parameters["SCALE"]).corpus
-    return {**parameters, **({"CORPUS": None} if own else {})}
+def stamps(record: Mapping) -> list[str]:
+    """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
+    found = []
+    if reasons := why_stale(record):
+        found.append(f"The numbers here were recorded before something changed: {in_short(reasons)}.")
+    if reasons := records.other_environment(record):
+        found.append(f"The numbers here come from another environment: {'; '.join(reasons)}.")
+    return found
 
 
 # ---------------------------------------------------------------- confirming a record that cost hours
@@ -483,7 +414,7 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
         elif obstacle := _obstacle(record, here, before):
             said[path.stem] = f"left: {obstacle}"
         else:
-            records.write(_confirmed(record, here))
+            _confirm(record, here)
             said[path.stem] = "confirmed: the smoke tables before and after are equal"
     return said
 
@@ -510,7 +441,7 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     # and one that it has come to read, where smoke tries another value than this scale's
     came = _dial_at(record["parameters"]["SCALE"], here["dial"].keys() - then) if "dial" in record else {}
     reasons += [f"the dial's {key} is read since" for key in sorted(came) if came[key] != here["dial"][key]]
-    reasons += _changed("{}, which it read,", record["inputs"], _result)
+    reasons += _changed("{}, which it read,", record["inputs"], paths.RESULTS)
     return "; ".join(reasons + _changed_sources(record))
 
 
@@ -522,26 +453,19 @@ def _equal(old: Path, new: Path | None) -> bool:
     return new is not None and before.equals(read_table(new).reindex(columns=before.columns))
 
 
-def _inputs(record: Mapping, here: Mapping) -> dict[str, str]:
-    """What the chapter read, and what it has come to read since: at another scale that can be less."""
-    names = [name.replace("smoke/", f"{record['study']}/", 1) for name in here["inputs"]]
-    return {name: digest for name in [*record["inputs"], *names] if (digest := _result(name))}
-
-
-def _confirmed(record: Mapping, here: Mapping) -> dict:
-    tables = _tables(paths.RESULTS / record["study"], record["notebook"]).values()
-    outputs = {path.relative_to(paths.RESULTS).as_posix(): records.digest_file(path) for path in tables}
-    then, earlier = record["parameters"], record.get("confirmed", [])
+def _confirm(record: Mapping, here: Mapping) -> None:
+    """Write a record with the code of the smoke run, and with what that read of the dial and of other tables."""
+    study, then = record["study"], record["parameters"]
+    written = _tables(paths.RESULTS / study, record["notebook"]).values()
+    outputs = [path.relative_to(paths.RESULTS).as_posix() for path in written]
+    # what it has come to read since, too: at another scale that can be less
+    inputs = [*record["inputs"], *(name.replace("smoke/", f"{study}/", 1) for name in here["inputs"])]
     known = record.get("definitions", here["definitions"])  # older records name none
     changed = sorted(name for name, digest in here["definitions"].items() if known.get(name) != digest)
     entry = {"revision": revision(), "date": now()[:10], "definitions": changed}
-    code = {key: here[key] for key in ("cells", "definitions", "uses", "defaults", "recipes")}
-    return {
-        **{name: value for name, value in record.items() if name not in ("roots", "modules")},  # of older records
-        **code,
-        "inputs": _inputs(record, here),
-        "outputs": outputs,
-        "dial": _dial_at(then["SCALE"], here["dial"]),
-        "parameters": {name: then.get(name, default) for name, default in here["parameters"].items()},
-        "confirmed": [*earlier, entry],
-    }
+    anew = {key: here[key] for key in ("cells", "definitions", "uses", "defaults", "recipes")}
+    anew |= {"inputs": _digests(inputs, paths.RESULTS), "outputs": _digests(outputs, paths.RESULTS)}
+    anew |= {"dial": _dial_at(then["SCALE"], here["dial"]), "confirmed": [*record.get("confirmed", []), entry]}
+    anew["parameters"] = {name: then.get(name, default) for name, default in here["parameters"].items()}
+    kept = {name: value for name, value in record.items() if name not in ("roots", "modules")}  # of older records
+    records.write(kept | anew)

@@ -15,6 +15,7 @@ from tiny import SAVE, SHOW, write_notebook
 from nli_lib.study import book, standing
 from nli_lib.study import record as records
 from nli_lib.study.dial import read_scale
+from nli_lib.study.record import StudyError
 from nli_lib.study.runner import Request
 
 LIMIT = read_scale("smoke").limit
@@ -387,13 +388,13 @@ def test_a_kernel_that_dies_is_told(home):
 def test_a_broken_build_is_told_in_its_own_words(home):
     shutil.copy(ROOT / "book" / "_config.yml", home / "book")
     (home / "book" / "_toc.yml").write_text("format: jb-book\nroot: nowhere\nparts: []\n")
-    with pytest.raises(book.BookError, match="jupyter-book failed"):
+    with pytest.raises(StudyError, match="jupyter-book failed"):
         book.build(Request())
 
 
 def test_a_missing_package_is_told_before_anything_is_drawn(home, monkeypatch):
     monkeypatch.setattr(book, "find_spec", lambda name: None)
-    with pytest.raises(book.BookError, match=r"pip install 'nli-quality-study\[book\]'"):
+    with pytest.raises(StudyError, match=r"pip install 'nli-quality-study\[book\]'"):
         book.build(Request())
 
 
@@ -401,8 +402,8 @@ def test_other_environments_are_stamped(home):
     record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\n")
     records.write({**record, "environment": {"numpy": "1.26.0"}})
-    assert book.stamps("1_fine", Request()) == [
+    assert book.stamps(records.read("1_fine", "smoke")) == [
         "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
     ]
     records.write({**record, "environment": {"numpy": "2.4.6"}})
-    assert book.stamps("1_fine", Request()) == []
+    assert book.stamps(records.read("1_fine", "smoke")) == []

@@ -13,6 +13,7 @@ from nli_lib import paths
 from nli_lib.store import write_json
 from nli_lib.study import runner
 from nli_lib.study.cli import WITHOUT_NOTEBOOKS
+from nli_lib.study.record import StudyError
 from nli_tools.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def test_what_was_cut_short_is_finished(installed, monkeypatch):
 def test_another_version_is_refused_and_nothing_is_overwritten(installed):
     runner.unpack()
     (installed / "notebooks" / runner.STAMP).write_text("0.0.1\n")
-    with pytest.raises(runner.CarriedError, match="are those of version 0.0.1"):
+    with pytest.raises(StudyError, match="are those of version 0.0.1"):
         runner.unpack()
     assert (installed / "notebooks" / runner.STAMP).read_text() == "0.0.1\n"
 

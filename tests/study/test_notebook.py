@@ -328,13 +328,7 @@ def test_a_notebook_with_the_marks_of_a_merge_is_named(home):
         records.cells(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{half", "Expecting property name"),
-        ("[1]", "not a mapping"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [("{half", "Expecting property name"), ("[1]", "not a mapping")])
 def test_a_damaged_record_says_so(home, text, said):
     path = records.record_path("10_try", "smoke")
     path.parent.mkdir(parents=True)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from IPython.display import Markdown
 
-from nli_lib.study.notebook import ProseError, fill
+from nli_lib.study import StudyError
+from nli_lib.study.notebook import fill
 
 
 def test_say_fills_and_refuses_gaps():
@@ -22,7 +23,7 @@ def test_say_fills_and_refuses_gaps():
         ("{n}", {"n": None}, "n is None"),
         ("{n:.1%}", {"n": "x"}, "cannot be filled"),
     ):
-        with pytest.raises(ProseError, match=said):
+        with pytest.raises(StudyError, match=said):
             fill(template, values)
 
 
@@ -35,5 +36,5 @@ def test_a_field_reaches_into_a_value_and_is_checked_there():
     rho = SimpleNamespace(value=0.31, low=math.nan, n=1514)
     values = {"rho": rho, "row": {"word": "<b>"}}
     assert fill("{rho.value:.2f} of {rho.n:,} {row[word]}", values) == "0.31 of 1,514 \\<b\\>"
-    with pytest.raises(ProseError, match="rho.low is nan"):
+    with pytest.raises(StudyError, match="rho.low is nan"):
         fill("{rho.low:.2f}", {"rho": rho})

@@ -20,6 +20,7 @@ from nli_lib.store import now
 from nli_lib.study import execute, runner, standing
 from nli_lib.study import record as records
 from nli_lib.study.dial import ParameterError
+from nli_lib.study.record import StudyError
 from nli_lib.study.runner import Request
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +176,7 @@ def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
     for name, option in (("CORPUS", "--corpus"), ("DATA_DIR", "--data-dir")):
         with pytest.raises(ParameterError, match=f"-p {name}: use {option}"):
             runner.run([], Request(others={name: "small"}))
-    with pytest.raises(runner.RunnerError, match="no notebook '9'.*there are: 1_fine"):
+    with pytest.raises(StudyError, match="no notebook '9'.*there are: 1_fine"):
         runner.run(["9"], Request())
     assert records.read("1_fine", "smoke")["state"] == "never run"
 
@@ -213,10 +214,7 @@ def test_a_full_disk_is_one_error(home, monkeypatch):
 
 def test_order_is_declared_once(home, monkeypatch):
     folder = home / "notebooks"
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(runner.RunnerError, match="no folder notebooks: unset NLI_HOME"),
-    ):
+    with monkeypatch.context() as patch, pytest.raises(StudyError, match="no folder notebooks: unset NLI_HOME"):
         patch.setattr(paths, "NOTEBOOKS", home / "elsewhere")
         runner.order()
     for name in ("a", "b", "z"):
@@ -224,14 +222,14 @@ def test_order_is_declared_once(home, monkeypatch):
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
     assert runner.order() == {"z": ["a", "b"], "a": [], "b": []}
     (folder / "order.yaml").write_text("a: [nowhere]\n")
-    with pytest.raises(runner.RunnerError, match="nowhere"):
+    with pytest.raises(StudyError, match="nowhere"):
         runner.order()
     for broken in ("a: [", "- a", "a: 3"):
         (folder / "order.yaml").write_text(broken)
-        with pytest.raises(runner.RunnerError, match="order.yaml is not an order of notebooks"):
+        with pytest.raises(StudyError, match="order.yaml is not an order of notebooks"):
             runner.order()
     (folder / "order.yaml").write_text("a: [b]\nb: [a]\n")
-    with pytest.raises(runner.RunnerError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
+    with pytest.raises(StudyError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
         runner.order()
 
 
@@ -240,7 +238,7 @@ def test_order_is_declared_once(home, monkeypatch):
 )
 def test_parameters_that_cannot_be_read_are_one_message(home, cell):
     write_notebook(home / "notebooks", "10_a", parameters=cell)
-    with pytest.raises(runner.RunnerError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
+    with pytest.raises(StudyError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
         runner.declared_parameters("10_a")
 
 
@@ -343,7 +341,7 @@ def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted)
     else:
         place.touch()
     before = sorted(temporary.rglob("*"))
-    with pytest.raises(execute.SocketError, match=f"{place.name} is not a folder of yours"), execute.socket_folder():
+    with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), execute.socket_folder():
         pass
     assert sorted(temporary.rglob("*")) == before
 
