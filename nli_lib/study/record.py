@@ -166,18 +166,6 @@ def corpus_file(corpus: str | None, data_dir: str | None = None) -> str | None:
     return digest_file(path) if path else None
 
 
-def other_environment(record: Mapping) -> list[str]:
-    """Packages that decide numbers and had another version when the record was made than this clone pins."""
-    path, then = paths.HOME / "constraints.txt", record.get("environment", {})
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    pins = dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
-    return [
-        f"{package} {version} then, {pins[package]} here"
-        for package, version in then.items()
-        if package in pins and version.split("+")[0] != pins[package]
-    ]
-
-
 def command(notebook: str, scale: str, corpus: str | None, **more: str | None) -> str:
     """The shell command that runs a notebook of a study; ``more`` options by name, those that are None left out."""
     given = {"scale": scale, "corpus": corpus, **more}

@@ -387,7 +387,12 @@ def stamps(record: Mapping) -> list[str]:
     found = []
     if reasons := why_stale(record):
         found.append(f"The numbers here were recorded before something changed: {in_short(reasons)}.")
-    if reasons := records.other_environment(record):
+    # packages that decide numbers and had another version then than this clone pins
+    path, then = paths.HOME / "constraints.txt", record.get("environment", {})
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    pins = dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    others = {name: pin for name, pin in pins.items() if then.get(name, pin).split("+")[0] != pin}
+    if reasons := [f"{name} {then[name]} then, {others[name]} here" for name in then if name in others]:
         found.append(f"The numbers here come from another environment: {'; '.join(reasons)}.")
     return found
 

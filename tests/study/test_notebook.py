@@ -338,13 +338,6 @@ def test_a_damaged_record_says_so(home, text, said):
     assert str(path) in reason and said in reason and "delete it and run the notebook again" in reason
 
 
-def test_other_versions_are_another_environment(home):
-    (home / "constraints.txt").write_text("numpy==2.4.6\ntorch==2.13.0\n")
-    assert records.other_environment({"environment": {"numpy": "2.4.6", "torch": "2.13.0+cpu"}}) == []
-    told = records.other_environment({"environment": {"numpy": "2.3.0"}})
-    assert told == ["numpy 2.3.0 then, 2.4.6 here"]
-
-
 # ---------------------------------------------------------------- what the difficulty paper sorts
 
 

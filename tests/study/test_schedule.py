@@ -94,12 +94,18 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "atomic is missing" in runner.stale("2_second", Request())
 
 
-@pytest.mark.slow
-def test_sigterm_to_the_runner_is_recorded(home):
+def running(home):
+    """A runner whose notebook has begun to sleep."""
     write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
     process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.PIPE, text=True)
     output = home / "data" / "runs" / "notebooks" / "smoke" / "1_slow.log"
-    wait_until(lambda: output.is_file() and "here" in output.read_text())
+    wait_until(lambda: output.is_file() and "here" in output.read_text(), 90)
+    return process
+
+
+@pytest.mark.slow
+def test_sigterm_to_the_runner_is_recorded(home):
+    process = running(home)
     assert records.end_state(records.read("1_slow", "smoke"))[0] == "running"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
@@ -110,10 +116,7 @@ def test_sigterm_to_the_runner_is_recorded(home):
 @pytest.mark.skipif(sys.platform != "linux", reason="a runner's death takes its notebooks along on Linux only")
 @pytest.mark.slow
 def test_a_killed_runner_leaves_no_finished_record(home):
-    write_notebook(home / "notebooks", "1_slow", "import time\nprint('here')\ntime.sleep(120)")
-    process = subprocess.Popen([sys.executable, "-m", "nli_lib", "run"], stdout=subprocess.DEVNULL)
-    output = home / "data" / "runs" / "notebooks" / "smoke" / "1_slow.log"
-    wait_until(lambda: output.is_file() and "here" in output.read_text())
+    process = running(home)
     process.kill()
     process.wait()
     wait_until(lambda: records.end_state(records.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
