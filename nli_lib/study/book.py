@@ -436,12 +436,12 @@ def gather_pages(site: Site) -> None:
     request, corpus = site.request, Path(site.request.corpus).name
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
-    states = {name: records.read(name, request.study).get("state", records.NEVER) for name in order()}
-    names = [name for name, state in states.items() if state != records.NEVER]
+    names = [name for name in order() if records.read(name, request.study).get("state", records.NEVER) != records.NEVER]
     reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
     parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
-    entries = {title: [{"file": file} for file in files] for title, files in parts.items() if files}
-    listed = [{"caption": title, "chapters": files} for title, files in entries.items()]
+    listed = [
+        {"caption": title, "chapters": [{"file": file} for file in files]} for title, files in parts.items() if files
+    ]
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
     # pages link to chapters that were not run on this corpus

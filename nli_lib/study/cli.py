@@ -192,7 +192,7 @@ def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """Draw the chapters from the recorded tables and build book/_build/html. Needs neither torch nor data."""
     from nli_lib.study import book  # what draws and renders takes seconds to be imported
 
-    runner.order()  # raises RunnerError where the folder holds no notebooks
+    runner.order()  # raises StudyError where the folder holds no notebooks
     print(book.build(request_of(scale, corpus)))
 
 
