@@ -13,14 +13,14 @@
 import shlex
 import sys
 
-from nli_lib.study.budgets import NOTEBOOK, jobs
+from nli_lib.study.budgets import NOTEBOOK, Plan
 from nli_lib.study.runner import Request, order, write_reasons
 
 ASKED = {name: str(value) for name, value in config.items() if name in ("scale", "corpus") and value is not None}
 REQUEST = Request(**ASKED)
 CORPUS = ["--corpus", REQUEST.corpus] if REQUEST.corpus else []
 ORDER = order()
-TRAININGS = jobs(REQUEST.scale) if NOTEBOOK in ORDER else {}  # job -> those that it waits for
+TRAININGS = Plan.from_scale(REQUEST.scale).waits() if NOTEBOOK in ORDER else {}  # job -> those that it waits for
 
 
 def done(name):

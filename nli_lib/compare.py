@@ -5,7 +5,7 @@ accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])  
 
 Models trained on augmented sets: averages over test sets, weighted or not, and what choosing the best is worth.
 
-Arms of a comparison beside their random twins: differences, ranks, what could be detected, and what a point costs.
+Arms of a comparison beside their random twins: differences, ranks, and what could be detected.
 
     right = {("z-filter", ARM): {"SNLI test": (S, N) bool}, ("z-filter", TWIN): {...}, ("base", ARM): ...}
     premises = {"SNLI test": (N,)}; groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
@@ -322,23 +322,6 @@ def differences(
     return table
 
 
-def across_bases(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The comparisons that several base corpora have in common, from title -> `against_twins` of each: plain means,
-    without the base's own.
-
-    Columns: arm, group, base (the title), value, low, high, and apart: with how many bases the interval leaves zero
-    out, negative where it does so on different sides. Of each comparison a row a base, in the order of the tables.
-    """
-    keep = ["arm", "group", "value", "low", "high"]
-    plain = {base: each.loc[(each["average"] == PLAIN) & (each["arm"] != BASE), keep] for base, each in tables.items()}
-    every = pd.concat(plain, names=["base"]).reset_index("base").reset_index(drop=True)
-    side = (every["low"] > 0).astype(int) - (every["high"] < 0)
-    by = [every["arm"], every["group"]]
-    count, total = (each.groupby(by).transform("sum") for each in (side.abs(), side))
-    every["apart"] = count.where(total.abs() == count, -count)
-    return every[side.groupby(by).transform("size") == len(tables)].reset_index(drop=True)
-
-
 def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:
     """Every single training: columns arm, which (`ARM` or `TWIN`), group, average, training, value."""
     rows = []
@@ -359,7 +342,7 @@ def _weights(titles: Sequence[str], sizes: Sizes) -> dict[str, NDArray[np.float6
     return {PLAIN: np.full(len(titles), 1 / len(titles)), WEIGHTED: whole / whole.sum()}
 
 
-def _means(answers: Right, titles: Sequence[str], weights: NDArray) -> NDArray[np.float64]:
+def _means(answers: Right, titles: Sequence[str], weights: ArrayLike | None) -> NDArray[np.float64]:
     """(S,) the average of each training."""
     return np.average([answers[title].mean(axis=1) for title in titles], axis=0, weights=weights)
 
@@ -447,24 +430,33 @@ def detectable_table(
     comparison, and for one of the family). One training of the base has no spread: NaN. A twin of the base shares no
     pair with it, so that the spread of an arm that shares its start with its twin should be smaller.
     """
-    pair = {key: right[key] for key in ((BASE, ARM), (BASE, TWIN))}
-    null = against_twins(pair, premises, groups, sizes, resamples=resamples)
-    single = scores(pair, groups, sizes).pivot(
-        index=["group", "average"], columns=["training", "which"], values="value"
-    )
     rows = []
-    for row in null.to_dict("records"):
-        values = single.loc[(row["group"], row["average"])]
-        gaps = (values.xs(ARM, level="which") - values.xs(TWIN, level="which")).to_numpy()
-        _, sampling = errors(Estimate(*(row[name] for name in Estimate._fields)), gaps)
-        spread = float(gaps.std(ddof=1)) if len(gaps) > 1 else float("nan")
-        facts = {"group": row["group"], "average": row["average"], "spread": spread, "premises": sampling}
-        for count in trainings:
-            limits = (smallest_detectable(spread, count, premises=sampling, family=each) for each in (1, family))
-            numbers = dict(zip(("alone", "of all"), limits, strict=True))
-            rows.append({**facts, "base trainings": len(gaps), "trainings": count, **numbers})
+    for group, titles in groups.items():
+        for name, weights in _weights(titles, sizes).items():
+            spread, sampling, count = base_noise(right, premises, titles, weights, resamples=resamples)
+            facts = {"group": group, "average": name, "spread": spread, "premises": sampling, "base trainings": count}
+            for each in trainings:
+                limits = {label: smallest_detectable(spread, each, premises=sampling, family=size)
+                          for label, size in (("alone", 1), ("of all", family))}  # fmt: skip
+                rows.append({**facts, "trainings": each, **limits})
     names = ["group", "average", "spread", "premises", "base trainings", "trainings", "alone", "of all"]
     return pd.DataFrame(rows, columns=names)
+
+
+def base_noise(
+    right: Arms,
+    premises: Mapping[str, ArrayLike],
+    titles: Sequence[str],
+    weights: ArrayLike | None = None,
+    *,
+    resamples: int = 200,
+) -> tuple[float, float, int]:
+    """What hides a difference of mean accuracies, from the base and its twin: its standard deviation from training to
+    training (NaN with one training), its standard error from the test pairs, and the number of trainings."""
+    one, twin = right[BASE, ARM], right[BASE, TWIN]
+    gaps = _means(one, titles, weights) - _means(twin, titles, weights)
+    found = average(one, premises, titles, weights, other=twin, resamples=resamples)
+    return float(gaps.std(ddof=1)) if len(gaps) > 1 else float("nan"), errors(found, gaps)[1], len(gaps)
 
 
 # ---------------------------------------------------------------- ranks
@@ -511,25 +503,4 @@ def certainly_above(values: ArrayLike, *, level: float = LEVEL) -> NDArray[np.bo
     return mean[:, None] - mean > _studentized(level, arms, freedom) * error
 
 
-@functools.cache
-def _studentized(level: float, arms: int, freedom: int) -> float:
-    """The point of the studentised range, whose integral takes a tenth of a second."""
-    return float(stats.studentized_range.ppf(level, arms, freedom))
-
-
-# ---------------------------------------------------------------- cost
-
-
-def price_of_a_point(gains: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """What each point above the base cost, beyond what the base cost.
-
-    gains  `above_base`; costs: arm, and one column for each kind of cost, with a row for the base
-    Columns: arm, group, average, value, low, high, and for each kind the cost beyond the base's for one point (0.01) of
-    ``value``: below zero where the arm is cheaper, NaN where the arm gains nothing, since no price buys a loss.
-    """
-    kinds = [name for name in costs.columns if name != "arm"]
-    extra = costs.set_index("arm")[kinds].astype(float)
-    extra = extra - extra.loc[BASE]
-    points = (100 * gains["value"]).where(gains["value"] > 0)
-    prices = extra.reindex(gains["arm"]).set_axis(gains.index).div(points, axis=0)
-    return gains[["arm", "group", "average", "value", "low", "high"]].join(prices)
+_studentized = functools.cache(stats.studentized_range.ppf)  # its integral takes a tenth of a second

@@ -1,38 +1,27 @@
-"""Interventions on somebody's corpus beside their random twins: what could be detected, what was, and what to do.
-
-    smallest(PLANNED, n=600, trainings=5, family=8)     the smallest difference that would be found, before any training
-    pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
-    content = comparison(right, premises, ...)          every number with interval and unit, verdicts, what to do
-
-Everything is about one test set. ``right`` is that of `compare`: (arm, which) -> {title: (S, N) bool}.
-
-The page of a comparison, self-contained, to be opened from disk, and its table; also as a part of a report.
-
-Names that a user gave go through jinja's escaping alone; the page has no script and forbids all requests.
-
-The trainings of `nli-study compare`: what the arms of somebody's corpus are made of, and what their models answer.
-
-    work = Work(request, corpus, test, "held_out.csv", {"mine": pairs}, Plan(seeds=5))
-    work.check_size(PLANNED)                 # an error where the test set can show nothing, before any training
-    right, sets, whole, absent, kept = work.everything()
-
-All trainings have one recipe, as in the study's own comparison at equal budgets, and are runs of the store.
-
-`nli-study compare`: interventions on somebody's corpus, each beside its random twin, judged on a held-out file.
+"""`nli-study compare`: interventions on somebody's corpus, each beside its random twin, judged on a held-out file.
 
 compare.html, compare.json     the page and its numbers, in the folder of the corpus
 compare.csv                    one row an arm
 compare_pairs.csv              one row a pair: in which share of the trainings each arm kept it
 
-Every training is a run of the store: stopped, the same command continues. All of them have one recipe, as in the
-study's own comparison at equal budgets. Before anything is trained it is said whether the test file can show a
-difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
+Training sets and trainings are those of the study's own comparison at equal budgets (`study.budgets.Budget`), and runs
+of the store: stopped, the same command continues. Before anything is trained it is said whether the test file can show
+a difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
+
+    smallest(PLANNED, n=600, trainings=5, family=8)     the smallest difference that would be found, before any training
+    pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
+    work = Work(request, corpus, test, "held_out.csv", {"mine": pairs}, Plan(seeds=5))
+    right, sets, whole, absent, kept = work.everything()                    # trains, or finds what was trained
+    content = comparison(right, premises, ...)          every number with interval and unit, verdicts, what to do
+
+``right`` is that of `nli_lib.compare`: (arm, which) -> {title: (S, N) bool}, of one test set. Names that a user gave go
+through jinja's escaping alone; the page has no script and forbids all requests.
 """
 
 import shutil
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -49,7 +38,7 @@ from nli_lib.compare import (
     above_base,
     against_twins,
     average,
-    detectable_table,
+    base_noise,
     ranks,
     scores,
     smallest_detectable,
@@ -57,27 +46,11 @@ from nli_lib.compare import (
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import LABELS, Corpus, concat
 from nli_lib.errors import UserError
-from nli_lib.evaluate import correct_predictions
-from nli_lib.measure.consensus import prunable
-from nli_lib.select.arms import (
-    ARM,
-    BY_NAME,
-    CANDIDATES,
-    TWIN,
-    Arm,
-    Pool,
-    TrainingSet,
-    added_pairs,
-    budget_of,
-    candidates_of,
-    choices,
-    training_sets,
-    why_absent,
-)
-from nli_lib.select.selection import folds as draw_folds
+from nli_lib.select.arms import ARM, BY_NAME, CANDIDATES, TWIN, Arm, Pool, TrainingSet, budget_of, why_absent
 from nli_lib.spec import RunSpec
 from nli_lib.stats import Estimate, clustered_share
 from nli_lib.store import StoreError, alone
+from nli_lib.study.budgets import Budget
 from nli_lib.study.dial import read_scale, run_spec
 from nli_lib.study.record import corpus_file
 from nli_lib.study.runner import Request, version
@@ -177,12 +150,8 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:
     """The noise that the base and its twin show, two draws of one corpus that are truly no better than each other."""
-    n = len(premises[title])
-    pair = {key: right[key] for key in right if key[0] == BASE}
-    (row,) = _plain(detectable_table(pair, premises, {title: [title]}, {title: n}, trainings=[2], family=1)).to_dict(
-        "records"
-    )
-    return Noise(row["spread"], row["premises"] * float(np.sqrt(n)))
+    spread, error, _ = base_noise(right, premises, [title])
+    return Noise(spread, error * float(np.sqrt(len(premises[title]))))
 
 
 # ---------------------------------------------------------------- what was found
@@ -211,66 +180,77 @@ def comparison(
     draw of the same corpus. Where neither an arm nor its twin is better than the majority label, both may have learnt
     nothing, and that they are alike says nothing: `UNLEARNT`, as for all arms where the base has learnt nothing.
     """
-    groups, sizes = {title: [title]}, {title: len(premises[title])}
-    others = {key: each for key, each in right.items() if key[0] != BASE}
+    n = len(premises[title])
+    groups, sizes = {title: [title]}, {title: n}
+
+    def plain(table: pd.DataFrame) -> pd.DataFrame:  # one test set has one average
+        return table[table["average"] == PLAIN].set_index("arm")
+
     base = {key: each for key, each in right.items() if key[0] == BASE}
-    place = (premises, groups, sizes)
-    gaps = pd.concat([against_twins(each, *place, resamples=resamples) for each in (base, others)])
-    gaps = _plain(gaps).set_index("arm")
-    above = _plain(above_base(right, *place, resamples=resamples)).set_index("arm")
-    order = _plain(ranks(scores(right, groups, sizes))).set_index("arm")
-    found = []
+    others = {key: each for key, each in right.items() if key[0] != BASE}
+    place = premises, groups, sizes
+    gaps = plain(pd.concat([against_twins(each, *place, resamples=resamples) for each in (base, others)]))
+    above = plain(above_base(right, *place, resamples=resamples))
+    order = plain(ranks(scores(right, groups, sizes)))
+
+    def accuracy(answers: Right) -> Estimate:
+        return average(answers, premises, [title], resamples=resamples)
 
     def known(*accuracies: Estimate) -> bool:
         return any(each.low > majority.value for each in accuracies)
 
-    learnt = known(average(right[BASE, ARM], premises, [title], resamples=resamples))
+    learnt, found = known(accuracy(right[BASE, ARM])), []
     for name in gaps.index:
-        own, twin = (average(right[name, which], premises, [title], resamples=resamples) for which in (ARM, TWIN))
-        gap = gaps.loc[name]
+        own, twin = (accuracy(right[name, which]) for which in (ARM, TWIN))
+        gap, rank, arm = _estimate(gaps.loc[name]), order.loc[name], arms[name]
+        p, holm = gaps.loc[name, "p"], gaps.loc[name, "p, Holm"]
+        said = verdict(gap, holm, worth) if learnt and known(own, twin) else UNLEARNT
+        ways = {"added": f"add {arm.source}", "swapped": f"put {arm.source} in the place of own pairs"}
         entry = {
             "arm": name,
-            "do": action(arms[name]) if name != BASE else "",
+            "do": "" if name == BASE else ways.get(arm.form, DO.get(name, name)),
             "distinct": Figure(exact(distinct[name, ARM], rows), "pairs").as_json(),
-            **_measured(own, twin, gap, order.loc[name]),
-            "verdict": "" if name == BASE else _verdict(gap, worth, learnt=learnt and known(own, twin)),
+            "accuracy": _number(own),
+            "accuracy of the twin": _number(twin),
+            "difference": _number(gap, POINTS) | {"p": _known(p), "p, Holm": _known(holm)},
+            "rank": {"value": int(rank["rank"]), "low": int(rank["best"]), "high": int(rank["worst"]), "unit": "place"},
+            "verdict": "" if name == BASE else said,
         }
         if name in above.index:
             entry["above the base"] = _number(_estimate(above.loc[name]), POINTS)
         found.append(entry)
-    noise, family = measured_noise(right, premises, title), len(found) - 1
-    limits = {"alone": 1, "of all": family}
-    trainings = len(right[BASE, ARM][title])
-    exactly = {name: smallest(noise, n=sizes[title], trainings=trainings, family=k) for name, k in limits.items()}
-    all_pairs = average(whole, premises, [title], resamples=resamples)
-    figures = {"majority": _number(majority), WHOLE_ARM: _number(all_pairs)}
+    noise, trainings = measured_noise(right, premises, title), len(right[BASE, ARM][title])
+    family = len(found) - 1
+    limits = {name: smallest(noise, n=n, trainings=trainings, family=k) for name, k in
+              (("alone", 1), ("of all", family))}  # fmt: skip
+    all_pairs = accuracy(whole)
     return {
-        "figures": figures,
+        "figures": {"majority": _number(majority), WHOLE_ARM: _number(all_pairs)},
         "learnt": bool(learnt),
         "detectable": {
-            **{name: _plain_number(each, POINTS) for name, each in exactly.items()},
-            "spread": _plain_number(noise.spread, "share, standard deviation over trainings"),
+            **{name: {"value": _known(each), "unit": POINTS} for name, each in limits.items()},
+            "spread": {"value": _known(noise.spread), "unit": "share, standard deviation over trainings"},
             "arms": family,
-            "power": _plain_number(0.8, SHARE),
+            "power": {"value": 0.8, "unit": SHARE},
         },
-        "worth": _plain_number(worth, POINTS),
+        "worth": {"value": _known(worth), "unit": POINTS},
         "arms": found,
-        "next": _next(found, all_pairs, exactly["of all"], title, learnt=learnt),
+        "next": _next(found, all_pairs, limits["of all"], title, learnt=learnt),
     }
 
 
-def _measured(own: Estimate, twin: Estimate, gap: pd.Series, place: pd.Series) -> dict:
-    """What was measured of an arm: its accuracy, its twin's, their difference, and its place among the arms."""
-    return {
-        "accuracy": _number(own),
-        "accuracy of the twin": _number(twin),
-        "difference": _number(_estimate(gap), POINTS) | {"p": _known(gap["p"]), "p, Holm": _known(gap["p, Holm"])},
-        "rank": {"value": int(place["rank"]), "low": int(place["best"]), "high": int(place["worst"]), "unit": "place"},
-    }
+def _estimate(row: pd.Series) -> Estimate:
+    return Estimate(*(row[name] for name in Estimate._fields))
 
 
-def _verdict(gap: pd.Series, worth: float, *, learnt: bool) -> str:
-    return verdict(_estimate(gap), gap["p, Holm"], worth) if learnt else UNLEARNT
+def _number(found: Estimate, unit: str = SHARE) -> dict:
+    if unit == SHARE:
+        found = found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
+    return Figure(found, unit).as_json() | {"trainings": int(found.seeds)}
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def verdict(gap: Estimate, holm: float, worth: float) -> str:
@@ -279,13 +259,6 @@ def verdict(gap: Estimate, holm: float, worth: float) -> str:
     if holm < ALPHA:
         return BETTER if gap.value > 0 else WORSE
     return SAME if -worth < gap.low and gap.high < worth else OPEN
-
-
-def action(arm: Arm) -> str:
-    """What an arm does to a corpus, as an order."""
-    if arm.form == "added":
-        return f"add {arm.source}"
-    return f"put {arm.source} in the place of own pairs" if arm.form == "swapped" else DO.get(arm.name, arm.name)
 
 
 def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *, learnt: bool) -> str:
@@ -317,29 +290,6 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
     )
 
 
-def _plain(table: pd.DataFrame) -> pd.DataFrame:
-    """One test set has one average."""
-    return table[table["average"] == PLAIN]
-
-
-def _estimate(row: pd.Series) -> Estimate:
-    return Estimate(*(row[name] for name in Estimate._fields))
-
-
-def _number(found: Estimate, unit: str = SHARE) -> dict:
-    if unit == SHARE:
-        found = found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
-    return Figure(found, unit).as_json() | {"trainings": int(found.seeds)}
-
-
-def _plain_number(value: float, unit: str) -> dict:
-    return {"value": _known(value), "unit": unit}
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
     """The arms of a user's corpus by name: some of `select.arms`, then each source of theirs, added and swapped in."""
     known = {name: BY_NAME[name] for name in arms}
@@ -364,7 +314,27 @@ def page(content: Mapping) -> str:
 
 def shown(content: Mapping) -> dict[str, object]:
     """What the templates of the page are filled with, also where the comparison is a part of another page."""
-    return {"k": content, "arm_rows": [_row(each, _reach(content)) for each in content["arms"]], "base": BASE}
+    found = [as_estimate(each["difference"]) for each in content["arms"]]
+    # the largest end of any difference: the strips of all arms have one scale
+    reach = max((abs(end) for each in found for end in each[:3] if end == end), default=0.0) or 1.0
+    rows = []
+    for each, gap in zip(content["arms"], found, strict=True):
+        own, twin = (as_estimate(each[name]) for name in ("accuracy", "accuracy of the twin"))
+        at = {name: getattr(gap, name) for name in ("value", "low", "high")}
+        rank, holm = each["rank"], each["difference"]["p, Holm"]
+        rows.append({
+            "arm": each["arm"],
+            "distinct": int(each["distinct"]["value"]),
+            "own": f"{percent(own.value)} {ends(own)}",
+            "twin": percent(twin.value),
+            "gap": f"{short_points(gap.value)} {ends(gap, short_points)}",
+            "p": "–" if holm is None else f"{holm:.3f}",
+            "rank": f"{rank['value']} [{rank['low']}–{rank['high']}]",
+            "verdict": each["verdict"] or "two draws of one corpus",
+            "strip": {name: round(WIDTH / 2 + 0.46 * WIDTH * end / reach, 1) if end == end else None
+                      for name, end in at.items()},
+        })  # fmt: skip
+    return {"k": content, "arm_rows": rows, "base": BASE}
 
 
 def table(content: Mapping) -> pd.DataFrame:
@@ -385,33 +355,6 @@ def table(content: Mapping) -> pd.DataFrame:
         rows.append(row | {"verdict": each["verdict"]})
     absent = [{"arm": name, "verdict": f"left out: {reason}"} for name, reason in content["absent"].items()]
     return pd.DataFrame(rows + absent).round(5)
-
-
-def _reach(content: Mapping) -> float:
-    """The largest end of any difference: the strips of all arms have one scale."""
-    found = [as_estimate(each["difference"]) for each in content["arms"]]
-    return max((abs(end) for each in found for end in each[:3] if end == end), default=0.0) or 1.0
-
-
-def _row(each: Mapping, reach: float) -> dict:
-    gap, own, twin = (as_estimate(each[name]) for name in ("difference", "accuracy", "accuracy of the twin"))
-    place = {end: _place(getattr(gap, end), reach) for end in ("value", "low", "high")}
-    rank = each["rank"]
-    return {
-        "arm": each["arm"],
-        "distinct": int(each["distinct"]["value"]),
-        "own": f"{percent(own.value)} {ends(own)}",
-        "twin": percent(twin.value),
-        "gap": f"{short_points(gap.value)} {ends(gap, short_points)}",
-        "p": "–" if each["difference"]["p, Holm"] is None else f"{each['difference']['p, Holm']:.3f}",
-        "rank": f"{rank['value']} [{rank['low']}–{rank['high']}]",
-        "verdict": each["verdict"] or "two draws of one corpus",
-        "strip": place,
-    }
-
-
-def _place(value: float, reach: float) -> float | None:
-    return round(WIDTH / 2 + 0.46 * WIDTH * value / reach, 1) if value == value else None
 
 
 # ---------------------------------------------------------------- compare work
@@ -442,50 +385,55 @@ class Plan:
     changes: Mapping[str, object] = field(default_factory=dict)
 
 
-class Work:
+class Work(Budget):
     """One comparison: its corpus, test set and additions, and the trainings that it takes."""
 
     def __init__(
-        self, request: Request, corpus: Corpus, test: Corpus, title: str, additions: Mapping[str, Corpus], plan: Plan
+        self, request: Request, corpus: Corpus, test: Corpus, title: str, added: Mapping[str, Corpus], plan: Plan
     ):
-        self.request, self.corpus, self.test, self.title, self.plan = request, corpus, test, title, plan
-        self.additions = dict(additions)
-        self.arms = named(ARMS, list(additions))
+        super().__init__(
+            named(ARMS, list(added)),
+            budget=plan.budget or budget_of(corpus),
+            share=plan.share,
+            candidates=None if plan.budget is None else CANDIDATES * plan.budget,
+            folds=plan.folds,
+        )
+        self.whole, self.test, self.title, self.added, self.plan = corpus, test, title, dict(added), plan
+        self.dial = read_scale(request.scale)
         self.place = {"corpus": request.corpus, "split": corpus.split, "limit": None}
         if content := corpus_file(request.corpus, request.data_dir):
             self.place["content"] = content
-        self.budget = plan.budget or budget_of(corpus)
-        self._begun, self._rows = time.monotonic(), 0
-        self._check_classes()
-        for arm in self.arms.values():
-            whole = Pool(self.corpus, self.additions)
-            if arm.source in self.additions and (why := why_absent(arm, whole, added_pairs(self.budget, plan.share))):
-                raise CompareError(f"--added {arm.source}: {why}.")
-        self.sets_of(self.candidates(0), ["base"])  # an error where the corpus is too small for the budget
-
-    @property
-    def family(self) -> int:
-        return len(self.arms) - 1
-
-    def _check_classes(self) -> None:
+        self._begun, self._rows, self._total = time.monotonic(), 0, 0
         try:
-            self.right_of(np.zeros((len(self.test), len(self.corpus.classes))))
+            self.right(np.zeros((len(test), len(corpus.classes))), test)
         except ValueError:
             raise CompareError(
-                f"{self.title} has the labels {', '.join(self.test.classes)}, and the corpus "
-                f"{', '.join(self.corpus.classes)}: a model of one cannot be judged by the other."
+                f"{title} has the labels {', '.join(test.classes)}, and the corpus "
+                f"{', '.join(corpus.classes)}: a model of one cannot be judged by the other."
             ) from None
+        for arm in self.arms.values():
+            if arm.source in added and (why := why_absent(arm, Pool(corpus, added), self.extra)):
+                raise CompareError(f"--added {arm.source}: {why}.")
+        self.sets(0, [BASE])  # an error where the corpus is too small for the budget
 
-    def right_of(self, logits: NDArray) -> NDArray[np.bool_]:
-        """(N,) which of the test pairs are right."""
-        if self.test.classes == self.corpus.classes:
-            return logits.argmax(axis=1) == self.test.labels
-        return correct_predictions(logits, self.test.labels, self.test.classes)
+    def additions(self, seed: int) -> dict[str, Corpus]:
+        return self.added
+
+    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+        recipe = {**self.place, "subset": corpus.digest[:12], "seed": seed, **fields, **self.plan.changes}
+        return run_spec("wanli", self.dial, **recipe)
+
+    def release(self, specs: Iterable[RunSpec]) -> None:
+        """Delete the weights of models, unless they are to be kept."""
+        if not self.plan.keep:
+            for spec in specs:
+                for path in (spec.folder / "model").glob("*.safetensors"):
+                    path.unlink()
 
     def check_size(self, noise: Noise) -> None:
         """Raise `CompareError` where a difference that is worth knowing of would not be found; say it with anyway."""
         plan = self.plan
-        sizes = {"n": len(self.test), "trainings": plan.seeds, "family": self.family}
+        sizes = {"n": len(self.test), "trainings": plan.seeds, "family": len(self.arms) - 1}
         if said := too_small(noise, **sizes, worth=plan.worth, title=self.title):
             if not plan.anyway:
                 raise CompareError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
@@ -493,20 +441,6 @@ class Work:
         found = 100 * smallest(noise, **sizes)
         said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
         print(f"The smallest difference that would be found: {said}", flush=True)
-
-    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
-        recipe = {**self.place, "subset": corpus.digest[:12], "seed": seed, **fields, **self.plan.changes}
-        return run_spec("wanli", read_scale(self.request.scale), **recipe)
-
-    def candidates(self, seed: int) -> Corpus:
-        size = None if self.plan.budget is None else CANDIDATES * self.plan.budget
-        additions = {name: each for name, each in self.additions.items() if each.classes == self.corpus.classes}
-        return candidates_of(self.corpus, additions, size=size, seed=seed)
-
-    def sets_of(self, pool: Corpus | Pool, arms: Sequence[str], seed: int = 0) -> tuple[dict, dict[str, str]]:
-        pool = pool if isinstance(pool, Pool) else Pool(pool)
-        wanted = [self.arms[name] for name in arms]
-        return training_sets(pool, budget=self.budget, share=self.plan.share, arms=wanted, seed=seed)
 
     def answers(self, spec: RunSpec, corpus: Corpus) -> NDArray[np.bool_]:
         """Which test pairs a model is right about that is trained on a corpus, (N,); its weights are deleted."""
@@ -521,71 +455,52 @@ class Work:
                 raise
             shutil.rmtree(run.folder)  # it was trained for another test file, and its weights are gone
             logits = predict(fit(spec, corpus), self.test)
-        self._free([spec])
-        return self.right_of(logits)
-
-    def _free(self, specs: Sequence[RunSpec]) -> None:
-        if not self.plan.keep:
-            for spec in specs:
-                for path in (spec.folder / "model").glob("*.safetensors"):
-                    path.unlink()
-
-    def pool(self, candidates: Corpus, seed: int) -> Pool:
-        """What the arms of one training choose from, and why some cannot: dynamics, levels, cross scores."""
-        from nli_lib.learn.fit import fit
-        from nli_lib.learn.predict import cross_score, fold_specs
-
-        absent, cross = {}, None
-        views = {view: self.spec(candidates, seed, view=view) for view in ("pair", "hypothesis")}
-        logits = {view: fit(spec, candidates).logits for view, spec in views.items()}
-        if prunable(candidates.classes):  # else the scores would serve no arm
-            try:
-                fold = draw_folds(candidates.labels, groups=candidates.premise, count=self.plan.folds, seed=seed)
-                spec = self.spec(candidates, seed, capture="train")
-                cross = cross_score(spec, candidates, fold)
-                # one at a time: in a chain the later ones would start from the model before
-                self._free([each for at in range(self.plan.folds) for each in fold_specs(spec, fold, [at])])
-            except ValueError as error:
-                absent["cross scores"] = str(error)
-        self._free([views["hypothesis"]])  # the model of the pair is judged as well
-        made, others = choices(candidates, **logits, cross=cross, seed=seed)
-        return Pool(candidates, self.additions, made, others | absent)
+        self.release([spec])
+        return self.right(logits, self.test)
 
     def everything(self) -> tuple[dict, dict, dict, dict[str, str], pd.DataFrame]:
         """Train all of it: answers by (arm, which), the sets of the first training, answers of models of all
-        candidates, arms that are absent with the reason, and which pairs each arm kept."""
+        candidates, arms that are absent with the reason, and of every candidate the share of the trainings in which
+        each arm that chooses kept it."""
         seeds = range(self.plan.seeds)
-        candidates = [self.candidates(seed) for seed in seeds]
-        bases = [self.sets_of(each, ["base"], seed)[0] for seed, each in zip(seeds, candidates, strict=True)]
         print(f"The base and its twin, {self.plan.seeds} trainings of {self.budget:,} rows each", flush=True)
-        right = _joined([dict(self.trained(sets, seed)) for seed, sets in zip(seeds, bases, strict=True)], self.title)
-        self.check_base(right)
-        pools = []
-        for seed, each in zip(seeds, candidates, strict=True):
-            print(f"Scores of the {len(each):,} candidates, training {seed + 1} of {len(seeds)}", flush=True)
-            pools.append(self.pool(each, seed))
-        made = [self.sets_of(pool, list(self.arms), seed) for seed, pool in zip(seeds, pools, strict=True)]
+        self.check_base(self.trained([self.sets(seed, [BASE])[0] for seed in seeds]))
+        pools, kept = [], []
+        for seed in seeds:
+            candidates = self.candidates(seed)
+            print(f"Scores of the {len(candidates):,} candidates, training {seed + 1} of {len(seeds)}", flush=True)
+            pools.append(self.pool(seed))
+            chosen = {name: pools[-1].choices[name].keep for name in self.arms if name in pools[-1].choices}
+            pairs = candidates.table[["uid", "premise", "hypothesis"]]
+            pairs = pairs.assign(gold=np.array(candidates.classes, dtype=object)[candidates.labels])
+            kept.append(pairs.assign(**{f"kept by {name}": keep.astype(float) for name, keep in chosen.items()}))
+        made = [self.sets(seed, pool=pool) for seed, pool in zip(seeds, pools, strict=True)]
         absent = {name: reason for _, reasons in made for name, reason in reasons.items()}
         chosen = [name for name in self.arms if name not in absent and name in pools[0].choices]
         absent |= {name: WHOLE for name in chosen if all(pool.choices[name].keep.all() for pool in pools)}
         sets = [{key: each for key, each in found.items() if key[0] not in absent} for found, _ in made]
-        self._begun, self._rows = time.monotonic(), 0
-        total = self.budget * sum(map(len, sets))
-        answers = [dict(self.trained(each, seed, total)) for seed, each in zip(seeds, sets, strict=True)]
-        whole = [self.answers(self.spec(each, seed), each) for seed, each in zip(seeds, candidates, strict=True)]
-        return _joined(answers, self.title), sets[0], {self.title: np.stack(whole)}, absent, _kept(pools, self.arms)
+        self._begun, self._rows, self._total = time.monotonic(), 0, self.budget * sum(map(len, sets))
+        right = self.trained(sets)
+        whole = [self.answers(self.scorer("dynamics", seed)[0], self.candidates(seed)) for seed in seeds]
+        shares = pd.concat(kept).groupby(["uid", "premise", "hypothesis", "gold"], sort=False, as_index=False).mean()
+        return right, sets[0], {self.title: np.stack(whole)}, absent, shares.round(4)
 
     def trained(
-        self, sets: Mapping[tuple[str, str], TrainingSet], seed: int, total: int = 0
-    ) -> Iterator[tuple[tuple[str, str], NDArray[np.bool_]]]:
-        """The answers of a model of each training set. Equal sets are one training."""
-        for (name, which), made in sets.items():
-            right = self.answers(self.spec(made.corpus, seed, capture="train"), made.corpus)
-            self._rows += len(made.corpus)
-            left = (time.monotonic() - self._begun) / self._rows * (total - self._rows) / 60
-            said = f"{name}, {which}, training {seed + 1}: accuracy {right.mean():.4f}"
-            print(f"{said}; about {left:.0f} min left" if total else said, flush=True)
-            yield (name, which), right
+        self, sets: Sequence[Mapping[tuple[str, str], TrainingSet]]
+    ) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
+        """The answers of a model of each training set of each training. Equal sets are one training."""
+        found: dict[tuple[str, str], list[NDArray[np.bool_]]] = {}
+        for seed, each in enumerate(sets):
+            for (name, which), made in each.items():
+                right = self.answers(self.training(made, seed).spec, made.corpus)
+                found.setdefault((name, which), []).append(right)
+                said = f"{name}, {which}, training {seed + 1}: accuracy {right.mean():.4f}"
+                if self._total:
+                    self._rows += len(made.corpus)
+                    left = (time.monotonic() - self._begun) / self._rows * (self._total - self._rows) / 60
+                    said += f"; about {left:.0f} min left"
+                print(said, flush=True)
+        return {key: {self.title: np.stack(each)} for key, each in found.items()}
 
     def check_base(self, right: Mapping) -> None:
         """Raise `CompareError` where the base has learnt nothing, or its trainings say that nothing would be found."""
@@ -607,27 +522,6 @@ class Work:
         return clustered_share(labels == np.bincount(labels).argmax(), self.test.premise)
 
 
-def _joined(answers: Sequence[Mapping], title: str) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
-    """(arm, which) -> {title: (S, N)} from the answers of each training."""
-    return {key: {title: np.stack([each[key] for each in answers])} for key in answers[0]}
-
-
-def _kept(pools: Sequence[Pool], arms: Mapping[str, Arm]) -> pd.DataFrame:
-    """Every candidate, and for each arm that chooses the share of the trainings in which it kept the pair."""
-    tables = []
-    for pool in pools:
-        own = pool.candidates
-        names = [name for name in arms if name in pool.choices]
-        tables.append(
-            own.table[["uid", "premise", "hypothesis"]].assign(
-                gold=np.array(own.classes, dtype=object)[own.labels],
-                **{f"kept by {name}": pool.choices[name].keep.astype(float) for name in names},
-            )
-        )
-    keys = ["uid", "premise", "hypothesis", "gold"]
-    return pd.concat(tables).groupby(keys, sort=False, as_index=False).mean().round(4)
-
-
 # ---------------------------------------------------------------- compare
 
 
@@ -645,7 +539,8 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     check_encoder(request.scale, plan.changes)
     additions = {name: _fitting(own_corpus.read_test(file, request), corpus) for name, file in added.items()}
     held_out = _fitting(held_out, corpus)
-    seen = stand_in(held_out, concat([corpus, *_same_classes(additions, corpus)], name="trained on"))
+    same = [each for each in additions.values() if each.classes == corpus.classes]
+    seen = stand_in(held_out, concat([corpus, *same], name="trained on"))
     if seen.all():
         raise CompareError(f"{test}: all of its pairs that can be used stand in what is trained on.")
     if seen.any():
@@ -658,7 +553,34 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         right, sets, whole, absent, kept = work.everything()
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
-    content = _content(work, right, sets, whole, absent) | {
+    premises, spec = {work.title: work.test.premise}, work.spec(corpus, 0)
+    content = comparison(
+        right,
+        premises,
+        work.title,
+        arms=work.arms,
+        whole=whole,
+        distinct={key: made.distinct for key, made in sets.items()},
+        rows=work.budget,
+        majority=work.majority,
+        worth=plan.worth,
+    ) | {
+        "format": FORMAT,
+        "version": version(),
+        "corpus": corpus.name,
+        "classes": list(corpus.classes),
+        "absent": dict(absent),
+        "settings": {
+            "rows of a training set": work.budget,
+            "added or swapped in": work.extra,
+            "candidates": len(work.candidates(0)),
+            "trainings": plan.seeds,
+            "folds": plan.folds,
+            "encoder": Path(spec.model).name,
+            "epochs": spec.epochs,
+            "batch size": spec.batch_size,
+            "learning rate": spec.learning_rate,
+        },
         "digest": own_corpus.digest(request.corpus, request),
         **request.form,
         "test": {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
@@ -703,36 +625,3 @@ def _fitting(other: Corpus, corpus: Corpus) -> Corpus:
     if other.classes == LABELS and corpus.classes != LABELS:
         return with_classes(other, corpus.classes)
     return other
-
-
-def _same_classes(additions: Mapping[str, Corpus], corpus: Corpus) -> list[Corpus]:
-    return [each for each in additions.values() if each.classes == corpus.classes]
-
-
-# ---------------------------------------------------------------- what was found
-
-
-def _content(work: Work, right: Mapping, sets: Mapping, whole: Mapping, absent: Mapping[str, str]) -> dict:
-    premises = {work.title: work.test.premise}
-    distinct = {key: made.distinct for key, made in sets.items()}
-    settings = {"whole": whole, "distinct": distinct, "rows": work.budget, "majority": work.majority}
-    found = comparison(right, premises, work.title, arms=work.arms, worth=work.plan.worth, **settings)
-    spec = work.spec(work.corpus, 0)
-    return found | {
-        "format": FORMAT,
-        "version": version(),
-        "corpus": work.corpus.name,
-        "classes": list(work.corpus.classes),
-        "absent": dict(absent),
-        "settings": {
-            "rows of a training set": work.budget,
-            "added or swapped in": added_pairs(work.budget, work.plan.share),
-            "candidates": len(work.candidates(0)),
-            "trainings": work.plan.seeds,
-            "folds": work.plan.folds,
-            "encoder": Path(spec.model).name,
-            "epochs": spec.epochs,
-            "batch size": spec.batch_size,
-            "learning rate": spec.learning_rate,
-        },
-    }

@@ -8,7 +8,7 @@ has a twin: as many different pairs of the same labels from the same places, dra
     sets["WANLI added", ARM].corpus, sets["WANLI added", TWIN].corpus           # Corpora of 3,000 rows each
     absent["DISCO added"]                                                       # why an arm is not there, in words
 
-The contract, in terms of the budget B, the share s and a = `added_pairs(B, s)`:
+The contract, in terms of the budget B, the share s and a = round(s B):
 
 *start*     B - a random pairs of the candidates; all that adds or swaps begins with it
 "base"      the start; twin: another draw of as many candidates (what two draws of one corpus differ by: no effect)
@@ -34,25 +34,22 @@ texts), "dynamics" (logits of every epoch of a model of the pair), "levels" (and
 scores" (logits of models that did not see the pair), "generated" (pairs of a generator). `choices` makes
 ``Pool.choices`` of them.
 
-What the arms of a comparison choose among the pairs of one corpus: a Selection for each, from texts and logits.
-
-made, why = choices(candidates, pair=run.logits, cross=logits)      # arm -> Selection, and what is lacking -> reason
-Pool(candidates, choices=made, absent=why)                          # for `select.arms`
+    made, why = choices(candidates, pair=run.logits, cross=logits)      # arm -> Selection, what is lacking -> reason
+    Pool(candidates, choices=made, absent=why)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.corpora.corpus import COLUMNS, Corpus, CorpusError, concat, overlap
-from nli_lib.measure.check import class_count
+from nli_lib.corpora.corpus import COLUMNS, SIDES, Corpus, CorpusError, concat, overlap
 from nli_lib.measure.consensus import THRESHOLD, prunable, suspects
 from nli_lib.measure.difficulty import dynamics_features, levels
 from nli_lib.measure.dynamics import margin, variability
-from nli_lib.measure.features import Features, features_in_shards, join, prediction
+from nli_lib.measure.features import features_in_shards, join, prediction
 from nli_lib.measure.giveaways import cross_fitted, partial_input_predictions
 from nli_lib.select.selection import (
     TWIN,
@@ -91,10 +88,30 @@ def choices(
 
     The z-filter needs the texts alone. Sources: those of `select.zfilter`, `select.selection`, `measure.consensus`.
     """
-    made, absent = _filtered(candidates, generated, seed)
-    gold = candidates.labels
-    if not prunable(candidates.classes):
-        absent["consensus pruning"] = NO_NEUTRAL.format(", ".join(candidates.classes))
+    made: dict[str, Selection] = {}
+    absent: dict[str, str] = {}
+    gold, classes = candidates.labels, candidates.classes
+    more = candidates[:0] if generated is None or generated.classes != classes else generated
+    # the z-filter, and its three mixtures with generated pairs; the prediction from the hypothesis is cross-fitted for
+    # the candidates, and for generated pairs by a model of all candidates
+    try:
+        guess: NDArray = cross_fitted(candidates.hypothesis, gold, n_classes=len(classes), groups=candidates.premise)
+        if len(more):
+            texts = candidates.hypothesis, gold, {"": more.hypothesis}
+            guess = np.concatenate([guess, partial_input_predictions(*texts, n_classes=len(classes))[""]])
+        sides = [np.concatenate([getattr(candidates, side), getattr(more, side)]) for side in SIDES]
+        table = join(features_in_shards(*sides), prediction(guess.argmax(axis=1), n_classes=len(classes)))
+    except ValueError as error:  # a label too rare for the cross-fitted prediction
+        absent |= dict.fromkeys(("features", "generated"), str(error))
+    else:
+        options = {"names": table.names, "seed": seed, "n_classes": len(classes)}
+        made["z-filter"] = z_filter(table.matrix[: len(gold)], gold, **options)
+        if len(more):
+            labels = np.concatenate([gold, more.labels])
+            parts = table.matrix, labels, np.arange(len(labels)) < len(gold)
+            made |= {way: z_mix(way.lower(), *parts, **options) for way in ("Z-Aug", "Par-Z", "Seq-Z")}
+    if not prunable(classes):
+        absent["consensus pruning"] = NO_NEUTRAL.format(", ".join(classes))
     elif cross is not None:
         wrong = suspects(cross, gold, threshold=threshold)
         made["consensus pruning"] = Selection.where(~wrong, dropped=f"another label, by more than {threshold:g}")
@@ -109,36 +126,6 @@ def choices(
         made |= {"ambiguous third": parts["data maps"], "AUM": parts["aum"]}
         made |= {} if hypothesis is None else {name: parts[name] for name in ("easy", "hard")}
     return made, absent
-
-
-def _filtered(candidates: Corpus, generated: Corpus | None, seed: int) -> tuple[dict[str, Selection], dict[str, str]]:
-    """The z-filter of the candidates, and the three mixtures with generated pairs."""
-    try:
-        table = _features(candidates, generated)
-    except ValueError as error:  # a label too rare for the cross-fitted prediction
-        return {}, dict.fromkeys(("features", "generated"), str(error))
-    whole = len(candidates)
-    options = {"names": table.names, "seed": seed, "n_classes": len(candidates.classes)}
-    found: dict[str, Selection] = {"z-filter": z_filter(table.matrix[:whole], candidates.labels, **options)}
-    if generated is None or not len(generated) or generated.classes != candidates.classes:
-        return found, {}
-    labels = np.concatenate([candidates.labels, generated.labels])
-    base = np.arange(len(labels)) < whole
-    mixed = {way: z_mix(way.lower(), table.matrix, labels, base, **options) for way in ("Z-Aug", "Par-Z", "Seq-Z")}
-    return found | mixed, {}
-
-
-def _features(candidates: Corpus, generated: Corpus | None) -> Features:
-    """Features of the candidates and, after them, the generated pairs: those of the z-filter, a cross-fitted prediction
-    from the hypothesis for the one and an out-of-sample one for the other."""
-    more = candidates[:0] if generated is None or generated.classes != candidates.classes else generated
-    classes, gold = class_count(candidates.labels, n_classes=len(candidates.classes)), candidates.labels
-    guess: NDArray = cross_fitted(candidates.hypothesis, gold, n_classes=classes, groups=candidates.premise)
-    if len(more):
-        other = partial_input_predictions(candidates.hypothesis, gold, {"": more.hypothesis}, n_classes=classes)[""]
-        guess = np.concatenate([guess, other])
-    sides = [np.concatenate([getattr(candidates, side), getattr(more, side)]) for side in ("premise", "hypothesis")]
-    return join(features_in_shards(*sides), prediction(guess.argmax(axis=1), n_classes=classes))
 
 
 # ---------------------------------------------------------------- arms
@@ -166,10 +153,6 @@ class Arm:
     source: str = ""
     needs: str = ""
     people: bool = False
-
-    @property
-    def chooses(self) -> bool:
-        return self.form in ("chosen", "mixed")
 
 
 ARMS = (
@@ -232,11 +215,6 @@ class Pool:
 # ---------------------------------------------------------------- sizes
 
 
-def added_pairs(budget: int, share: float) -> int:
-    """How many pairs are added or swapped in: round(share budget)."""
-    return round(share * budget)
-
-
 def budget_of(corpus: Corpus) -> int:
     """The largest budget for which a corpus has `CANDIDATES` candidates a pair. Repeated pairs count once.
 
@@ -251,16 +229,11 @@ def budget_of(corpus: Corpus) -> int:
     return pairs // CANDIDATES
 
 
-def updates(rows: int, *, epochs: int, batch_size: int) -> int:
-    """Updates of the weights that a training on so many rows makes."""
-    return epochs * -(-rows // batch_size)
-
-
-def candidates_of(corpus: Corpus, additions: Mapping[str, Corpus], *, size: int | None, seed: int = 0) -> Corpus:
+def candidates_of(corpus: Corpus, additions: Iterable[Corpus], *, size: int | None, seed: int = 0) -> Corpus:
     """``size`` random pairs of a corpus, or all where there are fewer (None: all): no pair twice, and none that stands
     in an addition, whatever its label there."""
-    once = corpus[~corpus.table.duplicated(["premise", "hypothesis"]).to_numpy()]
-    for each in additions.values():
+    once = corpus[~corpus.table.duplicated(SIDES).to_numpy()]
+    for each in additions:
         once = once[~overlap(once, each)["pairs"].to_numpy()]
     return sample(once, min(size or len(once), len(once)), seed=seed)
 
@@ -283,7 +256,7 @@ def training_sets(
     """
     made: Sets = {}
     absent: dict[str, str] = {}
-    extra = added_pairs(budget, share)
+    extra = round(share * budget)
     if not 0 < extra < budget / 2:
         raise CorpusError(f"a share of {share:g} of {budget:,} pairs is {extra:,}: it must be 1 at least, below a half")
     if budget < LEAST or len(pool.candidates) < 2 * (budget - extra):
@@ -296,13 +269,22 @@ def training_sets(
         if not isinstance(wanted, Arm) and wanted not in BY_NAME:
             raise CorpusError(f'"{wanted}" is not one of the arms: {", ".join(BY_NAME)}.')
         arm = wanted if isinstance(wanted, Arm) else BY_NAME[wanted]
-        name, reason = arm.name, why_absent(arm, pool, extra)
-        pair = None if reason else _FORMS[arm.form](arm, pool, budget, extra, seed)
-        reason = reason or _unusable(pair[0], pool.candidates)
-        if reason:
-            absent[name] = reason
-        else:
-            made[name, ARM], made[name, TWIN] = (_filled(each, budget, seed) for each in pair)
+        if reason := why_absent(arm, pool, extra):
+            absent[arm.name] = reason
+            continue
+        both = _arm_and_twin(arm, pool, budget, extra, seed)
+        missing = set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist())
+        if missing:  # a model could not learn the label
+            names = ", ".join(pool.candidates.classes[label] for label in sorted(missing))
+            absent[arm.name] = f"of {len(both[0].corpus):,} pairs that it keeps, none is {names}"
+            continue
+        for which, each in zip((ARM, TWIN), both, strict=True):
+            # as many rows as asked for: all of its pairs equally often, or once more by the seed's draw
+            corpus = each.corpus
+            corpus = Corpus(corpus.table[list(COLUMNS)], corpus.name, corpus.split, corpus.classes)
+            whole, left = divmod(budget, len(corpus))
+            filled = concat([corpus] * whole + [sample(corpus, left, seed=seed)], name=corpus.name)
+            made[arm.name, which] = each._replace(corpus=filled)
     return made, absent
 
 
@@ -311,28 +293,62 @@ def why_absent(arm: Arm, pool: Pool, extra: int) -> str:
     known = [pool.absent[key] for key in (arm.name, arm.source, arm.needs) if key and key in pool.absent]
     if arm.source and arm.source not in pool.additions:
         return known[0] if known else f"no pairs of {arm.source} are at hand"
-    if arm.chooses and arm.name not in pool.choices:
+    chooses = arm.form in ("chosen", "mixed")
+    if chooses and arm.name not in pool.choices:
         return known[0] if known else f"{arm.needs} of the candidates were not computed"
     if not arm.source:
         return ""
     source = pool.additions[arm.source]
-    there = int(pool.choices[arm.name].keep[len(pool.candidates) :].sum()) if arm.chooses else len(source)
+    there = int(pool.choices[arm.name].keep[len(pool.candidates) :].sum()) if chooses else len(source)
     if source.classes != pool.candidates.classes:
         return f"{arm.source} has the classes {', '.join(source.classes)}, not {', '.join(pool.candidates.classes)}"
     return f"{arm.source} has {there:,} pairs for this arm, and {extra:,} are added" if there < extra else ""
 
 
-def _unusable(made: TrainingSet, candidates: Corpus) -> str:
-    """Why a model cannot learn from a set: a label that the candidates have and it has not."""
-    missing = set(candidates.labels.tolist()) - set(made.corpus.labels.tolist())
-    names = ", ".join(candidates.classes[label] for label in sorted(missing))
-    return f"of {len(made.corpus):,} pairs that it keeps, none is {names}" if missing else ""
+def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    """What an arm and its twin train on, before any of the pairs repeat."""
+    candidates = pool.candidates
+    first = drawn(candidates, budget - extra, seed=seed)
+    start, rest = candidates[first], candidates[~first]
 
+    def plain(corpus: Corpus) -> TrainingSet:
+        return TrainingSet(corpus, len(corpus), labels=len(corpus))
 
-def _start(pool: Pool, size: int, seed: int) -> tuple[Corpus, Corpus]:
-    """A random part of the candidates, and the others. A smaller start is part of a larger one."""
-    first = drawn(pool.candidates, size, seed=seed)
-    return pool.candidates[first], pool.candidates[~first]
+    if arm.form == "base":
+        return plain(start), plain(_like(rest, start, seed))
+    if arm.form in ("more", "objective"):
+        more = plain(sample(candidates, min(budget, len(candidates)), seed=seed))
+        if arm.form == "more":
+            return more, plain(start)
+        return more._replace(objective=PRODUCT), more._replace(objective=PRODUCT_TWIN)
+    if arm.form == "chosen":
+        kept = _first_kept(candidates, pool.choices[arm.name].keep, budget, seed)
+        return plain(kept)._replace(labels=len(candidates)), plain(_like(candidates, kept, seed))
+
+    source = pool.additions[arm.source]
+
+    def human(piece: Corpus) -> int:  # pairs of an addition that people wrote or judged
+        return int(piece.table[BY_PEOPLE].sum()) if BY_PEOPLE in piece.table else len(piece) * arm.people
+
+    def joined(begin: Corpus, piece: Corpus) -> TrainingSet:
+        both = concat([begin, piece], name=f"{begin.name} + {arm.source}")
+        return TrainingSet(both, len(both), added=len(piece), labels=len(begin) + human(piece))
+
+    if arm.form == "mixed":
+        of_base, of_source = np.split(pool.choices[arm.name].keep, [len(candidates)])
+        start = _first_kept(candidates, of_base, budget - extra, seed)
+        piece = _first_kept(source, of_source, extra, seed)
+        other = start if of_base.all() else _like(candidates, start, seed)
+        # the filter looks at the label of every candidate, even where it keeps them all
+        made = joined(start, piece)._replace(labels=len(candidates) + human(piece))
+        return made, joined(other, _like(source, piece, seed))
+    piece = sample(source, extra, seed=seed)
+    others = _like(rest, piece, seed)
+    if arm.form == "added":
+        return joined(start, piece), plain(concat([start, others], name=start.name))
+    swapped = TrainingSet(swap_in(start, piece, seed=seed), len(start), added=extra, labels=len(start) - extra)
+    twin = TrainingSet(swap_in(start, others, seed=seed), len(start), labels=len(start))
+    return swapped._replace(labels=swapped.labels + human(piece)), twin
 
 
 def _first_kept(corpus: Corpus, keep: NDArray[np.bool_], size: int, seed: int) -> Corpus:
@@ -349,86 +365,3 @@ def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
         return found
     others = corpus[~np.isin(corpus.uid, found.uid)]
     return concat([found, sample(others, len(part) - len(found), seed=seed)], name=corpus.name)
-
-
-def _human(piece: Corpus, arm: Arm) -> int:
-    """Pairs of an addition that people wrote or judged."""
-    return int(piece.table[BY_PEOPLE].sum()) if BY_PEOPLE in piece.table else len(piece) * arm.people
-
-
-def _base(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    start, rest = _start(pool, budget - extra, seed)
-    return tuple(TrainingSet(each, len(each), labels=len(each)) for each in (start, _like(rest, start, seed)))
-
-
-def _more(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    return tuple(
-        TrainingSet(each, len(each), labels=len(each))
-        for each in (_start(pool, size, seed)[0] for size in (min(budget, len(pool.candidates)), budget - extra))
-    )
-
-
-def _chosen(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    first = _first_kept(pool.candidates, pool.choices[arm.name].keep, budget, seed)
-    twin = _like(pool.candidates, first, seed)
-    return TrainingSet(first, len(first), labels=len(pool.candidates)), TrainingSet(twin, len(twin), labels=len(twin))
-
-
-def _added(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    start, rest = _start(pool, budget - extra, seed)
-    piece = sample(pool.additions[arm.source], extra, seed=seed)
-    return _joined(start, piece, arm), _joined(start, _like(rest, piece, seed))
-
-
-def _swapped(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    start, rest = _start(pool, budget - extra, seed)
-    piece = sample(pool.additions[arm.source], extra, seed=seed)
-    twin = _like(rest, piece, seed)
-    return tuple(
-        TrainingSet(swap_in(start, each, seed=seed), len(start), added=there, labels=len(start) - extra + human)
-        for each, there, human in ((piece, extra, _human(piece, arm)), (twin, 0, extra))
-    )
-
-
-def _mixed(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    of_base, of_source = np.split(pool.choices[arm.name].keep, [len(pool.candidates)])
-    source = pool.additions[arm.source]
-    start = _first_kept(pool.candidates, of_base, budget - extra, seed)
-    piece = _first_kept(source, of_source, extra, seed)
-    other = start if of_base.all() else _like(pool.candidates, start, seed)
-    made = _joined(start, piece, arm)
-    twin = _joined(other, _like(source, piece, seed), arm)
-    # the filter looks at the label of every candidate, even where it keeps them all
-    return made._replace(labels=len(pool.candidates) + _human(piece, arm)), twin
-
-
-def _objective(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    whole = _more(arm, pool, budget, extra, seed)[0]
-    return whole._replace(objective=PRODUCT), whole._replace(objective=PRODUCT_TWIN)
-
-
-_FORMS = {
-    "base": _base,
-    "more": _more,
-    "chosen": _chosen,
-    "added": _added,
-    "swapped": _swapped,
-    "mixed": _mixed,
-    "objective": _objective,
-}
-
-
-def _joined(start: Corpus, piece: Corpus, arm: Arm | None = None) -> TrainingSet:
-    """A part of the candidates and, after it, what is added: of an arm's source, or (None) of the candidates too."""
-    both = concat([start, piece], name=start.name if arm is None else f"{start.name} + {arm.source}")
-    human = len(start) + (len(piece) if arm is None else _human(piece, arm))
-    return TrainingSet(both, len(both), added=0 if arm is None else len(piece), labels=human)
-
-
-def _filled(made: TrainingSet, rows: int, seed: int) -> TrainingSet:
-    """The set with as many rows as asked for: all of its pairs equally often, or once more by the seed's draw."""
-    corpus = made.corpus
-    corpus = Corpus(corpus.table[list(COLUMNS)], corpus.name, corpus.split, corpus.classes)
-    whole, left = divmod(rows, len(corpus))
-    parts = [corpus] * whole + [sample(corpus, left, seed=seed)]
-    return made._replace(corpus=concat(parts, name=corpus.name))

@@ -1,11 +1,19 @@
-"""The trainings of chapter 61, each of which can be a job of its own: the notebook, two jobs at a time, a cluster and
-another machine make the same parts, and none of them twice.
+"""Training sets of equally many rows, made of one corpus in every way that is compared, and the trainings they take.
+
+`Budget` is what every such comparison is made of, that of chapter 61 (`Plan`) and that of `nli-study compare`:
+
+    sets, absent = budget.sets(seed)                     # (arm, `ARM` or `TWIN`) -> TrainingSet: `select.arms`
+    training = budget.training(made, seed)               # its spec and rows; `.run()` trains it, or finds it
+    right = budget.right(predict(training.run(), test), test)
+
+The trainings of chapter 61 can be jobs of their own: the notebook, two jobs at a time, a cluster and another machine
+make the same parts, and none of them twice.
 
     plan = Plan.of(study)                       # in the notebook, whose record then names what was read
     wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
     table = table_of(study.parts(wanted))       # one row each
     right = right_of(table, tests)              # as `compare` reads it
-    jobs("small")                               # name -> names of the jobs that it waits for; needs the dial alone
+    Plan.from_scale("small").jobs()             # name -> names of the jobs that it waits for; needs the dial alone
     python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
 
 A part is decided by the very rows that are trained on. Where they are chosen by the scores of a trained model, it is
@@ -30,7 +38,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,13 +48,15 @@ import typer
 from numpy.typing import NDArray
 
 from nli_lib import paths
-from nli_lib.claims import Claim, Region, read_yaml
+from nli_lib.claims import Region, read_yaml
 from nli_lib.corpora import sources
-from nli_lib.corpora.corpus import Corpus, CorpusError, check_enough, concat, overlap
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, check_enough, concat, overlap
 from nli_lib.corpora.counterfactuals import Counterfactuals, join, load_pairs
 from nli_lib.corpora.sources import SOURCES
 from nli_lib.corpora.suites import KINDS, dictionaries, load_each, stress, without_folder
 from nli_lib.errors import UserError
+from nli_lib.evaluate import correct_predictions
+from nli_lib.measure.consensus import THRESHOLD, prunable
 from nli_lib.select.arms import (
     ARM,
     ARMS,
@@ -55,23 +65,22 @@ from nli_lib.select.arms import (
     CLASSIFY,
     GENERATED,
     PRODUCT,
+    Arm,
     Pool,
     Sets,
     TrainingSet,
-    added_pairs,
     candidates_of,
     choices,
     training_sets,
-    updates,
 )
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.spec import RunSpec
 from nli_lib.study import record as records
 from nli_lib.study.dial import form_of, is_own_file, read_scale, run_spec
-from nli_lib.study.parts import Part, decided, file_of, gather, packed, unpacked
+from nli_lib.study.parts import Part, Training, decided, file_of, gather, packed, unpacked
 
 if TYPE_CHECKING:
-    from nli_lib.learn.fit import Objective, Run
+    from nli_lib.learn.fit import Run
     from nli_lib.study.notebook import Study
 
 
@@ -94,14 +103,6 @@ def _named(id: str) -> str:
     return f"{NUMBERS.get(number, number)}-{rest}"
 
 
-def _added(home: Path, files: str, line: str) -> Iterator[tuple[str, str, str]]:
-    """(id, commit, time) of each line that a commit added to `files` and `line` matches, the oldest commit first."""
-    shown = ["--reverse", "--date-order", "--format=%x00%h %cI", "--patch", "--no-renames", "--unified=0"]
-    for commit in _git(home, "log", *shown, "--", files).split("\0")[1:]:
-        head, _, patch = commit.partition("\n")
-        yield from ((_named(id), *head.split()) for id in re.findall(line, patch, re.MULTILINE))
-
-
 def declarations(home: Path | None = None) -> pd.DataFrame:
     """One row a claim of the history, `COLUMNS`: the commits of its declaration and of its first record at small.
 
@@ -111,15 +112,20 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
     home = home or paths.HOME
     if _git(home, "rev-parse", "--is-shallow-repository").strip() != "false":
         return pd.DataFrame(columns=COLUMNS)
-    first = {}
+    first: dict[str, dict[str, list[str]]] = {}
+    shown = ["--reverse", "--date-order", "--format=%x00%h %cI", "--patch", "--no-renames", "--unified=0"]
     for kind, files, line in (
         ("declared", DECLARED, r"^\+- id: (\S+)"),
         ("recorded", RECORDED, r"^\+(\d*[a-z]*-[\w.-]+),"),
     ):
-        for id, commit, time in _added(home, files, line):
-            first.setdefault(id, {}).setdefault(kind, (commit, time))
-    commits = {found["recorded"][0] for found in first.values() if "recorded" in found}
-    then = {commit: _confirmed(_git(home, "show", f"{commit}:{DECLARED}")) for commit in sorted(commits)}
+        for commit in _git(home, "log", *shown, "--", files).split("\0")[1:]:  # the oldest first
+            place, _, patch = commit.partition("\n")
+            for id in re.findall(line, patch, re.MULTILINE):
+                first.setdefault(_named(id), {}).setdefault(kind, place.split())
+    then = {}
+    for commit in sorted({found["recorded"][0] for found in first.values() if "recorded" in found}):
+        claims = read_yaml(_git(home, "show", f"{commit}:{DECLARED}")) or ()
+        then[commit] = {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in claims}
     rows = []
     for id, found in first.items():
         ends = [part for kind in ("declared", "recorded") for part in found.get(kind, (None, None))]
@@ -127,28 +133,144 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
 
 
-def _confirmed(text: str) -> dict[str, str]:
-    return {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in read_yaml(text) or ()}
+# ---------------------------------------------------------------- one budget
 
 
-def unfounded(claims: Sequence[Claim], history: pd.DataFrame) -> list[str]:
-    """What contradicts "declared before" in the history, one sentence a claim; empty when nothing does."""
-    known, found = history.set_index("id").to_dict("index"), []
-    for claim in claims:
-        row = known.get(claim.id, {})
-        if claim.declared == "after" or not row.get("recorded_in"):
-            continue
-        if not row["declared_in"] or pd.Timestamp(row["declared_on"]) >= pd.Timestamp(row["recorded_on"]):
-            found.append(f"{claim.id}: first recorded in {row['recorded_in']}, declared in {row['declared_in']}")
-        elif row["confirmed_then"] not in (None, str(claim.confirm)):
-            found.append(
-                f"{claim.id}: confirmed by values {row['confirmed_then']} when it was first recorded, "
-                f"by values {claim.confirm} now"
-            )
-    return found
+class Budget:
+    """Training sets of one size, made of one corpus in every way that is compared, and the trainings that they take.
+
+    arms        name -> Arm; budget: rows of every set; share: of them, those that are added or swapped in
+    candidates  pairs of the corpus that the arms of a seed choose from, None: all
+    folds, jobs  of cross-scoring the candidates, and how many of those models are trained at a time
+    threshold   of consensus pruning
+
+    A comparison adds where it gets these from: `whole`, `additions`, `spec`.
+    """
+
+    jobs: int | None = None
+    whole: Corpus  # what the candidates are drawn from
+    lacking: Mapping[str, str] = {}  # source of added pairs that is not at hand -> why
+    weights: tuple[float, float] = (1.0, 1.0)  # beta and gamma of the product of experts
+
+    def __init__(
+        self,
+        arms: Mapping[str, Arm],
+        *,
+        budget: int,
+        share: float,
+        candidates: int | None,
+        folds: int,
+        threshold: float = THRESHOLD,
+    ):
+        self.arms, self.budget, self.share, self.folds, self.threshold = dict(arms), budget, share, folds, threshold
+        self.extra, self._size = round(share * budget), candidates
+        self._candidates: dict[int, Corpus] = {}
+
+    def additions(self, seed: int) -> Mapping[str, Corpus]:
+        """Source -> the pairs that are added with a seed, or that they are drawn from."""
+        raise NotImplementedError
+
+    def excluded(self) -> Iterable[Corpus]:
+        """What no candidate may stand in: whatever is added with any seed."""
+        return self.additions(0).values()
+
+    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+        """The recipe that all trainings have in common."""
+        raise NotImplementedError
+
+    def release(self, specs: Iterable[RunSpec]) -> None:
+        """Called with the models whose scores of the candidates are known and which nobody asks for anything else."""
+
+    def candidates(self, seed: int) -> Corpus:
+        """The pairs of the corpus that the arms of a seed choose from."""
+        if seed not in self._candidates:
+            self._candidates[seed] = candidates_of(self.whole, self.excluded(), size=self._size, seed=seed)
+        return self._candidates[seed]
+
+    # ------------------------------------------------------------ models that score the candidates
+
+    def scorers(self, arms: Iterable[str]) -> list[str]:
+        """The models that have to score the candidates for some arms, by name."""
+        needs = {self.arms[arm].needs for arm in arms}
+        names = ["dynamics"] * bool(needs & {"dynamics", "levels"}) + ["hypothesis"] * ("levels" in needs)
+        return names + [f"fold-{at}" for at in range(self.folds)] * ("cross scores" in needs)
+
+    def _fold(self, seed: int) -> NDArray[np.int64]:
+        candidates = self.candidates(seed)
+        return folds(candidates.labels, groups=candidates.premise, count=self.folds, seed=seed)
+
+    def scorer(self, name: str, seed: int) -> tuple[RunSpec, NDArray[np.bool_] | None]:
+        """Spec of the model of that name, and which candidates it trains on; None: all."""
+        from nli_lib.learn.predict import fold_specs
+
+        candidates = self.candidates(seed)
+        if not name.startswith("fold-"):  # its epochs are recorded, of the pair or of the hypothesis alone
+            return self.spec(candidates, seed, view="pair" if name == "dynamics" else name), None
+        at, fold = int(name.removeprefix("fold-")), self._fold(seed)
+        # one at a time: in a chain the later ones would start from the model before
+        return next(fold_specs(self.spec(candidates, seed, capture="train"), fold, [at])), fold != at
+
+    def score(self, name: str, seed: int) -> "Run":
+        """The model of that name, trained where it is not in the store."""
+        from nli_lib.learn.fit import fit
+
+        spec, keep = self.scorer(name, seed)
+        return fit(spec, self.candidates(seed), keep)
+
+    def pool(self, seed: int, arms: Sequence[str] | None = None) -> Pool:
+        """What the arms choose from, scored as far as they need it; trains the models that score."""
+        arms = list(self.arms if arms is None else arms)
+        candidates, additions = self.candidates(seed), self.additions(seed)
+        needs, absent = {self.arms[arm].needs for arm in arms}, {}
+        names = {"dynamics": "pair", "hypothesis": "hypothesis"}
+        given: dict[str, Any] = {names[each]: self.score(each, seed).logits for each in self.scorers(arms)
+                                 if each in names}  # fmt: skip
+        used = ["hypothesis"] if "hypothesis" in given else []
+        if "cross scores" in needs and prunable(candidates.classes):  # else the scores would serve no arm
+            try:
+                fold = self._fold(seed)
+            except ValueError as error:
+                absent["cross scores"] = str(error)
+            else:
+                from nli_lib.learn.predict import cross_score
+
+                spec = self.spec(candidates, seed, capture="train")
+                given["cross"] = cross_score(spec, candidates, fold, jobs=self.jobs)
+                used += [f"fold-{at}" for at in range(self.folds)]
+        self.release(self.scorer(each, seed)[0] for each in used)
+        if "generated" in needs:
+            given["generated"] = additions.get(GENERATED)
+        chosen = choices(candidates, **given, threshold=self.threshold, seed=seed) if needs - {""} else ({}, {})
+        return Pool(candidates, additions, chosen[0], {**self.lacking, **chosen[1], **absent})
+
+    # ------------------------------------------------------------ training sets
+
+    def sets(
+        self, seed: int, arms: Sequence[str] | None = None, pool: Pool | None = None
+    ) -> tuple[Sets, dict[str, str]]:
+        """`select.arms.training_sets` of one training, by default of all arms; `pool` where it is at hand."""
+        arms = list(self.arms if arms is None else arms)
+        form = {"budget": self.budget, "share": self.share, "arms": [self.arms[arm] for arm in arms], "seed": seed}
+        return training_sets(pool or self.pool(seed, arms), **form)
+
+    def training(self, made: TrainingSet, seed: int) -> Training:
+        """The training of one set, made or not."""
+        if made.objective == CLASSIFY:
+            return Training(self.spec(made.corpus, seed, capture="train"), made.corpus)
+        from nli_lib.learn.experts import ProductOfExperts
+
+        objective = ProductOfExperts(*self.weights, reads="own" if made.objective == PRODUCT else "another")
+        spec = self.spec(made.corpus, seed, capture="train", objective=objective.name)
+        return Training(spec, made.corpus, objective=objective)
+
+    def right(self, logits: NDArray, test: Corpus) -> NDArray[np.bool_]:
+        """(N,) which pairs of a test set are right."""
+        if test.classes == self.whole.classes != LABELS:
+            return logits.argmax(axis=1) == test.labels
+        return correct_predictions(logits, test.labels, test.classes)
 
 
-# ---------------------------------------------------------------- budgets
+# ---------------------------------------------------------------- chapter 61
 
 
 NOTEBOOK = "61_equal_budgets"
@@ -168,12 +290,14 @@ class JobError(UserError, ValueError):
     """No such job; the message names those that there are."""
 
 
-class Plan:
+class Plan(Budget):
     """What chapter 61 trains, from the dial alone.
 
     dial      the scale, or a notebook's view of it; base: title, corpus and split; study: the folder of its results
     spec      makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
     """
+
+    jobs = 1
 
     def __init__(
         self,
@@ -187,13 +311,13 @@ class Plan:
         form: Mapping[str, object] | None = None,
         trainings: int | None = None,
     ):
-        self.dial, self.base, self.spec, self.exported = dial.budgets, base, spec, exported
-        self.threshold, self.data_dir, self.form = dial.consensus.threshold, data_dir, form or {}
-        self.title, self.name, _ = base
-        self.study = study
-        self.extra = added_pairs(self.dial.budget, self.dial.share)
+        self.dial, self.exported, self._spec = dial.budgets, exported, spec
+        self.title, self.name, self.split = base
+        self.study, self.data_dir, self.form = study, data_dir, form or {}
         self._trainings = trainings  # of every arm, where they are not the dial's
-        self._candidates: dict[int, Corpus] = {}
+        sizes = {name: getattr(self.dial, name) for name in ("budget", "share", "candidates", "folds")}
+        arms = BY_NAME if self.dial.arms is None else {name: BY_NAME[name] for name in self.dial.arms}
+        super().__init__(arms, **sizes, threshold=dial.consensus.threshold)
 
     @classmethod
     def of(cls, study: "Study") -> "Plan":
@@ -207,21 +331,16 @@ class Plan:
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
         """The same plan without a notebook, for a job."""
         dial, study = read_scale(scale), records.study_name(scale, corpus)
-        known = corpus in (None, dial.corpus)
         title = SOURCES[corpus].title if corpus in SOURCES else Path(corpus or "").name
-        base = dial.budgets.base if known else (title, corpus, "train")
-        spec = functools.partial(run_spec, "wanli", dial)
+        base = dial.budgets.base if corpus in (None, dial.corpus) else (title, corpus, "train")
 
         def exported(part: str, notebook: str) -> pd.DataFrame:
             return pd.read_parquet(paths.EXPORTS / study / f"{notebook}.{part}.parquet")
 
+        spec = functools.partial(run_spec, "wanli", dial)
         return cls(dial, tuple(base), study, spec=spec, exported=exported, data_dir=data_dir)
 
     # ------------------------------------------------------------ sizes
-
-    @property
-    def arms(self) -> list[str]:
-        return [arm.name for arm in ARMS] if self.dial.arms is None else list(self.dial.arms)
 
     def trainings(self, arm: str) -> int:
         """How often an arm and its twin are trained: more often where it matters most, and the base with the most."""
@@ -238,7 +357,7 @@ class Plan:
 
     # ------------------------------------------------------------ what the arms are made from
 
-    @functools.cached_property
+    @property
     def whole(self) -> Corpus:
         """The base corpus; of a user's file, what is not tested on."""
         return self._split[0]
@@ -246,7 +365,7 @@ class Plan:
     @functools.cached_property
     def _split(self) -> tuple[Corpus, Corpus | None]:
         own = is_own_file(self.name)
-        corpus = sources.load(self.name, self.base[2], self.data_dir, None, **self.form if own else {})
+        corpus = sources.load(self.name, self.split, self.data_dir, None, **self.form if own else {})
         if not own:
             return corpus, None
         check_enough(corpus, SHARE_HELD_OUT, what="a part to test on")
@@ -275,222 +394,141 @@ class Plan:
                 absent[name] = f"{chapter} has left no pairs of this study; it has to be run before"
         return found, revised, absent
 
-    @property
-    def _added(self) -> list[Corpus]:
+    def excluded(self) -> list[Corpus]:
         """Everything that can be added, whole."""
         found, revised, _ = self._sources
         return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
 
     @property
-    def missing(self) -> list[str]:
-        """Sources of added pairs that are not at hand."""
-        return list(self._sources[2])
+    def lacking(self) -> dict[str, str]:
+        """Sources of added pairs that are not at hand, with the reason."""
+        return self._sources[2]
 
     def additions(self, seed: int) -> dict[str, Corpus]:
         """What is added with a seed: pools to draw from, and so many revisions as are added, each with its original."""
         found, revised, _ = self._sources
         return {**found, **{name: _families(name, each, self.extra, seed) for name, each in revised.items()}}
 
-    def candidates(self, seed: int) -> Corpus:
-        """The pairs of the base corpus that the arms of a seed choose from."""
-        if seed not in self._candidates:
-            added = {str(at): each for at, each in enumerate(self._added)}
-            self._candidates[seed] = candidates_of(self.whole, added, size=self.dial.candidates, seed=seed)
-        return self._candidates[seed]
-
-    def pool(self, seed: int, arms: Sequence[str]) -> Pool:
-        """What the arms choose from, scored as far as they need it; trains the models that score."""
-        candidates, additions = self.candidates(seed), self.additions(seed)
-        wanted = {BY_NAME[arm].needs for arm in arms}
-        given: dict[str, object] = {"seed": seed, "threshold": self.threshold}
-        if wanted & {"dynamics", "levels"}:
-            given["pair"] = self.scoring("dynamics", seed).logits
-        if "levels" in wanted:
-            given["hypothesis"] = self.scoring("hypothesis", seed).logits
-        if "cross scores" in wanted:
-            given["cross"] = self.cross(seed)
-        if "generated" in wanted:
-            given["generated"] = additions.get(GENERATED)
-        made, why = choices(candidates, **given) if wanted - {""} else ({}, {})
-        return Pool(candidates, additions, made, {**self._sources[2], **why})
-
-    def sets(self, seed: int, arms: Sequence[str] | None = None) -> tuple[Sets, dict[str, str]]:
-        """`select.arms.training_sets` of one training."""
-        wanted = self.arms_of(seed, arms)
-        form = {"budget": self.dial.budget, "share": self.dial.share, "arms": wanted, "seed": seed}
-        return training_sets(self.pool(seed, wanted), **form)
-
     # ------------------------------------------------------------ trainings
 
-    def updates(self, made: TrainingSet) -> int:
-        """Updates of the weights that a training on the set makes."""
-        spec = self.spec_of(made.corpus, 0)
-        return updates(len(made.corpus), epochs=spec.epochs, batch_size=spec.batch_size)
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Beta and gamma of the product of experts."""
+        return self.dial.beta, self.dial.gamma
 
-    def spec_of(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
+    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
-        return self.spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
-
-    def scoring(self, kind: str, seed: int) -> "Run":
-        """The model of the candidates, "dynamics", or of their "hypothesis" alone, whose epochs are recorded."""
-        from nli_lib.learn.fit import fit
-
-        view = "pair" if kind == "dynamics" else kind
-        return fit(self.spec_of(self.candidates(seed), seed, view=view), self.candidates(seed))
-
-    def _folds(self, seed: int) -> NDArray[np.int64]:
-        candidates = self.candidates(seed)
-        return folds(candidates.labels, groups=candidates.premise, count=self.dial.folds, seed=seed)
-
-    def cross(self, seed: int) -> NDArray[np.float32]:
-        """Logits (M, C) of the candidates from models that did not train on their premise."""
-        from nli_lib.learn.predict import cross_score
-
-        spec = self.spec_of(self.candidates(seed), seed, capture="train")
-        return cross_score(spec, self.candidates(seed), self._folds(seed), jobs=1)
-
-    def cross_runs(self, seed: int, which: Sequence[int] | None = None) -> list["Run"]:
-        """The models of some folds, by default of all; `cross` finds them."""
-        from nli_lib.learn.fit import fit
-        from nli_lib.learn.predict import fold_specs
-
-        candidates, fold = self.candidates(seed), self._folds(seed)
-        spec = self.spec_of(candidates, seed, capture="train")
-        wanted = range(self.dial.folds) if which is None else which
-        # one at a time: in a chain the later ones would start from the model before
-        specs = {at: next(fold_specs(spec, fold, [at])) for at in wanted}
-        return [fit(each, candidates, fold != at) for at, each in specs.items()]
-
-    def train(self, made: TrainingSet, seed: int) -> "Run":
-        """The model of one training set."""
-        from nli_lib.learn.fit import fit
-
-        return fit(self._spec(made, seed), made.corpus, objective=self._objective(made))
-
-    def _spec(self, made: TrainingSet, seed: int) -> RunSpec:
-        objective = self._objective(made)
-        learnt = {} if objective is None else {"objective": objective.name}
-        return self.spec_of(made.corpus, seed, capture="train", **learnt)
-
-    def _objective(self, made: TrainingSet) -> "Objective | None":
-        """What a training on the set learns; None: to classify."""
-        if made.objective == CLASSIFY:
-            return None
-        from nli_lib.learn.experts import ProductOfExperts
-
-        reads = "own" if made.objective == PRODUCT else "another"
-        return ProductOfExperts(self.dial.beta, self.dial.gamma, reads=reads)
+        return self._spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
 
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
         """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
         found = {}
         for seed in self.seeds_of("base"):
-            possible = self._possible(seed, arms)
-            by_rows = [arm for arm in possible if BY_NAME[arm].needs not in SCORED and BY_NAME[arm].source not in OWN]
+            asked = self.arms_of(seed, arms)
+            here = [arm for arm in asked if not self.why_not(arm)]
+            by_rows = [arm for arm in here if self.arms[arm].needs not in SCORED and self.arms[arm].source not in OWN]
             sets, absent = self.sets(seed, by_rows)
-            for arm, which in ((arm, which) for arm in self.arms_of(seed, arms) for which in (ARM, TWIN)):
-                if (arm in absent and which == TWIN) or arm not in [*possible, *self._recorded(seed)]:
+            for arm in asked:
+                if arm not in here and self.arms[arm].source not in self.exports:
                     continue
-                name = f"{arm}{TWINS * (which == TWIN)}, training {seed}"
-                decides = self._decides(seed, arm, which, sets.get((arm, which)), tests)
-                part = Part(NOTEBOOK, decides, functools.partial(self._row, seed, arm, which, tests))
-                if arm in possible or file_of(name, part, self.study).exists():
-                    found[name] = part
+                for which in (ARM,) if arm in absent else (ARM, TWIN):
+                    name = f"{arm}{TWINS * (which == TWIN)}, training {seed}"
+                    decides = self.decides(seed, arm, which, sets.get((arm, which)), tests)
+                    part = Part(NOTEBOOK, decides, functools.partial(self._row, seed, arm, which, tests))
+                    # what another chapter wrote need not be at hand where the part is
+                    if arm in here or file_of(name, part, self.study).exists():
+                        found[name] = part
         return found
 
-    def absent(self, arms: Sequence[str] | None = None, recorded: Sequence[str] = ()) -> pd.DataFrame:
+    def why_not(self, arm: str) -> str:
+        """Why the source of an arm is not at hand, "" where it is."""
+        source, (found, revised, lacking) = self.arms[arm].source, self._sources
+        return "" if source in ("", *found, *revised) else lacking.get(source, f"no pairs of {source} are at hand")
+
+    def absent(self, recorded: Collection[str] = ()) -> pd.DataFrame:
         """Arms whose source is not at hand, without those that are `recorded`: columns arm, seed, reason."""
         rows = [
-            (arm, seed, self._sources[2].get(BY_NAME[arm].source, f"no pairs of {BY_NAME[arm].source} are at hand"))
+            (arm, seed, why)
             for seed in self.seeds_of("base")
-            for arm in self.arms_of(seed, arms)
-            if arm not in [*self._possible(seed, arms), *recorded]
+            for arm in self.arms_of(seed)
+            if arm not in recorded and (why := self.why_not(arm))
         ]
         return pd.DataFrame(rows, columns=["arm", "seed", "reason"])
 
-    def _possible(self, seed: int, arms: Sequence[str] | None) -> list[str]:
-        sources = {"", *self.additions(seed)}
-        return [arm for arm in self.arms_of(seed, arms) if BY_NAME[arm].source in sources]
-
     @functools.cached_property
-    def _exports(self) -> dict[str, str]:
+    def exports(self) -> dict[str, str]:
         """Digests of the pairs that other chapters wrote, by source, as their records have them."""
         found = {}
         for source, (chapter, part, _) in OWN.items():
-            digest = records.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet")
-            found |= {} if digest is None else {source: digest}
+            if digest := records.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet"):
+                found[source] = digest
         return found
 
-    def _recorded(self, seed: int) -> list[str]:
-        """Arms that add what another chapter wrote, at hand or not."""
-        return [arm for arm in self.arms_of(seed) if BY_NAME[arm].source in self._exports]
-
-    def _decides(
+    def decides(
         self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping[str, Corpus]
     ) -> dict[str, object]:
+        """What decides a training, as content; `made`: its set, where neither a model nor a chapter chose the rows."""
         tested = {title: each.digest for title, each in tests.items()}
         if made is not None:
-            return decided(self._spec(made, seed), made.corpus, tested=tested)
+            return decided(self.training(made, seed).spec, made.corpus, tested=tested)
         more = {"arm": arm, "which": which, "tested": tested, "chosen": probe().get(f"{arm}, {which}", "")}
-        more |= {name: getattr(self.dial, name) for name in ("budget", "share", "folds")} | {"gap": self.threshold}
-        if source := BY_NAME[arm].source:
-            more["added"] = self._exports.get(source) or self.additions(seed)[source].digest
-        return decided(self.spec_of(self.candidates(seed), seed), self.candidates(seed), **more)
+        more |= {"budget": self.budget, "share": self.share, "folds": self.folds, "gap": self.threshold}
+        if source := self.arms[arm].source:
+            more["added"] = self.exports.get(source) or self.additions(seed)[source].digest
+        return decided(self.spec(self.candidates(seed), seed), self.candidates(seed), **more)
 
     def _row(self, seed: int, arm: str, which: str, tests: Mapping[str, Corpus]) -> pd.DataFrame:
+        from nli_lib.learn.predict import predict
+
         sets, absent = self.sets(seed, [arm])
         if arm in absent:
             return pd.DataFrame([{"arm": arm, "which": which, "seed": seed, "reason": absent[arm]}])
-        made = sets[arm, which]
-        run, right = self.tested_run(made, seed, tests)
-        about, scoring = run.store.read_json("about.json"), self.scoring_seconds(seed, arm)
+        made, source = sets[arm, which], self.arms[arm].source
+        training = self.training(made, seed)
+        run = training.run()
+        right = {title: self.right(predict(run, test), test) for title, test in tests.items()}
+        about = run.store.read_json("about.json")
+        scored = [self.score(name, seed).store.read_json("about.json")["seconds"] for name in self.scorers([arm])]
         row = {
             "arm": arm,
             "which": which,
             "seed": seed,
             "reason": "",
             "rows": len(made.corpus),
-            "updates": self.updates(made),
+            "updates": training.spec.epochs * -(-len(made.corpus) // training.spec.batch_size),
             "different": made.distinct,
             "added": made.added,
             "labels": made.labels,
             **made.corpus.counts,
             "corpora": ";".join(sorted(set(made.corpus.table["corpus"]))),
-            "pool": len(self._sources[0][BY_NAME[arm].source]) if BY_NAME[arm].source in OWN else 0,
+            "pool": len(self._sources[0][source]) if source in OWN else 0,
             "training seconds": float(about["seconds"]),
-            "scoring seconds": scoring,
+            "scoring seconds": float(sum(scored)),
             "device": about["device"],
             **{RIGHT + title: packed(each) for title, each in right.items()},
         }
         table = pd.DataFrame([row])
-        table.attrs = {"seconds": about["seconds"] + scoring, "device": about["device"]}
+        table.attrs = {"seconds": about["seconds"] + row["scoring seconds"], "device": about["device"]}
         return table
 
-    def tested_run(
-        self, made: TrainingSet, seed: int, tests: Mapping[str, Corpus]
-    ) -> tuple["Run", dict[str, NDArray[np.bool_]]]:
-        """The model of one training set, and by title which pairs of a test set it gets right."""
-        from nli_lib.evaluate import correct_predictions
-        from nli_lib.learn.predict import predict
+    # ------------------------------------------------------------ jobs
 
-        run = self.train(made, seed)
-        logits = {title: predict(run, test) for title, test in tests.items()}
-        return run, {
-            title: correct_predictions(logits[title], test.labels, test.classes) for title, test in tests.items()
-        }
+    def waits(self) -> dict[str, list[str]]:
+        """Every training of the chapter by the name of its job, and the jobs that it waits for.
 
-    def scoring_seconds(self, seed: int, arm: str) -> float:
-        """Machine seconds of the finished models that score the candidates for an arm."""
-        needs = BY_NAME[arm].needs
-        scored = [self.scoring("dynamics", seed)] if needs in ("dynamics", "levels") else []
-        scored += [self.scoring("hypothesis", seed)] if needs == "levels" else []
-        scored += self.cross_runs(seed) if needs == "cross scores" else []
-        return float(sum(run.store.read_json("about.json")["seconds"] for run in scored))
-
-    @property
-    def own_costs(self) -> dict[str, str]:
-        """Source of our own pairs -> the chapter whose table "cost" says what they took, of those that are recorded."""
-        return {name: chapter for name, (*_, chapter) in OWN.items() if chapter and name in self._exports}
+        "score-<seed>-dynamics", "score-<seed>-hypothesis", "score-<seed>-fold-<k>", "train-<seed>-<arm>" and, of its
+        twin, "train-<seed>-<arm>-twin". Which arms the corpora allow is found out by the job itself, which says so and
+        ends.
+        """
+        found: dict[str, list[str]] = {}
+        for seed in range(max(map(self.trainings, self.arms), default=0)):
+            for arm in self.arms_of(seed):
+                before = [f"score-{seed}-{name}" for name in self.scorers([arm])]
+                found |= {name: [] for name in before}
+                # the twin of what adds other candidates is the base
+                ends = ("",) if arm == "random more" and "base" in self.arms else ("", "-twin")
+                found |= {f"train-{seed}-{_slug(arm)}{end}": before for end in ends}
+        return found
 
     # ------------------------------------------------------------ test sets
 
@@ -511,11 +549,17 @@ class Plan:
             found[group], lacking = load_each(each, self.data_dir)
             missing |= lacking
             found[group] |= {f"{self.title}, held out": self._split[1]} if group == IN and self._split[1] else {}
-            found[group] |= self._stress() if self.dial.stress and group == self.dial.stress[0] else {}
+            if self.dial.stress and group == self.dial.stress[0]:
+                _, name, split, size = self.dial.stress
+                few, _ = load_each({STRESS: (name, split)}, self.data_dir, size)
+                wordnet = dictionaries()[0].get("wordnet")
+                made = [stress(kind, part, wordnet=wordnet) for part in few.values() for kind in KINDS
+                        if wordnet or kind != "antonym"]  # fmt: skip
+                found[group] |= {STRESS: concat(made, name=name, split="stress")} if made else {}
         every = [test for each in found.values() for test in each.values()]
         if not every:
             return found, pd.DataFrame(columns=["group", "title", "pairs", "taken out", "whole"]), missing
-        seen = overlap(_texts(every), _texts([self.whole, *self._added]))["pairs"].to_numpy()
+        seen = overlap(_texts(every), _texts([self.whole, *self.excluded()]))["pairs"].to_numpy()
         seen = iter(np.split(seen, np.cumsum([len(test) for test in every])[:-1]))
         rows, left = [], {}
         for group, each in found.items():
@@ -531,15 +575,6 @@ class Plan:
         """The test sets of all groups by title."""
         return {title: test for each in self.tests()[0].values() for title, test in each.items()}
 
-    def _stress(self) -> dict[str, Corpus]:
-        _, name, split, size = self.dial.stress
-        few, _ = load_each({STRESS: (name, split)}, self.data_dir, size)
-        available, _ = dictionaries()
-        wordnet = available.get("wordnet")
-        made = [stress(kind, each, wordnet=wordnet) for each in few.values() for kind in KINDS
-                if wordnet or kind != "antonym"]  # fmt: skip
-        return {STRESS: concat(made, name=name, split="stress")} if made else {}
-
 
 def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
     """Pairs that the study wrote itself, as a corpus: what the chapter's own filter kept, with the labels asked for."""
@@ -549,7 +584,7 @@ def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
     else:
         kept = table[table["kept"].astype(bool)]
     columns = kept[["uid", "premise", "hypothesis", "label"]].astype({"label": int})
-    columns = columns.drop_duplicates(["premise", "hypothesis"]).assign(corpus=name, split="train")
+    columns = columns.drop_duplicates(SIDES).assign(corpus=name, split="train")
     return Corpus(columns.assign(uid=[f"{name}-{at}" for at in range(len(columns))]), name, "train")
 
 
@@ -558,16 +593,16 @@ def _families(name: str, pairs: Counterfactuals, size: int, seed: int) -> Corpus
     are originals, whose label people gave, where it was not people who revised them."""
     there = len(np.unique(pairs.origin)) + len(pairs)
     made = augmentation(pairs, there, seed=seed)
-    made = made[~made.table.duplicated(["premise", "hypothesis"]).to_numpy()][:size]
+    made = made[~made.table.duplicated(SIDES).to_numpy()][:size]
     if any(arm.people for arm in ARMS if arm.source == name):
         return made
-    keys, known = (pd.MultiIndex.from_frame(each.table[["premise", "hypothesis"]]) for each in (made, pairs.original))
+    keys, known = (pd.MultiIndex.from_frame(each.table[SIDES]) for each in (made, pairs.original))
     return Corpus(made.table.assign(**{BY_PEOPLE: keys.isin(known)}), made.name, made.split, made.classes)
 
 
 def _texts(corpora: Sequence[Corpus]) -> Corpus:
     """The texts of corpora of any classes as one corpus, to look for the same pairs in another."""
-    table = pd.concat([each.table[["premise", "hypothesis"]] for each in corpora], ignore_index=True)
+    table = pd.concat([each.table[SIDES] for each in corpora], ignore_index=True)
     return Corpus(table.assign(uid=table.index.astype(str), label=0, corpus="", split=""), "texts", "")
 
 
@@ -576,7 +611,7 @@ def probe() -> dict[str, str]:
     """Digests by "<arm>, <which>" of the rows that the arms which need scores take of made-up pairs and scores."""
     at = np.arange(PROBED)
     label, kind = at % 3, at // 3 % 3  # kinds: learnt from the hypothesis alone, learnt in the end, never learnt
-    texts = {side: [f"{side} {each}" for each in at] for side in ("premise", "hypothesis")}
+    texts = {side: [f"{side} {each}" for each in at] for side in SIDES}
     rows = {"uid": at.astype(str), **texts, "label": label, "corpus": "made up", "split": "train"}
     pairs = Corpus(pd.DataFrame(rows), "made up", "train")
     gold, other = np.eye(3)[label], np.eye(3)[(label + 1) % 3]
@@ -613,71 +648,24 @@ def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str
     }  # fmt: skip
 
 
-def costs(table: pd.DataFrame, written: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """What an arm costs, mean over its trainings.
-
-    written  source -> the row of its chapter's table "cost"; each pair that is left counts with those thrown away
-    Columns: arm, machine seconds (its training, the models that score its candidates, the writing of what it adds),
-    tokens (of a language model), human labels.
-    """
-    arms = table[(table["reason"] == "") & (table["which"] == ARM)]
-    nothing = dict.fromkeys(("prompt_tokens", "completion_tokens", "seconds"), 0.0)
-    spent = pd.DataFrame([written.get(BY_NAME[arm].source, nothing) for arm in arms["arm"]], index=arms.index)
-    share = arms["added"] / arms["pool"].clip(lower=1)
-    tokens, seconds = share * (spent["prompt_tokens"] + spent["completion_tokens"]), share * spent["seconds"]
-    found = arms[["arm"]].assign(
-        **{"machine seconds": arms["training seconds"] + arms["scoring seconds"] + seconds},
-        tokens=tokens,
-        **{"human labels": arms["labels"]},
-    )
-    return found.groupby("arm", sort=False).mean().reset_index()
-
-
 # ---------------------------------------------------------------- jobs
 
 
-def jobs(scale: str) -> dict[str, list[str]]:
-    """Every training of the chapter at a scale by the name of its job, and the jobs that it waits for.
-
-    "score-<seed>-dynamics", "score-<seed>-hypothesis", "score-<seed>-fold-<k>", "train-<seed>-<arm>" and, of its twin,
-    "train-<seed>-<arm>-twin". Which arms the corpora allow is found out by the job itself, which then says so and ends.
-    """
-    return _jobs(Plan.from_scale(scale))
-
-
-def _jobs(plan: Plan) -> dict[str, list[str]]:
-    waits: dict[str, list[str]] = {}
-    for seed in range(max(map(plan.trainings, plan.arms), default=0)):
-        for arm in plan.arms_of(seed):
-            needs = BY_NAME[arm].needs
-            before = [f"score-{seed}-dynamics"] if needs in ("dynamics", "levels") else []
-            before += [f"score-{seed}-hypothesis"] if needs == "levels" else []
-            before += [f"score-{seed}-fold-{k}" for k in range(plan.dial.folds)] if needs == "cross scores" else []
-            waits |= {name: [] for name in before}
-            # the twin of what adds other candidates is the base
-            ends = ("",) if arm == "random more" and "base" in plan.arms else ("", "-twin")
-            waits |= {f"train-{seed}-{_slug(arm)}{end}": before for end in ends}
-    return waits
-
-
 def run_job(plan: Plan, name: str) -> str:
-    """Do one job of `jobs` and say in a line what came of it; a trained arm's predictions for the test sets are part of
-    its job. Raises `JobError` for a name that is none of them."""
-    if name not in _jobs(plan):
+    """Do one job of `Plan.waits` and say in a line what came of it; a trained arm's predictions for the test sets are
+    part of its job. Raises `JobError` for a name that is none of them."""
+    if name not in plan.waits():
         raise JobError(f'there is no job "{name}": without --job, all are listed.')
     kind, seed, what = name.split("-", 2)
-    if kind == "score" and what.startswith("fold-"):
-        return plan.cross_runs(int(seed), [int(what.removeprefix("fold-"))])[0].spec.id
     if kind == "score":
-        return plan.scoring(what, int(seed)).spec.id
-    arms = {_slug(arm): arm for arm in plan.arms}
-    arm = arms[what.removesuffix("-twin")]
-    lacking = plan.absent([arm]).set_index("seed")["reason"]
-    if int(seed) in lacking.index:
-        return f"nothing to train: {lacking[int(seed)]}"
-    part = f"{arm}{'' if what in arms else TWINS}, training {seed}"
-    made = gather({part: plan.parts(plan.tested, [arm])[part]}, plan.study)[part]
-    return f"nothing to train: {made['reason'][0]}" if made["reason"][0] else f"{made['training seconds'][0]:.0f} s"
+        return plan.score(what, int(seed)).spec.id
+    arm = {_slug(arm): arm for arm in plan.arms}[what.removesuffix("-twin")]
+    why = plan.why_not(arm)
+    if not why:
+        part = f"{arm}{TWINS * what.endswith('-twin')}, training {seed}"
+        made = gather({part: plan.parts(plan.tested, [arm])[part]}, plan.study)[part]
+        why = made["reason"][0]
+    return f"nothing to train: {why}" if why else f"{made['training seconds'][0]:.0f} s"
 
 
 def _slug(arm: str) -> str:
@@ -692,7 +680,7 @@ def main(
 ) -> None:
     """One training of chapter 61, or the list of all."""
     if job is None:
-        print("\n".join(jobs(scale)))
+        print("\n".join(Plan.from_scale(scale).waits()))
         return
     try:
         print(f"{job}: {run_job(Plan.from_scale(scale, corpus, data_dir), job)}")

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from cells import functions
 from scipy import stats
 
 from nli_lib.compare import (
@@ -12,13 +13,11 @@ from nli_lib.compare import (
     PLAIN,
     WEIGHTED,
     above_base,
-    across_bases,
     against_twins,
     certainly_above,
     detectable_table,
     errors,
     p_value,
-    price_of_a_point,
     ranks,
     scores,
     smallest_detectable,
@@ -27,6 +26,7 @@ from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
 from nli_lib.stats import t_interval, with_trainings
 
+CELLS = functions("61_equal_budgets")
 GROUPS = {"near": ["a"], "far": ["b", "c"], "nothing at hand": []}
 COUNTS = {"a": 200, "b": 400, "c": 200}
 SIZES = {"a": 1000, "b": 3000, "c": 1000}
@@ -179,7 +179,7 @@ def test_a_point_has_a_price_only_where_something_was_gained():
     rows = [("x", 0.02), ("y", -0.01), ("z", 0.005)]
     gains = pd.DataFrame(rows, columns=["arm", "value"]).assign(group="g", average=PLAIN, low=0.0, high=0.1)
     costs = pd.DataFrame({"arm": ["base", "x", "y", "z"], "seconds": [10, 30, 50, 5], "labels": [100, 100, 300, 400]})
-    table = price_of_a_point(gains, costs).set_index("arm")
+    table = CELLS.price_of_a_point(gains, costs).set_index("arm")
     assert table.loc["x", "seconds"] == 10 and table.loc["x", "labels"] == 0
     assert table.loc["y", ["seconds", "labels"]].isna().all()
     assert table.loc["z", "seconds"] == -10 and table.loc["z", "labels"] == 600
@@ -196,13 +196,13 @@ def test_two_base_corpora_side_by_side():
         )
         for found in (ends, others)
     )
-    both = across_bases({"SNLI": one, "MultiNLI": other})
+    both = CELLS.across_bases({"SNLI": one, "MultiNLI": other})
     assert list(both) == ["base", "arm", "group", "value", "low", "high", "apart"]
     assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {
         ("a", "g"): [2, 2], ("a", "h"): [-2, -2], ("b", "g"): [0, 0],
     }  # fmt: skip
     assert both["base"].tolist() == ["SNLI"] * 3 + ["MultiNLI"] * 3
     other.loc[(other["arm"] == "b"), ["low", "high"]] = 1, 2
-    assert across_bases({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]
-    three = across_bases({"SNLI": one, "MultiNLI": other, "WANLI": one})
+    assert CELLS.across_bases({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]
+    three = CELLS.across_bases({"SNLI": one, "MultiNLI": other, "WANLI": one})
     assert three.groupby(["arm", "group"])["apart"].first().to_dict() == {("a", "g"): 3, ("a", "h"): -3, ("b", "g"): 1}

@@ -134,9 +134,9 @@ def test_what_is_recorded_at_small_is_what_is_asked_for(study, corpus):
         rows = SimpleNamespace(name="x", split="train", digest=found["rows"], classes=tuple(found["classes"]))
         tests = {title: SimpleNamespace(digest=digest) for title, digest in found["tested"].items()}
         plan._candidates[seed], made = rows, None
-        plan.__dict__["_exports"] = {BY_NAME[arm].source: found["added"]} if "added" in found else {}
+        plan.exports = {BY_NAME[arm].source: found["added"]} if "added" in found else {}
         if "arm" not in found:
             objective = {ARM: PRODUCT, TWIN: PRODUCT_TWIN}[which] if arm == "product of experts" else CLASSIFY
             made = TrainingSet(rows, 1, objective)
-        now = json.loads(json.dumps(plan._decides(seed, arm, which, made, tests)))
+        now = json.loads(json.dumps(plan.decides(seed, arm, which, made, tests)))
         assert now == found, name

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cells import functions
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from nli_lib import paths
@@ -23,7 +24,7 @@ from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
 from nli_lib.select.selection import TWIN, Selection
 from nli_lib.spec import RunSpec
 from nli_lib.study import budgets
-from nli_lib.study.budgets import JobError, Plan, costs, jobs, own_pairs, right_of, run_job, table_of
+from nli_lib.study.budgets import JobError, Plan, own_pairs, right_of, run_job, table_of
 from nli_lib.study.parts import gather
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,14 +126,13 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
         key: {title: (1, len(test)) for title, test in flat.items()} for key in sets
     }
     cost = {"prompt_tokens": 3900, "completion_tokens": 100, "seconds": 40.0}
-    spent = costs(table, {"our WANLI": cost}).set_index("arm")
+    spent = functions("61_equal_budgets").costs_of(table, {"our WANLI": cost}).set_index("arm")
     assert spent.loc["our WANLI added", "tokens"] == 1200 and spent.loc["WANLI added", "tokens"] == 0
     assert spent.loc["consensus pruning", "human labels"] == 144 and spent.loc["base", "human labels"] == 36
     before = trained()
     assert sum("without-fold" in name for name in before) == DIAL["folds"]  # none more to learn how long they took
     # an eighth of them as jobs, each on a plan of its own, in another order: none is trained twice, and none is new
-    monkeypatch.setattr(Plan, "from_scale", classmethod(lambda cls, *args: make(arms=ONE_OF_EACH)))
-    for name in [job for job in jobs("any") if job.split("-")[1] == "0"][::-8]:
+    for name in [job for job in make(arms=ONE_OF_EACH).waits() if job.split("-")[1] == "0"][::-8]:
         run_job(make(arms=ONE_OF_EACH), name)
     assert trained() == before
     # and they give what the notebook alone gives
@@ -193,7 +193,7 @@ def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_p
     here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
     monkeypatch.setattr(paths, "RUNS", tmp_path / "other")
     plan = make()
-    plan.train(plan.sets(0, ["ambiguous third"])[0]["ambiguous third", TWIN], 0)
+    plan.training(plan.sets(0, ["ambiguous third"])[0]["ambiguous third", TWIN], 0).run()
     there = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
     assert here.keys() == there.keys() and all(np.array_equal(here[name], there[name]) for name in here)
 
@@ -265,7 +265,7 @@ def test_what_our_models_copied_from_the_base_is_taken_out_of_their_pairs_and_no
 
 
 def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
-    waits = jobs("small")
+    waits = Plan.from_scale("small").waits()
     assert waits["train-0-base"] == [] and "train-0-random-more-twin" not in waits  # it is the base
     assert waits["train-2-hard-twin"] == ["score-2-dynamics", "score-2-hypothesis"]
     assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(3)]
@@ -347,7 +347,7 @@ DONE = "data/runs/snakemake/smoke/{}.done"
 @pytest.mark.slow
 def test_a_dry_run_shows_every_training_with_its_resources(workflow, home):
     said = workflow("--dry-run", "--cores", "2", "notebook_61_equal_budgets")
-    for job in jobs("smoke"):
+    for job in Plan.from_scale("smoke").waits():
         part = said.partition(f"rule training_{job.replace('-', '_')}:")[2].partition("\nrule ")[0]
         assert "runtime=120" in part and "mem_mb=4000" in part, job
     assert not list((home / "data" / "runs").glob("planted*"))
@@ -368,17 +368,17 @@ def test_trainings_run_on_a_cluster_two_at_a_time_and_none_twice(workflow, home,
     assert len(before) == 2
     plan = Plan.from_scale("smoke")
     for seed in (0, 1):
-        plan.train(plan.sets(seed, ["base"])[0]["base", ARM], seed)
+        plan.training(plan.sets(seed, ["base"])[0]["base", ARM], seed).run()
     assert trained() == before  # the notebook finds both
     here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
     monkeypatch.setattr(paths, "RUNS", home / "alone")
-    plan.train(plan.sets(0, ["base"])[0]["base", ARM], 0)
+    plan.training(plan.sets(0, ["base"])[0]["base", ARM], 0).run()
     for path in paths.RUNS.glob("*/logits.npy"):
         assert np.array_equal(np.load(path), here[path.parent.name])
 
 
 def test_the_chapter_has_the_candidates_that_the_library_draws(make):
     plan = make()
-    corpus = candidates_of(plan.whole, {"x": load("planted", "validation")}, size=144, seed=0)
+    corpus = candidates_of(plan.whole, [load("planted", "validation")], size=144, seed=0)
     assert len(plan.candidates(0)) == len(corpus) == 144
     assert budgets.NOTEBOOK == "61_equal_budgets"

@@ -195,7 +195,7 @@ def test_an_addition_or_a_test_that_decides_the_outcome_is_refused_before_anythi
 
 def test_a_base_that_has_learnt_nothing_ends_the_comparison_early(call, monkeypatch):
     monkeypatch.setattr(comparisons.Work, "answers", lambda self, spec, corpus: np.zeros(len(self.test), bool))
-    monkeypatch.setattr(comparisons.Work, "pool", lambda *_args: pytest.fail("scored the candidates"))
+    monkeypatch.setattr(comparisons.Work, "score", lambda *_args: pytest.fail("scored the candidates"))
     done = call("--worth", 100)
     assert isinstance(done.exception, CompareError) and "It has not learnt the task" in str(done.exception)
 
@@ -205,7 +205,7 @@ def test_a_base_whose_trainings_differ_too_much_ends_it_too(call, monkeypatch):
     monkeypatch.setattr(
         comparisons.Work, "answers", lambda self, spec, corpus: np.arange(len(self.test)) < next(turn) * len(self.test)
     )
-    monkeypatch.setattr(comparisons.Work, "pool", lambda *_args: pytest.fail("scored the candidates"))
+    monkeypatch.setattr(comparisons.Work, "score", lambda *_args: pytest.fail("scored the candidates"))
     done = call("--worth", 100)
     assert isinstance(done.exception, CompareError) and "would not be found" in str(done.exception)
 
@@ -220,19 +220,19 @@ def test_without_a_package_of_the_study_it_says_what_to_install(call, monkeypatc
 
 def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(call, monkeypatch):
     def twice(self):
-        spec = self.spec(self.corpus, 0, capture="train")
-        first, whole = self.answers(spec, self.corpus), self.test
+        spec = self.spec(self.whole, 0, capture="train")
+        first, whole = self.answers(spec, self.whole), self.test
         self.test = whole[:50]
         assert not list(spec.folder.rglob("*.safetensors"))
-        assert np.array_equal(self.answers(spec, self.corpus), first[:50])
+        assert np.array_equal(self.answers(spec, self.whole), first[:50])
         self.plan = replace(self.plan, keep=True)
         other = spec.model_copy(update={"seed": 1})
-        self.answers(other, self.corpus)
+        self.answers(other, self.whole)
         trained = (other.folder / "about.json").stat().st_mtime_ns
         with monkeypatch.context() as full:  # a disk that is full costs no training
             full.setattr(predict, "predict", broken)
             with pytest.raises(StoreError, match="No space left"):
-                self.answers(other, self.corpus)
+                self.answers(other, self.whole)
         assert (other.folder / "about.json").stat().st_mtime_ns == trained
         raise CompareError("seen")
 

@@ -3,15 +3,33 @@
 import os
 import subprocess
 
+import pandas as pd
 import pytest
 
 from nli_lib.claims import Claim, read_claims
-from nli_lib.study.budgets import COLUMNS, declarations, unfounded
+from nli_lib.study.budgets import COLUMNS, declarations
 
 CLAIM = {
     "paper": "wanli", "where": "Table 3", "claim": "Cats sit on mats.", "notebook": "10_data_map",
     "statistic": "Share of cats on mats; Wilson interval.", "unit": "share", "paper_value": 0.7, "evidence": ["snli"],
 }  # fmt: skip
+
+
+def unfounded(claims, history):
+    """What contradicts "declared before" in the history, one sentence a claim; empty when nothing does."""
+    known, found = history.set_index("id").to_dict("index"), []
+    for claim in claims:
+        row = known.get(claim.id, {})
+        if claim.declared == "after" or not row.get("recorded_in"):
+            continue
+        if not row["declared_in"] or pd.Timestamp(row["declared_on"]) >= pd.Timestamp(row["recorded_on"]):
+            found.append(f"{claim.id}: first recorded in {row['recorded_in']}, declared in {row['declared_in']}")
+        elif row["confirmed_then"] not in (None, str(claim.confirm)):
+            found.append(
+                f"{claim.id}: confirmed by values {row['confirmed_then']} when it was first recorded, "
+                f"by values {claim.confirm} now"
+            )
+    return found
 
 
 def claim(id, above=0.5, **more):
