@@ -307,12 +307,11 @@ def differences(
     for arm, (one, other) in pairs.items():
         count = min(len(next(iter(right[key].values()))) for key in (one, other))
         both = [{title: answers[:count] for title, answers in right[key].items()} for key in (one, other)]
-        for group, titles in groups.items():
-            for name, weights in _weights(titles, sizes).items():
-                found = average(both[0], premises, titles, weights, other=both[1], resamples=resamples)
-                single = _means(both[0], titles, weights) - _means(both[1], titles, weights)
-                row = {"arm": arm, "group": group, "average": name, **found._asdict()}
-                rows.append(row | {"p": p_value(found, single)})
+        for group, name, titles, weights in _averages(groups, sizes):
+            found = average(both[0], premises, titles, weights, other=both[1], resamples=resamples)
+            single = _means(both[0], titles, weights) - _means(both[1], titles, weights)
+            row = {"arm": arm, "group": group, "average": name, **found._asdict()}
+            rows.append(row | {"p": p_value(found, single)})
     table = pd.DataFrame(rows, columns=["arm", "group", "average", *Estimate._fields, "p"])
     table["p, Holm"] = np.nan
     for _, part in table.groupby("average"):
@@ -326,20 +325,22 @@ def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:
     """Every single training: columns arm, which (`ARM` or `TWIN`), group, average, training, value."""
     rows = []
     for (arm, which), answers in right.items():
-        for group, titles in groups.items():
-            for name, weights in _weights(titles, sizes).items():
-                place = {"arm": arm, "which": which, "group": group, "average": name}
-                values = _means(answers, titles, weights)
-                rows += [{**place, "training": at, "value": value} for at, value in enumerate(values)]
+        for group, name, titles, weights in _averages(groups, sizes):
+            place = {"arm": arm, "which": which, "group": group, "average": name}
+            values = _means(answers, titles, weights)
+            rows += [{**place, "training": at, "value": value} for at, value in enumerate(values)]
     return pd.DataFrame(rows, columns=["arm", "which", "group", "average", "training", "value"])
 
 
-def _weights(titles: Sequence[str], sizes: Sizes) -> dict[str, NDArray[np.float64]]:
-    """The two averages of test sets, each with weights (D,) that add up to 1; none where there is no test set."""
-    if not titles:
-        return {}
-    whole = np.array([float(sizes[title]) for title in titles])
-    return {PLAIN: np.full(len(titles), 1 / len(titles)), WEIGHTED: whole / whole.sum()}
+def _averages(groups: Groups, sizes: Sizes) -> list[tuple[str, str, Sequence[str], NDArray[np.float64]]]:
+    """Group, average, test sets and their weights (D,), which add up to 1; none of a group without a test set."""
+    found = []
+    for group, titles in groups.items():
+        if titles:
+            whole = np.array([float(sizes[title]) for title in titles])
+            found.append((group, PLAIN, titles, np.full(len(titles), 1 / len(titles))))
+            found.append((group, WEIGHTED, titles, whole / whole.sum()))
+    return found
 
 
 def _means(answers: Right, titles: Sequence[str], weights: ArrayLike | None) -> NDArray[np.float64]:
@@ -431,14 +432,13 @@ def detectable_table(
     pair with it, so that the spread of an arm that shares its start with its twin should be smaller.
     """
     rows = []
-    for group, titles in groups.items():
-        for name, weights in _weights(titles, sizes).items():
-            spread, sampling, count = base_noise(right, premises, titles, weights, resamples=resamples)
-            facts = {"group": group, "average": name, "spread": spread, "premises": sampling, "base trainings": count}
-            for each in trainings:
-                limits = {label: smallest_detectable(spread, each, premises=sampling, family=size)
-                          for label, size in (("alone", 1), ("of all", family))}  # fmt: skip
-                rows.append({**facts, "trainings": each, **limits})
+    for group, name, titles, weights in _averages(groups, sizes):
+        spread, sampling, count = base_noise(right, premises, titles, weights, resamples=resamples)
+        facts = {"group": group, "average": name, "spread": spread, "premises": sampling, "base trainings": count}
+        for each in trainings:
+            limits = {label: smallest_detectable(spread, each, premises=sampling, family=size)
+                      for label, size in (("alone", 1), ("of all", family))}  # fmt: skip
+            rows.append({**facts, "trainings": each, **limits})
     names = ["group", "average", "spread", "premises", "base trainings", "trainings", "alone", "of all"]
     return pd.DataFrame(rows, columns=names)
 

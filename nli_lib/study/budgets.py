@@ -141,7 +141,7 @@ class Budget:
 
     arms        name -> Arm; budget: rows of every set; share: of them, those that are added or swapped in
     candidates  pairs of the corpus that the arms of a seed choose from, None: all
-    folds, jobs  of cross-scoring the candidates, and how many of those models are trained at a time
+    folds       of cross-scoring the candidates; jobs: so many of those models are trained at a time
     threshold   of consensus pruning
 
     A comparison adds where it gets these from: `whole`, `additions`, `spec`.
@@ -221,27 +221,32 @@ class Budget:
         """What the arms choose from, scored as far as they need it; trains the models that score."""
         arms = list(self.arms if arms is None else arms)
         candidates, additions = self.candidates(seed), self.additions(seed)
-        needs, absent = {self.arms[arm].needs for arm in arms}, {}
-        names = {"dynamics": "pair", "hypothesis": "hypothesis"}
-        given: dict[str, Any] = {names[each]: self.score(each, seed).logits for each in self.scorers(arms)
-                                 if each in names}  # fmt: skip
-        used = ["hypothesis"] if "hypothesis" in given else []
+        needs = {self.arms[arm].needs for arm in arms}
+        given: dict[str, Any] = {}
+        absent: dict[str, str] = {}
+        used: list[RunSpec] = []
+        if needs & {"dynamics", "levels"}:
+            given["pair"] = self.score("dynamics", seed).logits
+        if "levels" in needs:
+            given["hypothesis"] = self.score("hypothesis", seed).logits
+            used.append(self.scorer("hypothesis", seed)[0])
         if "cross scores" in needs and prunable(candidates.classes):  # else the scores would serve no arm
             try:
                 fold = self._fold(seed)
             except ValueError as error:
                 absent["cross scores"] = str(error)
             else:
-                from nli_lib.learn.predict import cross_score
+                from nli_lib.learn.predict import cross_score, fold_specs
 
                 spec = self.spec(candidates, seed, capture="train")
                 given["cross"] = cross_score(spec, candidates, fold, jobs=self.jobs)
-                used += [f"fold-{at}" for at in range(self.folds)]
-        self.release(self.scorer(each, seed)[0] for each in used)
+                used += [next(fold_specs(spec, fold, [at])) for at in range(self.folds)]
+        self.release(used)
         if "generated" in needs:
             given["generated"] = additions.get(GENERATED)
-        chosen = choices(candidates, **given, threshold=self.threshold, seed=seed) if needs - {""} else ({}, {})
-        return Pool(candidates, additions, chosen[0], {**self.lacking, **chosen[1], **absent})
+        more = {"threshold": self.threshold, "seed": seed}
+        made, why = choices(candidates, **given, **more) if needs - {""} else ({}, {})
+        return Pool(candidates, additions, made, {**self.lacking, **why, **absent})
 
     # ------------------------------------------------------------ training sets
 
@@ -349,11 +354,8 @@ class Plan(Budget):
         matters = arm in self.dial.matter or arm == "base"
         return max(self.dial.trainings, self.dial.trainings_that_matter if matters else 0)
 
-    def seeds_of(self, arm: str) -> range:
-        return range(self.trainings(arm))
-
     def arms_of(self, seed: int, among: Sequence[str] | None = None) -> list[str]:
-        return [arm for arm in (self.arms if among is None else among) if seed in self.seeds_of(arm)]
+        return [arm for arm in (self.arms if among is None else among) if seed < self.trainings(arm)]
 
     # ------------------------------------------------------------ what the arms are made from
 
@@ -423,7 +425,7 @@ class Plan(Budget):
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
         """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
         found = {}
-        for seed in self.seeds_of("base"):
+        for seed in range(self.trainings("base")):
             asked = self.arms_of(seed, arms)
             here = [arm for arm in asked if not self.why_not(arm)]
             by_rows = [arm for arm in here if self.arms[arm].needs not in SCORED and self.arms[arm].source not in OWN]
@@ -449,7 +451,7 @@ class Plan(Budget):
         """Arms whose source is not at hand, without those that are `recorded`: columns arm, seed, reason."""
         rows = [
             (arm, seed, why)
-            for seed in self.seeds_of("base")
+            for seed in range(self.trainings("base"))
             for arm in self.arms_of(seed)
             if arm not in recorded and (why := self.why_not(arm))
         ]
