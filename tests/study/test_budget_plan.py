@@ -1,6 +1,8 @@
 """Alone: pytest tests/study/test_budget_plan.py"""
 
 import functools
+import hashlib
+import json
 import os
 import shutil
 import stat
@@ -11,67 +13,50 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
-import torch
 from cells import functions
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from tiny_encoder import write_encoder
 
 from nli_lib import paths
-from nli_lib.compare import above_base, against_twins, ranks, scores
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import overlap
-from nli_lib.select.arms import ARM, ARMS, GENERATED, candidates_of
+from nli_lib.select.arms import ARM, ARMS, BY_NAME, CLASSIFY, GENERATED, PRODUCT, PRODUCT_TWIN, TrainingSet
 from nli_lib.select.selection import TWIN, Selection
 from nli_lib.spec import RunSpec
 from nli_lib.study import budgets
-from nli_lib.study.budgets import JobError, Plan, own_pairs, right_of, run_job, table_of
-from nli_lib.study.parts import gather
+from nli_lib.study.budgets import TWINS, JobError, Plan, own_pairs, right_of, run_job, table_of
+from nli_lib.study.dial import read_scale
+from nli_lib.study.parts import files_in, gather, key_of
+from nli_lib.study.runner import Request
+from nli_tools import compare as comparisons
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [arm.name for arm in ARMS]
 ONE_OF_EACH = ["base", "random more", "z-filter", "Seq-Z", "product of experts", "consensus pruning", "WANLI added"]
 ONE_OF_EACH += ["our WANLI swapped in", "our WANLI added", "DISCO added", "ambiguous third", "hard"]
-DIAL = {
-    "base": ("Planted", "planted", "train"),
+DIAL = vars(read_scale("smoke").budgets) | {
     "budget": 48,
-    "share": 0.25,
     "candidates": 144,
     "arms": None,
-    "trainings": 1,
-    "matter": ["random more"],
-    "trainings_that_matter": 2,
     "epochs": 12,
-    "folds": 2,
-    "beta": 1.0,
-    "gamma": 0.4,
-    "released": {"WANLI": [("planted", "validation")]},
     "counterfactuals": {"DISCO": [("planted", "validation")], "Human-CAD": [("planted", "validation")]},
-    "in_distribution": {"planted": {"Planted test": ("planted", "test")}},
     "groups": {
         "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")},
         "adversarial": {},
         "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
     },
     "stress": ("adversarial", "planted", "test", 4),
-    "tested_limit": 40,
 }
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     """Folder of a BERT of one layer with random weights that knows the planted words."""
-    folder = tmp_path_factory.mktemp("encoder")
     corpus = load("planted", "train", limit=300)
-    words = sorted(
-        {word.strip(".,").lower() for text in [*corpus.premise, *corpus.hypothesis] for word in text.split()}
-    )
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", *words]
-    (folder / "vocab.txt").write_text("\n".join(entries))
-    BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    BertModel(BertConfig(vocab_size=len(entries), max_position_embeddings=64, **sizes)).save_pretrained(folder)
-    return str(folder)
+    texts = [*corpus.premise, *corpus.hypothesis]
+    words = sorted({word.strip(".,").lower() for text in texts for word in text.split()})
+    return write_encoder(tmp_path_factory.mktemp("encoder"), [".", ",", *words])
 
 
 def generated(part, notebook):
@@ -114,12 +99,11 @@ def trained():
 @pytest.mark.slow
 def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     plan = make(arms=ONE_OF_EACH)
-    tests, sizes, _ = plan.tests()
+    flat = plan.tested
     sets, absent = plan.sets(0)
     # of so few pairs, a filter or a level may keep too few, or none of some label
     assert set(absent) <= {"Z-Aug", "Par-Z", "Seq-Z", "hard"}, absent
     assert len(sets) == 2 * (len(ONE_OF_EACH) - len(absent))
-    flat = {title: test for each in tests.values() for title, test in each.items()}
     table = recorded(plan, flat)
     right = right_of(table, flat)
     assert {key: {title: each.shape for title, each in rows.items()} for key, rows in right.items()} == {
@@ -143,12 +127,6 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
         elsewhere.setattr(paths, "RUNS", paths.RUNS.with_name("empty"))
         pd.testing.assert_frame_equal(recorded(make(arms=ONE_OF_EACH), flat), table)
         assert not list(paths.RUNS.glob("*"))
-    groups, weights = {group: list(each) for group, each in tests.items()}, sizes.set_index("title")["whole"].to_dict()
-    premises = {title: test.premise for title, test in flat.items()}
-    rows = len(right) // 2 * 2 * sum(map(bool, groups.values()))
-    assert len(against_twins(right, premises, groups, weights, resamples=20)) == rows
-    assert len(above_base(right, premises, groups, weights, resamples=20)) < rows
-    assert set(ranks(scores(right, groups, weights))["arm"]) == {arm for arm, _ in right}
 
 
 def test_code_that_chooses_other_rows_makes_other_parts(make, monkeypatch):
@@ -314,15 +292,10 @@ def workflow(home, monkeypatch):
         (home / "data" / "models").symlink_to(ROOT / "data" / "models")
     scripts = home / "bin"
     scripts.mkdir()
-    texts = {
-        "sbatch": SBATCH,
-        "sacct": SACCT,
-        "sinfo": "#!{python}\n",
-        "scontrol": "#!{python}\n",
-        "squeue": "#!{python}\n",
-    }
+    texts = {"sbatch": SBATCH, "sacct": SACCT, **dict.fromkeys(("sinfo", "scontrol", "squeue"), "#!{python}\n")}
+    texts = {name: text.format(python=sys.executable) for name, text in texts.items()}
     for name, text in {**texts, "srun": SRUN}.items():
-        (scripts / name).write_text(text if name == "srun" else text.format(python=sys.executable))
+        (scripts / name).write_text(text)
         (scripts / name).chmod(stat.S_IRWXU)
     environment = {
         **os.environ,
@@ -370,15 +343,100 @@ def test_trainings_run_on_a_cluster_two_at_a_time_and_none_twice(workflow, home,
     for seed in (0, 1):
         plan.training(plan.sets(seed, ["base"])[0]["base", ARM], seed).run()
     assert trained() == before  # the notebook finds both
-    here = {path.parent.name: np.load(path) for path in paths.RUNS.glob("*/logits.npy")}
-    monkeypatch.setattr(paths, "RUNS", home / "alone")
-    plan.training(plan.sets(0, ["base"])[0]["base", ARM], 0).run()
-    for path in paths.RUNS.glob("*/logits.npy"):
-        assert np.array_equal(np.load(path), here[path.parent.name])
 
 
-def test_the_chapter_has_the_candidates_that_the_library_draws(make):
-    plan = make()
-    corpus = candidates_of(plan.whole, [load("planted", "validation")], size=144, seed=0)
-    assert len(plan.candidates(0)) == len(corpus) == 144
-    assert budgets.NOTEBOOK == "61_equal_budgets"
+# the last digits of a run's id stand for all of its settings, those of a part's file for all that decides it
+SMOKE = """
+00d2 020e 0c5e 0f11 11c5 12be 2233 28dc 2ed6 332f 37ce 3b5a 4a65 5508 5807 5dd2 648a 6dac 7056 7796 7a08 860e 8cc7
+920b 9223 9487 a07a a4b6 a51b bb16 bcca cb07 d0dd d8b8 e839 ef65 f08a f495 fb36
+"""
+PARTS = """
+049c 05d6 0b1b 1b8b 23ff 2a57 2b59 2e13 4467 479e 4a8f 4f2d 5753 5f26 60ae 6d7a 7c5a 95ce 9d36 acb3 b188 b271 b8d6
+b9c7 c7a4 ccb6 cfe5 d07c d208 d659 d6c0 d7ff db13 dd9a e3a2 e5c0 ea52 f332
+"""
+FILE = """
+0296 0322 06b9 0c75 0fba 19ad 1a3a 2584 29da 3509 3527 35f4 3ba7 42c8 449d 4862 4f2c 52e7 53c6 633f 7237 73f2 74b6
+75af 77b8 8271 845a 8489 8708 899a 9709 9779 a266 a704 a9de ac34 b129 b8d2 b90f d0da e884 ebe0 eca2 ef25 f700 f91c
+"""
+
+
+def made_up(key, corpus, *shape):
+    """Logits (..., N, C) that lean to the gold label, other ones for each key."""
+    random = np.random.default_rng(int(hashlib.sha256(key.encode()).hexdigest()[:8], 16))
+    gold = np.eye(len(corpus.classes))[corpus.labels]
+    return random.normal(size=(*shape, len(corpus), len(corpus.classes))) + 1.5 * gold * random.random((len(corpus), 1))
+
+
+@pytest.fixture
+def asked(home, monkeypatch):
+    """The ids of all trainings that are asked for, in order; none is done."""
+    from nli_lib.learn import fit, predict
+
+    monkeypatch.chdir(home)
+    ids = []
+
+    def run_of(spec, corpus, keep=None, **more):
+        ids.append(spec.id)
+        about = SimpleNamespace(read_json=lambda name: {"seconds": 1.0, "device": "none"})
+        logits = made_up(spec.id, corpus, spec.epochs)
+        return SimpleNamespace(spec=spec, folder=spec.folder, model=spec.folder, store=about, logits=logits)
+
+    def cross_score(spec, corpus, fold, **more):
+        ids.extend(each.id for at in range(int(fold.max()) + 1) for each in predict.fold_specs(spec, fold, [at]))
+        return made_up(spec.id, corpus)
+
+    monkeypatch.setattr(fit, "fit", run_of)
+    monkeypatch.setattr(predict, "cross_score", cross_score)
+    monkeypatch.setattr(predict, "predict", lambda run, corpus: made_up(run.spec.id, corpus))
+    return ids
+
+
+def ends(ids):
+    return sorted({each[-4:] for each in ids})
+
+
+@pytest.mark.slow
+def test_no_training_of_the_chapter_becomes_another_one(asked, monkeypatch):
+    scale = read_scale("smoke")
+    scale.budgets.arms = None  # its own and all others
+    monkeypatch.setattr(budgets, "read_scale", lambda name: scale)
+    plan = Plan.from_scale("smoke")
+    monkeypatch.setattr(plan, "exported", generated)
+    parts = plan.parts(plan.tested)
+    for part in parts.values():
+        part.make()
+    assert len(parts) == 40 and ends(map(key_of, parts.values())) == PARTS.split()
+    assert ends(asked) == SMOKE.split()
+
+
+@pytest.mark.slow
+def test_no_training_of_a_user_s_comparison_becomes_another_one(asked, monkeypatch):
+    corpus = load("planted", "train", limit=300)
+    table = corpus.table[["premise", "hypothesis"]].assign(label=np.array(corpus.classes)[corpus.labels])
+    for name, rows in {"mine": table[:180], "more": table[180:240], "held": table[240:]}.items():
+        rows.to_csv(f"{name}.csv", index=False)
+    plan = comparisons.Plan(budget=48, seeds=2, folds=2, anyway=True, changes={"epochs": 2})
+    monkeypatch.setattr(comparisons, "comparison", None)  # all is trained by then
+    with pytest.raises(TypeError):
+        comparisons.run(Request("smoke", "mine.csv"), "held.csv", {"more": "more.csv"}, plan)
+    assert ends(asked) == FILE.split()
+
+
+@pytest.mark.parametrize(("study", "corpus"), [("small", None), ("small-mnli", "mnli")])
+def test_what_is_recorded_at_small_is_what_is_asked_for(study, corpus):
+    """Recipe, choice of rows and test sets of every part; the rows themselves need the corpora."""
+    folder, plan = ROOT / "data" / "results" / study / "61_equal_budgets.parts", Plan.from_scale("small", corpus)
+    wanted = json.loads((folder / "wanted.json").read_text())
+    assert plan.study == study and len(wanted) > 100
+    for name, file in wanted.items():
+        arm, _, seed = name.rpartition(", training ")
+        arm, which, seed = arm.removesuffix(TWINS), TWIN if arm.endswith(TWINS) else ARM, int(seed)
+        found = json.loads(pq.read_schema(files_in(folder / file)[0]).metadata[b"PANDAS_ATTRS"])["decides"]
+        rows = SimpleNamespace(name="x", split="train", digest=found["rows"], classes=tuple(found["classes"]))
+        tests = {title: SimpleNamespace(digest=digest) for title, digest in found["tested"].items()}
+        plan._candidates[seed], made = rows, None
+        plan.exports = {BY_NAME[arm].source: found["added"]} if "added" in found else {}
+        if "arm" not in found:
+            objective = {ARM: PRODUCT, TWIN: PRODUCT_TWIN}[which] if arm == "product of experts" else CLASSIFY
+            made = TrainingSet(rows, 1, objective)
+        assert json.loads(json.dumps(plan.decides(seed, arm, which, made, tests))) == found, name
