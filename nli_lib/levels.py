@@ -38,7 +38,6 @@ from nli_lib.stats import (
     over_trainings,
     stars,
     t_interval,
-    with_trainings,
 )
 
 FIGURE = 200  # resamples of an interval that is drawn; those of a claim have more
@@ -84,20 +83,6 @@ def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> Estimate
     return estimate(table, gaps_between(values, *(levels == LEVELS.index(name) for name in (one, other))))
 
 
-def level_mean(table: pd.DataFrame, score: str, level: str) -> Estimate:
-    """Mean of a score in a level."""
-    inside = by_training(table, "level") == LEVELS.index(level)
-    return estimate(table, means_of(np.where(inside, by_training(table, score), np.nan)))
-
-
-def label_gap(table: pd.DataFrame, measure: str, label: int, level: str) -> Estimate:
-    """Mean of a measure over the pairs of one label in a level minus its mean over the other pairs of that level."""
-    inside, gold = by_training(table, "level") == LEVELS.index(level), by_training(table, "gold")
-    return estimate(
-        table, gaps_between(by_training(table, measure), inside & (gold == label), inside & (gold != label))
-    )
-
-
 def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of each score with ``target`` within each training.
 
@@ -114,45 +99,10 @@ def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | 
     return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
 
 
-def correlation_gain(table: pd.DataFrame, one: str, other: str, target: str) -> Estimate:
-    """Spearman correlation of one score with ``target`` minus that of another."""
-    wanted = by_training(table, target)
-    first, second = (correlations_with(by_training(table, score), wanted) for score in (one, other))
-    return estimate(table, lambda rows: first(rows) - second(rows))
-
-
-def cell_agreement(table: pd.DataFrame, flag: str, first: str, second: str) -> Estimate:
-    """Is a yes or no spread over level and label in the same way when another encoder draws the levels?
-
-    table: gold, ``flag`` (0 or 1, such as a negation), ``first`` and ``second`` (the level by each encoder). Pearson
-    correlation of the nine cells' shares of 1 between the two, and so is its interval kept within -1 and 1. Cells that
-    one of the two lacks are left out.
-    """
-    flags, gold = by_training(table, flag)[0], by_training(table, "gold")[0].astype(int)
-    cells = [by_training(table, each).astype(int) * len(LEVELS) + gold for each in (first, second)]
-
-    def shares(cell: NDArray, rows: NDArray) -> NDArray:
-        sizes, found = (np.bincount(cell[rows], weights, len(LEVELS) ** 2) for weights in (None, flags[rows]))
-        return np.divide(found, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
-
-    def agreement(one: NDArray, other: NDArray) -> float:
-        both = np.isfinite(one) & np.isfinite(other)
-        return np.corrcoef(one[both], other[both])[0, 1]
-
-    def statistic(rows: NDArray) -> NDArray:
-        return np.array([agreement(shares(a, rows), shares(b, rows)) for a, b in zip(*cells, strict=True)])
-
-    found = estimate(table, statistic)
-    return found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0))
-
-
 # ---------------------------------------------------------------- contrasts
 
 
 FAMILY = 9  # three levels times three pairs of labels: one panel of the paper's Figure 3
-ALPHA = 0.05
-ALL_TESTS = "(share of all tests)"
-SHORT = {f"{a} - {b}": f"{a[0]}·{b[0]}".upper() for a, b in combinations(LABELS, 2)}
 COLUMNS = ("measure", "level", "pair", "n_a", "n_b", "u", "p", "p_bonferroni", "effect", "stars")
 
 
@@ -194,92 +144,6 @@ def matched_tests(
     return pd.concat(found, ignore_index=True)
 
 
-def level_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """`label_tests` of each corpus and training of a table with the columns corpus and training."""
-    found = [
-        label_tests(part, measures).assign(corpus=corpus, training=training)
-        for (corpus, training), part in table.groupby(["corpus", "training"], sort=False)
-    ]
-    return pd.concat(found, ignore_index=True)
-
-
-def size_control(table: pd.DataFrame, measures: Sequence[str], *, parts: int = 200) -> pd.DataFrame:
-    """What the tests of the hard level would say in random parts as small, drawn from easy and from all levels.
-
-    table  as `level_tests` takes it; parts  how many are drawn (`matched_tests`)
-
-    For each corpus, training and ``source`` of the parts one row a test: measure, pair, significant (the share of the
-    parts in which it is, at .05 corrected), effect and size (means over the parts of the effect and of its absolute
-    value). Then one row a part, whose measure is `ALL_TESTS` and whose ``significant`` is the share of its tests.
-    """
-    found = []
-    for (name, training), pairs in table.groupby(["corpus", "training"], sort=False):
-        for source, pool in (("easy", pairs["level"] == 0), ("all levels", pairs["level"] >= 0)):
-            tests = matched_tests(pairs, measures, pool, parts=parts, seed=training)
-            tests = tests.assign(significant=tests["p_bonferroni"] <= ALPHA, size=tests["effect"].abs())
-            means = tests.groupby(["measure", "pair"], sort=False)[["significant", "effect", "size"]].mean()
-            shares = pd.DataFrame({"measure": ALL_TESTS, "significant": tests.groupby("part")["significant"].mean()})
-            whose = {"corpus": name, "training": training, "source": source}
-            found += [each.assign(**whose) for each in (means.reset_index(), shares)]
-    return pd.concat(found, ignore_index=True)
-
-
-def significant_shares(tests: pd.DataFrame, control: pd.DataFrame) -> pd.DataFrame:
-    """Share of the tests that are significant, by corpus and condition: columns corpus, condition, value, low, high.
-
-    tests, control  as `level_tests` and `size_control` give them. The conditions are the levels, then "easy, as small
-    as hard" and "random twin of hard"; a mean over the trainings with its t interval, which one training has not.
-    """
-    names = {"easy": "easy, as small as hard", "all levels": "random twin of hard"}
-    parts = control[control["measure"] == ALL_TESTS].assign(condition=lambda part: part["source"].map(names))
-    found = tests.assign(condition=tests["level"], significant=tests["p_bonferroni"] <= ALPHA)
-    keys = ["corpus", "condition", "training"]
-    shares = pd.concat([each.groupby(keys, sort=False)["significant"].mean() for each in (found, parts)])
-    rows = [(*key, *t_interval(part)[:3]) for key, part in shares.groupby(keys[:2], sort=False)]
-    return pd.DataFrame(rows, columns=["corpus", "condition", "value", "low", "high"])
-
-
-def smaller_share(tests: pd.DataFrame, control: pd.DataFrame) -> Estimate:
-    """Share of the tests that are significant in random parts of easy as small as hard, minus that in hard.
-
-    tests, control  of one corpus, as `significant_shares` takes them. The interval is over trainings and parts; n is
-    the number of parts.
-    """
-    parts = control[(control["measure"] == ALL_TESTS) & (control["source"] == "easy")]
-    part = parts.groupby("training").cumcount()
-    in_parts = parts.assign(part=part).pivot(index="training", columns="part", values="significant")
-    hard = tests[tests["level"] == "hard"]
-    in_hard = (hard["p_bonferroni"] <= ALPHA).groupby(hard["training"]).mean()
-    drop = in_parts.sub(in_hard, axis=0)
-    return with_trainings(drop.to_numpy().mean(), drop.mean(), drop.mean(axis=1), n=drop.shape[1])
-
-
-def over_trainings_of_tests(tests: pd.DataFrame) -> pd.DataFrame:
-    """One row a test and level from a row for each training: the mean effect, the median p, and the stars of that."""
-    found = tests.groupby(["measure", "pair", "level"], sort=False)
-    found = found.agg({"effect": "mean", "p": "median", "p_bonferroni": "median"}).reset_index()
-    return found.assign(stars=found["p_bonferroni"].map(stars))
-
-
-def star_notes(tests: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The stars of one corpus's tests as `boxes` writes them: (measure, level) -> a line for each pair of labels."""
-    lines = tests["pair"].map(SHORT) + " " + tests["stars"]
-    return lines.groupby([tests["measure"], tests["level"]]).agg("\n".join).to_dict()
-
-
-def label_effects(table: pd.DataFrame, score: str = "similarity") -> pd.DataFrame:
-    """How far a score separates neighbouring labels: a row for each corpus, a column for each pair of labels.
-
-    ``table``: corpus, label (a name), ``score``. Rank-biserial effects in [-1, 1], see `inference.mann_whitney`: above
-    0 when the first label tends to have the higher score. Source: WANLI, Figure 4, which shows densities only.
-    """
-    pairs = [("entailment", "neutral"), ("neutral", "contradiction")]
-    of = {key: part.to_numpy() for key, part in table.groupby(["corpus", "label"])[score]}
-    names = table["corpus"].unique()
-    columns = {f"{a} over {b}": [mann_whitney(of[name, a], of[name, b]).effect for name in names] for a, b in pairs}
-    return pd.DataFrame(columns, index=pd.Index(names, name="corpus"))
-
-
 # ---------------------------------------------------------------- strongest
 
 
@@ -289,8 +153,8 @@ OF_STRONGEST = ("measure", "pair", "n_a", "n_b", "p", "p_bonferroni", "effect", 
 def strongest(tests: pd.DataFrame, table: pd.DataFrame, *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """The test that speaks most against it in each corpus and level: its corpus, level and `OF_STRONGEST`.
 
-    tests  as `contrasts.level_tests` gives them, for S trainings; table: the examples, with corpus, training, level,
-           gold and the measures
+    tests  `label_tests` of each corpus and of S trainings, with the columns corpus and training; table: the examples,
+           with corpus, training, level, gold and the measures
 
     It is the one of smallest p, in the median over the trainings; of equal p the one of largest effect. effect is the
     mean over the trainings; n_a, n_b, p and p_bonferroni are medians. low and high: two half-widths in quadrature, of

@@ -256,27 +256,6 @@ def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
     return figure
 
 
-def similarity_densities(table: pd.DataFrame, *, title: str = "") -> Figure:
-    """Density of premise-hypothesis similarity by label, one panel a corpus on shared axes (WANLI, Figure 4).
-
-    ``table``: corpus, label (a name), similarity (cosine, -1 to 1). Gaussian kernel, Scott's bandwidth; a tick at the
-    foot of each curve marks its median. A label without two different values has no curve.
-    """
-    corpora, colours = table["corpus"].unique(), palette(table["label"].unique())
-    with drawing(1, len(corpora), height=3.4, sharex=True, sharey=True, squeeze=False) as (figure, rows):
-        for axes, corpus in zip(rows[0], corpora, strict=True):
-            part = table[table["corpus"] == corpus]
-            look = {"hue": "label", "palette": colours, "common_norm": False, "cut": 0, "warn_singular": False}
-            sns.kdeplot(part, x="similarity", **look, fill=True, alpha=0.07, linewidth=1.8, ax=axes, legend=False)
-            for label, median in part.groupby("label")["similarity"].median().items():
-                axes.plot([median] * 2, [0, 0.06], color=colours[label], lw=2.6, transform=axes.get_xaxis_transform())
-            axes.set(title=name_of(corpus), xlabel="cosine similarity", ylabel="density")
-        handles = [plt.Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
-        headline(figure, title)
-    return figure
-
-
 # ---------------------------------------------------------------- intervals
 
 

@@ -64,16 +64,6 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
     return np.argsort(np.argsort(-mean, kind="stable"))[member]
 
 
-def same_sizes(level: ArrayLike, score: ArrayLike) -> NDArray[np.int64]:
-    """Groups exactly as large as the levels, cut by one score alone, (N,): 0 has the highest scores, 2 the lowest.
-
-    level (N,) as `levels` gives it; score (N,), high = easy, of equal scores the earlier example counts as the higher.
-    The control for a mixture of eight features: does it say more about an example than this one number does?
-    """
-    rank = np.argsort(np.argsort(-np.asarray(score), kind="stable"))
-    return np.searchsorted(np.cumsum(np.bincount(level, minlength=len(LEVELS))), rank, side="right")
-
-
 def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
     """How far two sets of levels of the same examples agree, all 1 when they are the same.
 

@@ -12,7 +12,6 @@ from nli_lib.measure.difficulty import (
     feature_table,
     level_agreement,
     levels,
-    same_sizes,
 )
 
 
@@ -121,11 +120,6 @@ def test_the_table_holds_the_features_and_the_label():
     table = feature_table(pair, flat, [0])
     assert list(table.columns) == [*FEATURES, "gold"]
     assert table["pair confidence"].iloc[0] == np.float32(0.4)
-
-
-def test_groups_of_the_same_sizes_by_one_score():
-    level, score = np.array([2, 0, 0, 1, 1]), np.array([0.1, 0.2, 0.9, 0.9, 0.5])
-    assert same_sizes(level, score).tolist() == [2, 1, 0, 0, 1]
 
 
 def test_agreement_of_levels_by_hand():

@@ -5,19 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from nli_lib.levels import (
-    ALL_TESTS,
-    COLUMNS,
-    label_effects,
-    label_tests,
-    level_tests,
-    matched_tests,
-    over_trainings_of_tests,
-    significant_shares,
-    size_control,
-    smaller_share,
-    star_notes,
-)
+from nli_lib.levels import COLUMNS, label_tests, matched_tests
 
 BOTH = ["tied", "free"]
 
@@ -86,78 +74,3 @@ def test_a_label_that_is_rare_in_the_pool_gives_all_it_has():
 def test_a_level_without_a_label_has_no_test_for_it():
     tests = label_tests(pd.DataFrame({"m": np.arange(4.0), "gold": [0, 0, 1, 1], "level": [0, 0, 0, 2]}), ["m"])
     assert tests[["level", "pair"]].to_numpy().tolist() == [["easy", "entailment - neutral"]]
-
-
-def two_corpora():
-    """The planted measures of two corpora as a table."""
-    tables = [planted(seed=seed).assign(corpus=name, training=0) for seed, name in enumerate(("a", "b"))]
-    return pd.concat(tables, ignore_index=True)
-
-
-def test_tests_of_a_table_are_those_of_each_corpus():
-    tests = level_tests(two_corpora(), ["tied", "free"])
-    alone = tests[tests["corpus"] == "b"].drop(columns=["corpus", "training"]).reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, label_tests(planted(seed=1), BOTH))
-    notes = star_notes(tests[tests["corpus"] == "b"])
-    assert notes["tied", "easy"].splitlines() == ["E·N ***", "E·C ***", "N·C ***"]
-
-
-def test_the_share_of_significant_tests_stands_beside_parts_as_small():
-    table = two_corpora()
-    control = size_control(table, ["tied", "free"], parts=20)
-    assert (control["measure"] == ALL_TESTS).sum() == 2 * 2 * 20
-    assert set(control["source"]) == {"easy", "all levels"}
-    shares = significant_shares(level_tests(table, ["tied", "free"]), control).set_index(["corpus", "condition"])
-    assert len(shares) == 2 * 5
-    assert shares.loc[("a", "easy"), "value"] == 0.5  # the tied measure, and not the free one
-    assert shares["low"].isna().all()  # one training has no interval over trainings
-    again = pd.concat([table, table.assign(training=1)])
-    both = significant_shares(level_tests(again, ["tied", "free"]), size_control(again, ["tied", "free"], parts=5))
-    assert (both["low"] <= both["value"]).all() and (both["value"] <= both["high"]).all()
-    assert shares.loc[("a", "easy, as small as hard"), "value"] < 0.5
-
-
-def test_the_control_is_the_mean_over_parts_of_its_own_seed():
-    table = planted().assign(corpus="a", training=3)
-    control = size_control(table, BOTH, parts=6)
-    for source, pool in (("easy", table["level"] == 0), ("all levels", table["level"] >= 0)):
-        own = control[(control["source"] == source) & (control["measure"] != ALL_TESTS)]
-        slow = matched_tests(table, BOTH, pool, parts=6, seed=3).groupby(["measure", "pair"], sort=False)
-        assert own["effect"].tolist() == pytest.approx(slow["effect"].mean().tolist())
-        assert own["size"].tolist() == pytest.approx([np.abs(part["effect"]).mean() for _, part in slow])
-        assert own["significant"].tolist() == [(part["p_bonferroni"] <= 0.05).mean() for _, part in slow]
-
-
-def test_one_row_for_the_tests_of_all_trainings():
-    tests = level_tests(two_corpora().query("corpus == 'a'"), ["tied"])
-    again = pd.concat([tests, tests.assign(training=1, effect=tests["effect"] + 0.2, p=1.0, p_bonferroni=1.0)])
-    merged = over_trainings_of_tests(again).set_index(["level", "pair"])
-    first = tests.set_index(["level", "pair"])
-    assert (merged["effect"] - first["effect"]).to_numpy() == pytest.approx(0.1)
-    assert (merged["p"] >= 0.5).all() and (merged["stars"] == "ns").all()
-
-
-def test_over_trainings_the_median_p_gives_the_stars_and_the_effect_is_a_mean():
-    p = {"p": [0.01, 0.02, 0.9], "p_bonferroni": [0.04, 0.03, 1.0]}
-    tests = pd.DataFrame({"measure": "m", "pair": "x", "level": "easy", "effect": [0.1, 0.2, 0.6], **p})
-    (found,) = over_trainings_of_tests(tests).to_dict("records")
-    assert (found["p"], found["p_bonferroni"], found["stars"]) == (0.02, 0.04, "*")
-    assert found["effect"] == pytest.approx(0.3)
-
-
-def test_the_smaller_share_is_parts_minus_hard_over_trainings():
-    table = pd.concat([planted(seed=seed).assign(corpus="a", training=seed) for seed in (0, 1, 2)])
-    tests, control = level_tests(table, BOTH), size_control(table, BOTH, parts=20)
-    found = smaller_share(tests, control)
-    shares = significant_shares(tests, control).set_index("condition")["value"]
-    assert found.value == pytest.approx(shares["easy, as small as hard"] - shares["hard"])
-    assert found.low < found.value < found.high and found[3:] == (20, 3, "pairs and trainings")
-    alone = smaller_share(tests.query("training == 0"), control.query("training == 0"))
-    assert alone[4:] == (1, "pairs") and alone.high - alone.low < found.high - found.low
-
-
-def test_effects_of_neighbouring_labels():
-    labels = np.repeat(["entailment", "neutral", "contradiction"], 4)
-    table = pd.DataFrame({"corpus": "x", "label": labels, "similarity": [9, 8, 9, 8, 1, 2, 1, 2, 2, 1, 2, 1]})
-    effects = label_effects(table)
-    assert effects.loc["x"].tolist() == [1.0, 0.0]  # every entailment is closer; neutral and contradiction tie

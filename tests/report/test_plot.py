@@ -53,13 +53,6 @@ def words():
 def figures(words):
     generator = np.random.default_rng(0)
     share = generator.integers(0, 5, 60) / 4
-    similar = pd.DataFrame(
-        {
-            "corpus": np.repeat(["MultiNLI", "WANLI"], 90),
-            "label": list(LABELS) * 60,
-            "similarity": generator.random(180),
-        }
-    )
     suite = pd.DataFrame(
         [(t, c, 0.6, 0.55, 0.65) for t in ("SNLI test", "HANS") for c in ("pair", "random twin")],
         columns=["title", "condition", "accuracy", "low", "high"],
@@ -70,7 +63,6 @@ def figures(words):
     return {
         "data_map": plots.data_map(share / 2, 1 - share / 3, share, epochs=4, overlay=share == 0, title="A map"),
         "competency": plots.competency(words, title="words"),
-        "similarity": plots.similarity_densities(similar),
         "suite": plots.interval_plot(suite, reference={"HANS": 0.5}, paper={"SNLI test": 0.9}),
         "partial": plots.interval_plot(
             partial,
@@ -145,21 +137,6 @@ def test_competency_panels_share_their_axes(words):
     figure = plots.competency(pd.concat([words.assign(panel="one"), words[words["n"] < 100].assign(panel="two")]))
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["one", "two"]
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
-
-
-def test_similarity_curves_are_densities_with_medians(figures):
-    for axes in figures["similarity"].axes:
-        assert len(axes.collections) == len(axes.get_lines()) == len(LABELS)
-        for curve in axes.collections:  # what lies under a density
-            outline = curve.get_paths()[0].vertices
-            area = abs(np.sum(np.diff(outline[:, 0]) * (outline[1:, 1] + outline[:-1, 1]) / 2))
-            assert 0.75 < area <= 1.01
-        assert all(0 <= line.get_xdata()[0] <= 1 for line in axes.get_lines())
-
-
-def test_a_label_with_one_value_has_no_curve_and_no_warning():
-    rows = pd.DataFrame({"corpus": "a", "label": ["neutral", "neutral", "entailment"], "similarity": [0.1, 0.4, 0.3]})
-    assert len(plots.similarity_densities(rows).axes[0].collections) == 1
 
 
 def test_suite_marks(figures):

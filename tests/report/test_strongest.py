@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.errors import UserError
-from nli_lib.levels import OF_STRONGEST, effect_interval, level_tests, strongest
+from nli_lib.levels import OF_STRONGEST, effect_interval, label_tests, strongest
 from nli_lib.stats import mann_whitney
 
 
@@ -41,9 +41,14 @@ def table(tied, seed=0, n=900):
     return pd.DataFrame(measures).assign(gold=gold, level=random.integers(0, 3, n), corpus="x", training=0)
 
 
+def level_tests(pairs):
+    by_training = pairs.groupby(["corpus", "training"])
+    return pd.concat(label_tests(part, ["tied", "free"]).assign(corpus=c, training=t) for (c, t), part in by_training)
+
+
 def test_the_planted_difference_is_found_in_each_level():
     pairs = table(tied=1.0)
-    tests = level_tests(pairs, ["tied", "free"])
+    tests = level_tests(pairs)
     found = strongest(tests, pairs, resamples=1000)
     assert tuple(found.columns) == ("corpus", "level", *OF_STRONGEST)
     assert found["level"].tolist() == ["easy", "ambiguous", "hard"] and (found["tests"] == 6).all()
@@ -58,7 +63,7 @@ def test_where_nothing_differs_the_simultaneous_interval_seldom_leaves_zero_out(
     excluded = []
     for seed in range(20):
         pairs = table(tied=0.0, seed=seed)
-        found = strongest(level_tests(pairs, ["tied", "free"]), pairs, resamples=1000)
+        found = strongest(level_tests(pairs), pairs, resamples=1000)
         excluded += ((found["low"] > 0) | (found["high"] < 0)).tolist()
     assert len(excluded) == 60 and np.mean(excluded) <= 0.1
 
@@ -66,13 +71,13 @@ def test_where_nothing_differs_the_simultaneous_interval_seldom_leaves_zero_out(
 def test_levels_that_are_labels_are_refused_and_named():
     pairs = table(tied=1.0).assign(level=lambda part: part["gold"])
     with pytest.raises(UserError, match="^x: no pairs of two labels in the easy and ambiguous and hard level"):
-        strongest(level_tests(pairs, ["tied", "free"]), pairs)
+        strongest(level_tests(pairs), pairs)
 
 
 def test_over_trainings_the_median_picks_and_the_spread_is_added():
     one, other = table(tied=1.0), table(tied=0.4).assign(training=1)
     pairs = pd.concat([one, other, table(tied=0.7).assign(training=2)])
-    tests = level_tests(pairs, ["tied", "free"])
+    tests = level_tests(pairs)
     found = strongest(tests, pairs, resamples=500).set_index("level").loc["hard"]
     picked = tests[
         (tests["level"] == "hard") & (tests["measure"] == found["measure"]) & (tests["pair"] == found["pair"])
