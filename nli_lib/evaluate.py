@@ -98,22 +98,6 @@ def suite_table(
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
 
-def slices(
-    logits: np.ndarray, corpus: Corpus, column: str, *, title: str | None = None, seed: int | None = None
-) -> pd.DataFrame:
-    """Accuracy by the values of a column (HANS heuristic, ANLI round, genre): as `suite_table`, and a column ``slice``.
-
-    Rows come in the order of the values; examples without a value stand in the slice "(none)".
-    """
-    values = corpus.table[column].fillna("(none)").astype(str).replace("", "(none)").to_numpy()
-    parts = {value: values == value for value in np.unique(values)}
-    predictions = {value: logits[part] for value, part in parts.items()}
-    table = suite_table(predictions, {value: corpus[part] for value, part in parts.items()}, seed=seed)
-    table = table.rename(columns={"title": "slice"}).sort_values("rule", kind="stable", ignore_index=True)
-    table.insert(0, "title", title or corpus.name)
-    return table
-
-
 def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
     """The majority baseline: the accuracy of always giving a test set's own most frequent label.
 
@@ -127,25 +111,6 @@ def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
         row = accuracy_row(corpus.labels == counts.argmax())
         rows.append({"title": title, "label": corpus.classes[int(counts.argmax())], **row})
     return pd.DataFrame(rows)
-
-
-def overall_accuracy(table: pd.DataFrame, keys: Sequence[str], weights: Mapping[str, float]) -> pd.DataFrame:
-    """One accuracy over the kinds of a stress test, summed up in three ways, for each setting of ``keys``.
-
-    table    one row a setting and kind: ``keys``, kind, n, correct; what stands after a colon in a kind is its variant
-    weights  kind, with dashes for blanks -> its share in the released test; kinds that the table lacks are left out
-
-    Columns: ``keys``, "by rows" (each row of the test counts the same), "plain mean" (each kind and variant does), "by
-    released shares" (each kind by its weight, as the difficulty paper's "overall" does).
-    """
-    table = table.assign(accuracy=table["correct"] / table["n"])
-    table["kind"] = table["kind"].str.split(":").str[0].str.replace(" ", "-")
-    settings = table.groupby(list(keys), sort=False)
-    kinds = table.groupby([*keys, "kind"], sort=False)[["correct", "n"]].sum().eval("correct / n").unstack()
-    known = pd.Series(weights).reindex(kinds.columns)
-    found = settings[["correct", "n"]].sum().eval("correct / n").to_frame("by rows")
-    found["plain mean"], found["by released shares"] = settings["accuracy"].mean(), kinds @ known / known.sum()
-    return found.reset_index()
 
 
 def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFrame:

@@ -40,7 +40,7 @@ from plotly.graph_objects import Figure as PlotlyFigure
 
 from nli_lib.measure.features import share_at_z, z_threshold
 from nli_lib.names import name_of
-from nli_lib.stats import Estimate, with_wilson
+from nli_lib.stats import Estimate
 
 STYLE = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
 INK, SMALL, WIDTH = STYLE["text.color"], STYLE["xtick.labelsize"], STYLE["figure.figsize"][0]
@@ -422,26 +422,6 @@ def interactive_map(
         legend={"orientation": "h", "y": -0.2, "title": ""},
         margin={"l": 50, "r": 10, "t": 80 if title else 60, "b": 40},
     )
-
-
-def interactive_competency(table: pd.DataFrame, *, tests: int, p0: float, title: str = "") -> PlotlyFigure:
-    """The competency plot: how often a feature occurs across, the share of a label among these pairs up.
-
-    table: feature, label (a name), n, p and perhaps "such as", a text. ``tests`` and ``p0`` as `plot.competency`. Of
-    more than `MOST` features those of highest z are drawn. The lines are those of `plot.significance`.
-    """
-    points = table.assign(z=(table["p"] - p0) / np.sqrt(p0 * (1 - p0) / table["n"]), correct=table["p"] * table["n"])
-    points = with_wilson(points.nlargest(MOST, "z").reset_index(drop=True), value="share")
-    points["share"] = [f"{p:.0%} [{a:.0%}, {b:.0%}]" for p, a, b in points[["p", "low", "high"]].to_numpy()]
-    hover = ("feature", "label", "share", "n", "z", "such as")
-    names = {"n": "n(feature): pairs that contain it", "p": "p(label | feature)"}
-    look = {"log_x": True, "range_y": (-0.03, 1.05), "labels": names}
-    figure = interactive_map(points, "n", "p", color="label", hover=hover, title=title, **look)
-    lines = significance(np.geomspace(max(1, points["n"].min()), points["n"].max(), 200), p0, tests)
-    for (name, line), dash in zip(lines.items(), ("dash", "solid"), strict=True):
-        look = {"color": INK, "dash": dash, "width": 1.2}
-        figure.add_scatter(x=line.index, y=line, name=name, mode="lines", line=look, hoverinfo="skip")
-    return figure
 
 
 def _line(column: pd.Series, name: str) -> pd.Series:

@@ -21,7 +21,7 @@ Models trained from other seeds give other numbers on the same pairs, and the sa
 pairs. An interval over one of the two leaves the other out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -455,19 +455,3 @@ def gaps_between(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> Stat
     where ``other`` is."""
     first, second = (means_of(np.where(chosen, values, np.nan)) for chosen in (one, other))
     return lambda rows: first(rows) - second(rows)
-
-
-def agreement_of_trainings(table: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
-    """How far two trainings agree: Spearman correlation of each score between every two trainings of a corpus.
-
-    table: corpus, training, position, ``scores``. Columns: corpus, score, mean, min, max, trainings; a corpus with one
-    training has no rows.
-    """
-    rows = []
-    for corpus, part in table.groupby("corpus", sort=False):
-        for name in scores:
-            wide = part.pivot(index="position", columns="training", values=name)
-            rho = wide.corr(method="spearman").to_numpy()[np.triu_indices(wide.shape[1], 1)]
-            if len(rho):
-                rows.append((corpus, name, rho.mean(), rho.min(), rho.max(), wide.shape[1]))
-    return pd.DataFrame(rows, columns=["corpus", "score", "mean", "min", "max", "trainings"])

@@ -179,19 +179,6 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> 
     return chosen
 
 
-def compare_mismatches(before: ArrayLike, after: ArrayLike, labels: ArrayLike, wrong: ArrayLike) -> pd.DataFrame:
-    """The P1G0 mismatches that either of two models makes on the same examples, one row each.
-
-    Shapes: before, after (N, C) logits; labels (N,); wrong (N,) bool, whether the label is an error.
-    Columns: type (which model makes it: 1 the first alone, 2 the second alone, 3 both), gap0 and gap1 (the gap under
-    the first and the second model), wrong.
-    Source: the consensus cleaning paper section 3 (E6), whose Model 0 and Model 1 they are.
-    """
-    kinds = (mismatch(before, labels) == PRUNED) + 2 * (mismatch(after, labels) == PRUNED)
-    columns = {"type": kinds, "gap0": logit_gap(before, labels), "gap1": logit_gap(after, labels), "wrong": wrong}
-    return pd.DataFrame(columns)[kinds > 0]
-
-
 # ---------------------------------------------------------------- suspicion
 
 

@@ -290,21 +290,6 @@ def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
     return float(z.max()) if z.size else float("nan")
 
 
-def first_pairs(
-    matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None
-) -> NDArray[np.int64]:
-    """The first pair of each label in which each feature fires: positions (V, C), -1 where there is none.
-
-    Shapes: matrix (N, V), labels (N,). For an example beside each feature.
-    """
-    present = binary(matrix)
-    gold = check_labels(labels, present.shape[0], n_classes)
-    first = np.full((present.shape[1], class_count(gold, n_classes=n_classes)), -1)
-    rows = np.repeat(np.arange(len(gold)), np.diff(present.indptr))[::-1]
-    first[present.indices[::-1], gold[rows]] = rows  # from the last pair to the first, which so has the last word
-    return first
-
-
 def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_count: int = 1) -> pd.DataFrame:
     """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
 

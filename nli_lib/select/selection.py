@@ -23,9 +23,8 @@ sets = students_of(snli, {"DISCO": disco, "Human-CAD": cad}, pairs=6000, added=6
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -280,33 +279,6 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
                 "ask for fewer folds, or leave that label out"
             )
     return fold
-
-
-class Folding(NamedTuple):
-    """One way of cross-scoring: `fold` (N,), folds in a row that share a model (`learn.predict.cross_score`),
-    and `siblings` (N, C), the `sibling_labels` of random folds drawn with the same seed."""
-
-    seed: int
-    way: str
-    fold: NDArray[np.int64]
-    reuse_model_for: int
-    siblings: NDArray[np.bool_]
-
-
-def ways_of_folding(labels: ArrayLike, groups: ArrayLike, *, count: int, seeds: Iterable[int]) -> list[Folding]:
-    """Ways of cross-scoring to compare: fresh models on folds of whole groups and on random folds, with every
-    seed, and, with the first, one model carried through the folds in two sessions, as the consensus cleaning paper's
-    numbers show."""
-    ways = []
-    for place, seed in enumerate(seeds):
-        whole = folds(labels, groups=groups, count=count, seed=seed)
-        random = folds(labels, count=count, seed=seed)
-        siblings = sibling_labels(labels, groups, random)
-        ways.append(Folding(seed, "fresh models, whole premises", whole, 1, siblings))
-        ways.append(Folding(seed, "fresh models, random folds", random, 1, siblings))
-        if place == 0:
-            ways.append(Folding(seed, "carried model", whole, (count + 1) // 2, siblings))
-    return ways
 
 
 def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray[np.bool_]:

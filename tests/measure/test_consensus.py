@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from nli_lib.measure.consensus import (
     KINDS,
-    compare_mismatches,
     judge,
     label_scores,
     logit_gap,
@@ -121,12 +120,3 @@ def test_every_order_but_the_random_one_begins_with_the_most_suspect():
     numbers = {"gap": [0.5, 3.0], "p(gold)": [0.9, 0.1], "confidence": [0.8, 0.2], "margin": [2.0, -1.0]}
     orders = review_orders(pd.DataFrame({"kind": ["P2G1", "P1G0"], **numbers}))
     assert [name for name, score in orders.items() if score[1] <= score[0]] in ([], ["random twin"])
-
-
-def test_mismatches_of_two_models_by_type():
-    after = LOGITS[[1, 0, 2, 3]]
-    table = compare_mismatches(LOGITS, after, GOLD, np.array([True, False, False, False]))
-    assert table["type"].tolist() == [1, 2, 3]
-    assert table["gap0"].tolist() == [3.5, 0, 2.0]
-    assert table["gap1"].tolist() == [0, 3.5, 2.0]
-    assert table["wrong"].tolist() == [True, False, False]

@@ -13,10 +13,8 @@ from nli_lib.evaluate import (
     agreement,
     correct_predictions,
     majority_table,
-    overall_accuracy,
     seed_gains,
     skill,
-    slices,
     suite_table,
 )
 from nli_lib.stats import t_interval, wilson
@@ -79,14 +77,6 @@ def test_agreement_by_hand():
     assert (found["low"] < found["share"] + 1e-9).all()
 
 
-def test_slices_add_up_to_the_whole():
-    c = corpus([0, 1, 2, 0], genre=["fiction", "travel", "fiction", None])
-    logits = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0.0]])
-    table = slices(logits, c, "genre", seed=1)
-    assert table[["slice", "n", "correct"]].values.tolist() == [["(none)", 1, 1], ["fiction", 2, 2], ["travel", 1, 0]]
-    assert table["correct"].sum() == correct_predictions(logits, c.labels).sum()
-
-
 def test_majority_is_the_best_constant_answer():
     table = majority_table({"toy": corpus([1, 1, 2]), "pair": corpus([0, 1, 1, 1], classes=TWO, name="pair")})
     assert table[["title", "label", "accuracy"]].values.tolist() == [
@@ -142,21 +132,6 @@ def test_no_row_over_seeds_is_an_empty_table_with_its_columns():
     empty = across_seeds(pd.DataFrame(columns=["title", "seed", "accuracy"]))
     assert len(empty) == 0
     assert {"title", "mean", "low", "high"} <= set(empty)
-
-
-def test_three_ways_to_sum_up_a_stress_test():
-    table = pd.DataFrame(
-        {
-            "subset": ["all"] * 3,
-            "kind": ["negation", "spelling: swap", "spelling: keyboard"],
-            "n": [10, 20, 70],
-            "correct": [10, 10, 0],
-        }
-    )
-    (row,) = overall_accuracy(table, ["subset"], {"negation": 0.1, "spelling": 0.3, "antonym": 0.6}).to_dict("records")
-    assert row["by rows"] == pytest.approx(20 / 100)
-    assert row["plain mean"] == pytest.approx((1 + 0.5 + 0) / 3)
-    assert row["by released shares"] == pytest.approx((0.1 * 1 + 0.3 * 10 / 90) / 0.4)
 
 
 def test_gains_are_taken_within_a_seed():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from nli_lib.label_quality import average_precision, precision_at, retrieval_table, weighted_precision
+from nli_lib.label_quality import average_precision, precision_at, weighted_precision
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 WRONG = np.array([True, False, True, False])
@@ -51,24 +51,6 @@ def test_equal_to_the_slow_twin_in_any_order(rows, random):
     assert average_precision(scores[order], wrong[order]) == pytest.approx(area)
 
 
-def test_table():
-    generator = np.random.default_rng(0)
-    wrong = generator.random(400) < 0.2
-    scores = {"knows": wrong + generator.normal(0, 0.5, 400), "random": generator.random(400)}
-    table = retrieval_table(scores, wrong, ks=(10, 50, 1000), resamples=200).set_index("score")
-    assert (table["low"] <= table["area"]).all()
-    assert (table["area"] <= table["high"]).all()
-    assert table.loc["knows", "low"] > 0.6
-    assert table.loc["random", "low"] < wrong.mean() < table.loc["random", "high"]
-    assert list(table.columns) == ["area", "low", "high", "n", "wrong", "at 10", "at 50"]  # 1,000 are not there
-
-
-def test_a_resample_without_a_wrong_example_does_not_count():
-    """The one wrong example has the highest score: every resample that holds it has an area of 1."""
-    (row,) = retrieval_table({"knows": SCORES}, [True, False, False, False], resamples=200).to_dict("records")
-    assert (row["low"], row["area"], row["high"]) == (1, 1, 1)
-
-
 @pytest.mark.parametrize(
     ("scores", "wrong", "said"),
     [
@@ -85,7 +67,3 @@ def test_bad_input_is_one_error(scores, wrong, said):
 def test_k_must_fit():
     with pytest.raises(ValueError, match="k=5 of 4"):
         precision_at(SCORES, WRONG, 5)
-
-
-def test_nothing_wrong_nothing_to_find():
-    assert retrieval_table({"noise": np.arange(3.0)}, np.zeros(3, dtype=bool), ks=(1,)).empty

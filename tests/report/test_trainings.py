@@ -1,12 +1,10 @@
 """Intervals over trainings and pairs. Alone: pytest tests/report/test_trainings.py"""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from nli_lib.stats import (
-    agreement_of_trainings,
     correlations_with,
     gaps_between,
     gaps_of_thirds,
@@ -92,11 +90,3 @@ def test_gaps_between_two_parts_of_the_pairs():
     values, one, other = np.arange(6.0).reshape(2, 3), np.array([[1, 1, 0]] * 2, bool), np.array([[0, 0, 1]] * 2, bool)
     assert gaps_between(values, one, other)(np.arange(3)).tolist() == [-1.5, -1.5]
     assert np.isnan(gaps_between(values, one, other)(np.array([0, 1]))).all()  # the second part was not drawn
-
-
-def test_trainings_agree_as_far_as_their_scores_do():
-    table = pd.DataFrame({"corpus": "a", "training": np.repeat([0, 1, 2], 4), "position": np.tile(np.arange(4), 3)})
-    table["score"] = [1, 2, 3, 4, 2, 4, 6, 8, 4, 3, 2, 1]
-    (found,) = agreement_of_trainings(table, ["score"]).to_dict("records")
-    assert (found["mean"], found["min"], found["max"]) == pytest.approx((-1 / 3, -1, 1))
-    assert agreement_of_trainings(table[table["training"] == 0], ["score"]).empty

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nli_lib.select.selection import folds, linked, sample_of_groups, sibling_labels, ways_of_folding
+from nli_lib.select.selection import folds, linked, sample_of_groups, sibling_labels
 
 LABELS = np.arange(103) % 3
 
@@ -74,21 +74,6 @@ def test_nothing_is_beside_where_no_group_is_split():
     premises = [f"premise {i // 3}" for i in range(len(LABELS))]
     assert not sibling_labels(LABELS, premises, folds(LABELS, groups=premises)).any()
     assert sibling_labels(LABELS, premises, folds(LABELS)).any()
-
-
-def test_three_ways_of_folding_and_the_carried_one_once():
-    labels, premises = np.arange(60) % 3, np.arange(60) // 3
-    ways = ways_of_folding(labels, premises, count=5, seeds=[0, 1])
-    assert [(way.seed, way.way, way.reuse_model_for) for way in ways] == [
-        (0, "fresh models, whole premises", 1),
-        (0, "fresh models, random folds", 1),
-        (0, "carried model", 3),
-        (1, "fresh models, whole premises", 1),
-        (1, "fresh models, random folds", 1),
-    ]
-    assert (ways[0].fold == ways[2].fold).all() and (ways[0].siblings == ways[1].siblings).all()
-    assert not sibling_labels(labels, premises, ways[0].fold).any() and ways[1].siblings.any()
-    assert ways_of_folding(labels, premises, count=5, seeds=()) == []
 
 
 def test_a_sample_of_whole_premises():
