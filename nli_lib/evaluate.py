@@ -1,4 +1,4 @@
-"""Predictions in, tidy tables of accuracy out: over suites, slices and seeds, always with an interval.
+"""Predictions in, tidy tables of accuracy out: over suites and seeds, always with an interval.
 
 What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out.
 

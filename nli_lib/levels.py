@@ -3,7 +3,7 @@
 Every table here has one row a training and pair: training, position (of the pair in its corpus), level (0 easy,
 1 ambiguous, 2 hard), premise (any code that is equal where the premise is), and the columns that are named. All
 trainings have the same positions. What is drawn anew in the intervals are trainings and premises, or pairs where the
-table has no column premise (`trainings.over_trainings`).
+table has no column premise (`stats.over_trainings`).
 
 Tests between the labels within each level of difficulty, beside their control.
 

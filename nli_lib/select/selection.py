@@ -402,23 +402,6 @@ def drawn(corpus: Corpus, size: int, *, seed: int = 0) -> NDArray[np.bool_]:
     return keep
 
 
-def keep_out(corpus: Corpus, size: int) -> Selection:
-    """A random part of about ``size`` pairs to test on: no pair outside of it is of the same `families`.
-
-    Source: WANLI, section 2.4 (W14), which draws its test set pair by pair. *Departures*: there the continuations of
-    one seed can stand on both sides; here they cannot, as far as the corpus names the seeds. Families are counted, not
-    pairs (`folds.sample_of_groups`): where they are of very different sizes, "about" can be far off.
-    Raises `CorpusError` where no pair would be kept out, or none left to train on.
-    """
-    keep = sample_of_groups(corpus.labels, families(corpus), size)
-    if size < 1 or keep.all() or not keep.any():
-        raise CorpusError(
-            f"{size:,} of the {len(corpus):,} pairs of {corpus.name}/{corpus.split} cannot be kept out to test on, "
-            "with others left to train on: keep at least one out, and at most half, or add pairs."
-        )
-    return Selection.where(keep, dropped="trained on", kept="kept out")
-
-
 def families(corpus: Corpus) -> NDArray[np.int64]:
     """(N,) a number for each pair, equal where two pairs were made from the same example (`MADE_FROM`), have the same
     premise but for case and blanks, or are linked through others. Where no example is named, the premise decides."""

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.select.selection import add, drawn, families, keep_out, sample, swap_in, training_sets
+from nli_lib.select.selection import add, drawn, families, sample, swap_in, training_sets
 
 
 def corpus(name, size, **columns):
@@ -126,24 +126,6 @@ def test_families_are_those_of_the_slow_twin():
         table.table["premise"] = random.choice(["p", "q", "r", "s", "t", "u"], 8)
         ours, theirs = families(table), np.array(slow_families(table.table))
         assert ((ours[:, None] == ours) == (theirs[:, None] == theirs)).all()
-
-
-def test_what_is_kept_out_shares_no_seed_with_what_is_trained_on():
-    seeds = np.repeat(np.arange(60), 5).astype(str)
-    made = corpus("w", 300, pairID=seeds)
-    out = keep_out(made, 60)
-    assert 40 <= out.size <= 80
-    assert not set(seeds[out.keep]) & set(seeds[~out.keep])
-    assert set(out.reason) == {"kept out", "trained on"}
-    alone = keep_out(corpus("w", 300), 60)  # nobody says what they were made from
-    assert 50 <= alone.size <= 70
-
-
-@pytest.mark.parametrize("size", [0, 11, 12, 100])
-def test_some_are_kept_out_and_some_are_left(size):
-    with pytest.raises(CorpusError, match=f"{size} of the 12 pairs of a/train cannot be kept out"):
-        keep_out(A, size)
-    assert 0 < keep_out(A, 6).size < len(A)
 
 
 def test_a_mixture_has_something_mixed_in():
