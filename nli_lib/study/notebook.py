@@ -394,7 +394,7 @@ class Study:
         fields = {"warmup_steps": warmup, "subset": corpus.digest[:12], "seed": seed, "capture": "train"}
         return self._spec("experts", corpus, None, **{**fields, **changes})
 
-    def _spec(self, paper: str, corpus: Corpus | None, limit: int | None, **fields: object) -> RunSpec:
+    def _spec(self, paper: str, corpus: Corpus | None, limit: int | None, /, **fields: object) -> RunSpec:
         """The `RunSpec` of a paper's recipe on a corpus, by default the study's own; `fields` replace what it says."""
         self._measures("a run is named", "recipes")
         self._note("recipes", paper, dial.recipes()[paper])

@@ -111,6 +111,8 @@ def test_scale_decides_corpus_splits_and_seeds(home):
     assert (other.results_name, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
     spec = small.spec(view="hypothesis", seed=2, epochs=1)
     assert (spec.corpus, spec.split, spec.view, spec.seed, spec.epochs) == ("snli", "validation", "hypothesis", 2, 1)
+    spec = small.spec(corpus="mnli", split="test", limit=7)
+    assert (spec.corpus, spec.split, spec.limit) == ("mnli", "test", 7)
 
 
 def test_tables_of_other_corpora_at_the_same_scale_are_found(home, tmp_path):
