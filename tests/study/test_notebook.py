@@ -100,12 +100,8 @@ def test_begin_again_leaves_the_notebooks_own_names_alone(home):
 
 def test_scale_decides_corpus_splits_and_seeds(home):
     small = begin("10_try", {"SCALE": "small"})
-    assert (small.results_name, small.corpus_name, small.train_split, small.seeds) == (
-        "small",
-        "snli",
-        "validation",
-        (0, 1, 2),
-    )
+    named = (small.results_name, small.corpus_name, small.train_split, small.seeds)
+    assert named == ("small", "snli", "validation", (0, 1, 2))
     assert begin("10_try", {"SCALE": "small", "CORPUS": "snli"}).results_name == "small"
     other = begin("10_try", {"SCALE": "small", "CORPUS": "wanli", "SEEDS": 1})
     assert (other.results_name, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
@@ -273,11 +269,8 @@ def test_what_is_not_at_hand_stands_in_a_table(home):
     assert study.absent() == ["Lost"]  # a second call adds
     study.finish()
     corpora = records.read("10_try", "smoke")["corpora"]
-    assert sorted(entry["rows"] for entry in corpora.values()) == [
-        20,
-        30,
-        30,
-    ]  # two samples of one split are two entries
+    rows = sorted(entry["rows"] for entry in corpora.values())
+    assert rows == [20, 30, 30]  # two samples of one split are two entries
 
 
 # ---------------------------------------------------------------- the record
