@@ -1,12 +1,14 @@
 """How far scores of the same pairs agree, which of them are one thing under two names, and in which order to draw them.
 
-table = agreement(scores, premises)          # scores: name -> (S, N), a row a training
-names, groups = drawing_order(table), same_things(table)
+table = agreement(scores, premises)
+    # scores: name -> (S, N), a row a training names, groups = drawing_order(table), same_things(table)
 
 What scores say of an outside truth: each by itself, and on top of a data map's confidence.
 
-alone = follows(scores, truth, premises)      # rank correlation, or how often a yes has the higher score than a no
-more = adds(scores, truth, premises)          # variance explained out of sample, with confidence and without the score
+alone = follows(scores, truth, premises)
+    # rank correlation, or how often a yes has the higher score than a no
+more = adds(scores, truth, premises)
+    # variance explained out of sample, with confidence and without the score
 
 How well two annotators agree: `kappa`, with an interval over the items.
 """
@@ -47,9 +49,6 @@ Floats = NDArray[np.float64]
 def agreement(scores: Mapping[str, ArrayLike], premises: ArrayLike, *, resamples: int = 200) -> pd.DataFrame:
     """Spearman correlation of every two scores within one training, with an interval over trainings and premises.
 
-    scores    name -> (S, N), a row a training, NaN where a pair, or in a whole row a training, is not known
-    premises  (N,), anything that is equal where the premise is
-
     Columns: one, other, value, and the rest of `Estimate`; n counts the premises of the pairs that both know. The value
     is the mean over the trainings that both know; where none of the two changes with the training, the interval is over
     premises alone. Its ends are kept within -1 and 1. A row whose two names are equal says how far the score agrees
@@ -57,6 +56,13 @@ def agreement(scores: Mapping[str, ArrayLike], premises: ArrayLike, *, resamples
     them, 1 for a score that no training changes; with one training there is no such row. Scores that share fewer than
     `FEW` pairs, or are constant on them, have no row. The votes of all trainings (`VOTES`) are one number: their rows
     say nothing of other voters.
+
+    Parameters
+    ----------
+    scores
+        name -> (S, N), a row a training, NaN where a pair, or in a whole row a training, is not known
+    premises
+        (N,), anything that is equal where the premise is
     """
     names, values = list(scores), np.stack([np.asarray(each, dtype=float) for each in scores.values()])  # (K, S, N)
     premises = pd.factorize(np.asarray(premises))[0]
@@ -113,8 +119,9 @@ def square(table: pd.DataFrame, column: str = "value", names: Sequence[str] | No
 
 
 def drawing_order(table: pd.DataFrame) -> list[str]:
-    """The scores so that those which agree stand beside each other: average linkage on 1 - |rho|, its leaves ordered so
-    that neighbours are as near as they can be. What has no correlation counts as none. The same for any order of rows.
+    """The scores so that those which agree stand beside each other: average linkage on ``1 - |rho|``, its leaves
+    ordered so that neighbours are as near as they can be. What has no correlation counts as none. The same for any
+    order of rows.
     """
     names = sorted(set(table["one"]) | set(table["other"]))
     if len(names) < 3:
@@ -126,8 +133,8 @@ def drawing_order(table: pd.DataFrame) -> list[str]:
 def same_things(table: pd.DataFrame, line: float = SAME) -> list[list[str]]:
     """The scores in groups of which every two are one thing under two names, a score of its own being a group of one.
 
-    Two are one thing where the whole interval of their |rho| lies at or above ``line``: complete linkage on the end of
-    the interval that lies nearer to 0. Groups in the order of their first names, names in alphabetical order.
+    Two are one thing where the whole interval of their ``|rho|`` lies at or above ``line``: complete linkage on the
+    end of the interval that lies nearer to 0. Groups in the order of their first names, names in alphabetical order.
     """
     names = sorted(set(table["one"]) | set(table["other"]))
     if len(names) < 2:
@@ -216,6 +223,8 @@ def adds(
     the score is not worth the regression that it costs. The gains (S, M), name -> one a training and label, NaN where
     not known: their mean is the value, and two scores are compared by the difference of theirs.
 
+    Notes
+    -----
     Method: within each training, the truth is predicted in `FOLDS` folds that split no premise, by a ridge regression
     (graded truth) or a logistic one (of 0 and 1), on cubic splines of the ranks with `KNOTS` knots, so that a score
     does not gain by bending confidence. Explained is 1 - sum (y - p)^2 / sum (y - mean)^2. Gains are those of squared
@@ -327,8 +336,15 @@ def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
     -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
     would, and below 0 where less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of
     the squared shares of the labels. NaN without items, and where all labels are one.
-    Source: WANLI, section 2.4 (W13), which reports .60. *Departures*: the paper gives no code and one order. Which
-    annotator is called the first is arbitrary, so both orders are counted; the value is then that of Scott's pi.
+
+    Notes
+    -----
+    *Departures*: the paper gives no code and one order. Which annotator is called the first is arbitrary, so both
+    orders are counted; the value is then that of Scott's pi.
+
+    References
+    ----------
+    WANLI, section 2.4 (W13), which reports .60.
     """
     codes, labels = pd.factorize(untouched(annotations).ravel())
     codes = codes.reshape(-1, 2)  # (n, 2)

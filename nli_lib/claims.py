@@ -5,7 +5,7 @@
 The claims of the papers, declared before the run that tests them, and the verdicts that our runs compute.
 
 book/claims.yaml says for every claim which statistic decides it and which values would confirm it. A notebook records
-the statistic with its interval; the verdict follows from the two alone:
+the statistic with its interval; the verdict follows from the two alone::
 
     held          the whole interval lies in the confirming region
     not held      the whole interval lies outside

@@ -1,11 +1,13 @@
 """What one training set is worth beside another: accuracies of several trainings of each, on many test sets.
 
-right      training set -> test set -> (S, N) bool, which of the N pairs each of S trainings gets right
-accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])    # how much better, an Estimate
+right
+    training set -> test set -> (S, N) bool, which of the N pairs each of S trainings gets right
+accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])
+    # how much better, an Estimate
 
 Models trained on augmented sets: averages over test sets, weighted or not, and what choosing the best is worth.
 
-Arms of a comparison beside their random twins: differences, ranks, and what could be detected.
+Arms of a comparison beside their random twins: differences, ranks, and what could be detected::
 
     right = {("z-filter", ARM): {"SNLI test": (S, N) bool}, ("z-filter", TWIN): {...}, ("base", ARM): ...}
     premises = {"SNLI test": (N,)}; groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
@@ -52,7 +54,9 @@ PRINTED_COLUMNS = {"HANS": "hans", "QNLI": "qnli", "WNLI": "wnli", "WANLI test":
 def columns(titles: Iterable[str]) -> dict[str, list[str]]:
     """Every test set is a column of its own, but for the rounds of ANLI, which are one.
 
-    Source: WANLI, section 3.3, whose gains on ANLI are unweighted means of its three rounds (W16).
+    References
+    ----------
+    WANLI, section 3.3, whose gains on ANLI are unweighted means of its three rounds (W16).
     """
     found: dict[str, list[str]] = {}
     for title in titles:
@@ -71,12 +75,17 @@ def accuracy(
 ) -> Estimate:
     """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
 
-    premises  test set -> (N,), whose pairs are drawn together
-    other     the same of another training set; the s-th training of one is compared with the s-th of the other
-    summary   of the columns of a training, along the last axis: their mean, plain or weighted
-
     The interval is over trainings and premises (`stats.over_trainings`); n counts the premises of all test
     sets in the columns.
+
+    Parameters
+    ----------
+    premises
+        test set -> (N,), whose pairs are drawn together
+    other
+        the same of another training set; the s-th training of one is compared with the s-th of the other
+    summary
+        of the columns of a training, along the last axis: their mean, plain or weighted
     """
     titles = [title for members in columns.values() for title in members]
     base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
@@ -106,9 +115,12 @@ def compare(
 ) -> pd.DataFrame:
     """`accuracy` of every training set on every column, and `MEAN`, that of the columns ``out_of_domain``.
 
-    baseline  a training set: what the others have above it instead, without a row of its own
-
     Columns: title, condition (the training set), and those of Estimate.
+
+    Parameters
+    ----------
+    baseline
+        a training set: what the others have above it instead, without a row of its own
     """
     each, rows = columns(premises), []
     wanted = {name: {name: members} for name, members in each.items()}
@@ -164,7 +176,12 @@ def average(
 ) -> Estimate:
     """Mean accuracy over test sets, or how far it lies above that of ``other``, over trainings and premises.
 
-    right, other, premises  as `compare.accuracy` takes them; weights (D,) of the titles, None: all the same
+    Parameters
+    ----------
+    right, other, premises
+        as `compare.accuracy` takes them
+    weights
+        (D,) of the titles, None: all the same
     """
     shares = np.full(len(titles), 1 / len(titles)) if weights is None else np.asarray(weights, dtype=float)
 
@@ -185,8 +202,12 @@ def average_table(
 ) -> pd.DataFrame:
     """Both averages of every training set and suite: columns suite, average, condition and those of Estimate.
 
-    suites    name -> titles; rows: title -> row of Table 2, see `weights_of`
-    baseline  a training set: how far the others lie above it instead, without a row of its own
+    Parameters
+    ----------
+    suites
+        name -> titles; rows: title -> row of Table 2, see `weights_of`
+    baseline
+        a training set: how far the others lie above it instead, without a row of its own
     """
     found = []
     for suite, titles in suites.items():
@@ -221,9 +242,16 @@ def score_table(
 def best_of(scores: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
     """What is reported of several trainings: their mean, that of the one that is `BY_VALIDATION`, or that `BY_SCORE`.
 
-    scores      as `score_table` makes it; validation: condition, seed, validation (an accuracy)
     Columns: suite, average, condition, trainings, `OF_ALL`, `BY_VALIDATION`, `BY_SCORE`. Of equals the first seed.
-    Source: DISCO, appendix A, whose tables show the best of five restarts, chosen by validation accuracy.
+
+    Parameters
+    ----------
+    scores
+        as `score_table` makes it; validation: condition, seed, validation (an accuracy)
+
+    References
+    ----------
+    DISCO, appendix A, whose tables show the best of five restarts, chosen by validation accuracy.
     """
     table = scores.merge(validation, on=["condition", "seed"], validate="many_to_one")
     keys, rows = ["suite", "average", "condition"], []
@@ -246,8 +274,10 @@ def printed_averages() -> pd.DataFrame:
     """The averages of the paper's Table 4 from its Tables 3 and 5: columns condition, column, printed, `PLAIN`,
     `WEIGHTED`, in percent.
 
-    Source: DISCO, Table 4, whose averages weigh every test set by its size in Table 2 (D13), which the paper does not
-    say: 63% of its robustness is one stress test.
+    References
+    ----------
+    DISCO, Table 4, whose averages weigh every test set by its size in Table 2 (D13), which the paper does not say: 63%
+    of its robustness is one stress test.
     """
     sizes, printed = (paper_table("disco", f"Table {number}") for number in (2, 4))
     single = pd.concat([paper_table("disco", f"Table {number}") for number in (3, 5)], axis=1)
@@ -389,11 +419,16 @@ def smallest_detectable(
 ) -> float:
     """The smallest true difference that is found significant with the probability ``power``; NaN with one training.
 
-    spread    standard deviation of the difference from training to training
-    premises  its standard error from the test pairs, which more trainings do not lower
-    family    comparisons that are made at once: the level is .05 / family, what Holm asks of the smallest p
-
     Half of the interval at that level, and as many standard errors more as the power asks for.
+
+    Parameters
+    ----------
+    spread
+        standard deviation of the difference from training to training
+    premises
+        its standard error from the test pairs, which more trainings do not lower
+    family
+        comparisons that are made at once: the level is .05 / family, what Holm asks of the smallest p
     """
     if trainings < 2:
         return float("nan")
@@ -425,11 +460,15 @@ def detectable_table(
 ) -> pd.DataFrame:
     """What a comparison can detect, from the base and its twin alone: two draws of one corpus, truly 0 apart.
 
-    trainings  numbers of trainings of an arm; family: comparisons of one average that are to be made
     Columns: group, average, spread (standard deviation of the difference over the trainings of the base), premises (its
     standard error from the test pairs), base trainings, trainings, alone and "of all" (`smallest_detectable` for one
     comparison, and for one of the family). One training of the base has no spread: NaN. A twin of the base shares no
     pair with it, so that the spread of an arm that shares its start with its twin should be smaller.
+
+    Parameters
+    ----------
+    trainings
+        numbers of trainings of an arm; family: comparisons of one average that are to be made
     """
     rows = []
     for group, name, titles, weights in _averages(groups, sizes):
@@ -465,7 +504,6 @@ def base_noise(
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
     """Places of the arms in every group and average, 1 the best, with the places that chance leaves open.
 
-    table  `scores`; twins are left out, and trainings that some arm has not
     Columns: group, average, arm, value (mean over the trainings), rank (equal values share the best place), best and
     worst (the places that the arm may have), trainings.
 
@@ -475,6 +513,11 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
     before those that are certainly worse; all these places hold at once with 95%, on these test pairs. Source: Klein,
     Wright and Wieczorek (2020), "A joint confidence region for an overall ranking of populations"; the differences are
     Tukey's. With one training, or one arm, nothing is certain.
+
+    Parameters
+    ----------
+    table
+        `scores`; twins are left out, and trainings that some arm has not
     """
     found = []
     arms = table[table["which"] == ARM]

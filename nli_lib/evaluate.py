@@ -148,9 +148,15 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
 def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> pd.DataFrame:
     """How often a teacher's prediction is the intended label, one row for each group of pairs.
 
-    pairs      rows with "label" and the columns `by`; predicted (N,) the class that the teacher gives each
     Columns: `by`, n, agree, share, low, high (Wilson), and two controls: chance, the agreement of the same intended and
     predicted labels paired at random, and most, the share of the most frequent intended label.
+
+    Parameters
+    ----------
+    pairs
+        rows with "label" and the columns `by`
+    predicted
+        (N,) the class that the teacher gives each
     """
     rows = []
     for name, part in pairs.assign(predicted=np.asarray(predicted)).groupby(list(by), sort=True):
@@ -202,7 +208,7 @@ def export_review(
     """Write suspects.csv and suspects.jsonl (`review_list`) and cleanlab.npz; the paths by name.
 
     cleanlab.npz holds labels (N,), pred_probs (N, C), out of sample, columns in the order of `classes`; fold (N,),
-    which model scored which row; uid (N,). It loads with `numpy.load` without pickle:
+    which model scored which row; uid (N,). It loads with `numpy.load` without pickle::
 
         arrays = numpy.load("cleanlab.npz"); find_label_issues(arrays["labels"], arrays["pred_probs"])
     """

@@ -3,7 +3,9 @@
 What people say of the labels that several trainings contradict, with intervals over trainings and premises.
 
 found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
-share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)      # Estimate, or None
+
+share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)
+    # Estimate, or None
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +28,13 @@ NONE = 6.0  # stands for "no threshold" where a number is needed
 def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Share of wrong labels in each group, with its Wilson interval: the columns of `by`, n, wrong, share, low, high.
 
-    table  one row an example: the columns of `by`, wrong (bool) and, where several trainings judged the same examples,
-           seed; then n and wrong are the mean of one training, rounded: pooled, an example would count several times
-
     Groups come in the order of their first rows; the seeds are counted in each value of the first column of `by`.
+
+    Parameters
+    ----------
+    table
+        one row an example: the columns of `by`, wrong (bool) and, where several trainings judged the same examples,
+        seed; then n and wrong are the mean of one training, rounded: pooled, an example would count several times
     """
     by = list(by)
     seeds = table.groupby(by[0])["seed"].transform("nunique") if "seed" in table else 1
@@ -42,10 +47,13 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequence[float] = (2,)) -> pd.DataFrame:
     """`error_shares` of each kind of mismatch, at any gap and above some, and of its random twin: any pair so labelled.
 
-    judged  truth, kind, gap, wrong and perhaps seed, one row a mismatch; labels: truth, label, n, wrong, the counts of
-            all labels on trial
-
     Columns: truth, condition, kind, n, wrong, share, low, high.
+
+    Parameters
+    ----------
+    judged
+        truth, kind, gap, wrong and perhaps seed, one row a mismatch; labels: truth, label, n, wrong, the counts of all
+        labels on trial
     """
     judged = judged[judged["kind"] != AGREE].sort_values(["truth", "kind"])
     parts = [judged.assign(condition="any gap")]
@@ -98,9 +106,12 @@ def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
 def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFrame:
     """How far the lists of each two seeds agree: first, second (seeds), overlap, and chance.
 
-    lists    seed, position: the examples that each of `seeds` lists
-    overlap  examples that both list, as a share of those that either does, 0 to 1
-    chance   the same for two random lists as long, drawn from `pool` examples
+    lists
+        seed, position: the examples that each of `seeds` lists
+    overlap
+        examples that both list, as a share of those that either does, 0 to 1
+    chance
+        the same for two random lists as long, drawn from `pool` examples
     """
     listed = {seed: set(lists.loc[lists["seed"] == seed, "position"]) for seed in seeds}
     rows = []

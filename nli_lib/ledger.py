@@ -5,7 +5,7 @@ Rows are those of `nli_lib.claims.ledger`. Whatever comes from a table is escape
 What the ledger's verdicts mean for somebody with a corpus: each lesson's sentence is chosen by its claims' verdicts.
 
 A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. Nobody
-chooses where it stands:
+chooses where it stands::
 
     do     every claim held, at 95% and at 99%
     doubt  at least one claim did not hold, at both

@@ -57,10 +57,13 @@ def estimate(table: pd.DataFrame, statistic: Statistic, **options: object) -> Es
 def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus") -> pd.DataFrame:
     """Mean of each score in each level and in the level's random twin: as many pairs with the same labels.
 
-    table  as above, with ``by``, gold (the label) and ``scores``
-
     Columns: ``by``, level (its name), score, condition ("level" or "random twin"), value, low, high, n (premises). A
     level that is empty in some training has no row.
+
+    Parameters
+    ----------
+    table
+        as above, with ``by``, gold (the label) and ``scores``
     """
     rows = []
     for group, part in table.groupby(by, sort=False):
@@ -86,9 +89,12 @@ def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> Estimate
 def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of each score with ``target`` within each training.
 
-    target  a column, or the table of other trainings of the same names, whose column of the score's name it then is
-
     Columns: score, value, low, high, n (premises). A score that is constant in some training has no row.
+
+    Parameters
+    ----------
+    target
+        a column, or the table of other trainings of the same names, whose column of the score's name it then is
     """
     rows = []
     for name in scores:
@@ -109,12 +115,20 @@ COLUMNS = ("measure", "level", "pair", "n_a", "n_b", "u", "p", "p_bonferroni", "
 def label_tests(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     """Mann-Whitney tests between the labels, one row for each measure, level and pair of labels: `COLUMNS`.
 
-    table     one row a pair: gold (an index of LABELS), level (an index of LEVELS) and ``measures``
-    effect    rank-biserial, > 0 when the first label of the pair tends to have more; see `inference.mann_whitney`
+    table
+        one row a pair: gold (an index of LABELS), level (an index of LEVELS) and ``measures``
+    effect
+        rank-biserial, > 0 when the first label of the pair tends to have more; see `inference.mann_whitney`
 
     A level without an example of a label has no test for it: that row is left out.
-    Source: the difficulty paper, section 4 (H7). *Departures*: the paper gives stars alone; its family is not stated,
-    nine a panel is the likely one.
+
+    Notes
+    -----
+    *Departures*: the paper gives stars alone; its family is not stated, nine a panel is the likely one.
+
+    References
+    ----------
+    The difficulty paper, section 4 (H7).
     """
     cells, rows = dict(iter(table.groupby(["level", "gold"]))), []
     for measure, (level, name), (a, b) in product(measures, enumerate(LEVELS), combinations(range(len(LABELS)), 2)):
@@ -130,9 +144,15 @@ def matched_tests(
 ) -> pd.DataFrame:
     """What the tests of the hard level would say in random parts with as many examples of each label.
 
-    table, measures  as `label_tests`; pool (N,) bool: where the parts are drawn from, without replacement (a label with
-                     fewer examples in the pool gives all it has)
     Columns: those of `label_tests` and part. ``seed`` decides the parts.
+
+    Parameters
+    ----------
+    table, measures
+        as `label_tests`
+    pool
+        (N,) bool: where the parts are drawn from, without replacement (a label with fewer examples in the pool gives
+        all it has)
     """
     random, found = np.random.default_rng(seed), []
     hard = table.loc[table["level"] == LEVELS.index("hard"), "gold"]
@@ -153,17 +173,23 @@ OF_STRONGEST = ("measure", "pair", "n_a", "n_b", "p", "p_bonferroni", "effect", 
 def strongest(tests: pd.DataFrame, table: pd.DataFrame, *, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """The test that speaks most against it in each corpus and level: its corpus, level and `OF_STRONGEST`.
 
-    tests  `label_tests` of each corpus and of S trainings, with the columns corpus and training; table: the examples,
-           with corpus, training, level, gold and the measures
-
     It is the one of smallest p, in the median over the trainings; of equal p the one of largest effect. effect is the
     mean over the trainings; n_a, n_b, p and p_bonferroni are medians. low and high: two half-widths in quadrature, of
     Student's t interval over the trainings, and of the interval over the pairs (`effect_interval`, in the mean over the
     trainings), which is simultaneous over all tests of that corpus and level, so that it holds for the one that was
     picked as well. tests: how many they are.
 
-    Raises `UserError` for a corpus with a level in which no training has pairs of two labels: the levels are then the
-    labels that a model predicts, which has learnt nothing else.
+    Parameters
+    ----------
+    tests
+        `label_tests` of each corpus and of S trainings, with the columns corpus and training; table: the examples, with
+        corpus, training, level, gold and the measures
+
+    Raises
+    ------
+    UserError
+        For a corpus with a level in which no training has pairs of two labels: the levels are then the labels that a
+        model predicts, which has learnt nothing else.
     """
     for corpus in table["corpus"].unique():
         tested = set(tests.loc[tests["corpus"] == corpus, "level"])

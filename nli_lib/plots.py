@@ -1,4 +1,4 @@
-"""The house style (house.mplstyle), what colours mean (colours.yaml), and the small helpers that every figure shares.
+"""The house style (house.mplstyle), what colours mean (colours.yaml), and the small helpers that every figure shares::
 
     with drawing(1, 2) as (figure, panels): ...        the style, for drawings made elsewhere
 
@@ -144,6 +144,8 @@ def data_map(
     such as planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons coloured by their mean
     correctness.
 
+    Notes
+    -----
     *Departures*: cartography divides counts by the largest count that occurs; here 1 always means every epoch.
     """
     v, c, share = (np.asarray(values, dtype=float) for values in (variability, confidence, correctness))
@@ -277,16 +279,22 @@ def interval_plot(
 ) -> Figure:
     """One dot with its interval for each row of ``table``: a line of the figure for each ``y``, a colour a ``hue``.
 
-    table      columns ``value``, ``y``, ``hue`` (None: one condition) and, where there are intervals, low and high;
-               rows without a value are left out, ends that are NaN draw no whisker
-    reference  a value for each ``y``, drawn as a tick (the accuracy of the majority label), or one for all, a line
-    paper      the paper's value for a ``y``, or for a (y, hue): an open diamond
-    within     the values that are possible, such as (0, 1): a whisker ends there, though a t interval need not
-
     A table without values gives a figure that says so.
 
     Names are those of `names.name_of`, colours those of `style.palette`: a label, a level, a view or a corpus has its
     own, a random twin is grey.
+
+    Parameters
+    ----------
+    table
+        columns ``value``, ``y``, ``hue`` (None: one condition) and, where there are intervals, low and high; rows
+        without a value are left out, ends that are NaN draw no whisker
+    reference
+        a value for each ``y``, drawn as a tick (the accuracy of the majority label), or one for all, a line
+    paper
+        the paper's value for a ``y``, or for a (y, hue): an open diamond
+    within
+        the values that are possible, such as (0, 1): a whisker ends there, though a t interval need not
     """
     shown = table.dropna(subset=[value]).assign(low=table.get("low", np.nan), high=table.get("high", np.nan))
     conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
@@ -399,11 +407,15 @@ def interactive_map(
 ) -> PlotlyFigure:
     """One point for each row of ``table`` at (``x``, ``y``), coloured by ``color``; pointing at it shows ``hover``.
 
-    hover    columns to show, each with its name; what is missing (NaN, None) is left out of a point's text
-    options  go to `plotly.express.scatter`: log_x, range_y, labels, ...
-
     Words as colours are those of `style.palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
     a random part is drawn, and the title says so.
+
+    Parameters
+    ----------
+    hover
+        columns to show, each with its name; what is missing (NaN, None) is left out of a point's text
+    options
+        go to `plotly.express.scatter`: log_x, range_y, labels, ...
     """
     drawn = table.sample(min(MOST, len(table)), random_state=0).sort_index()
     if len(drawn) < len(table):

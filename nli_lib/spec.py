@@ -29,7 +29,10 @@ class RunSpec(BaseModel):
     The id depends only on the fields that differ from their defaults, so a new field changes no id as long as its
     default is what was done before. A default must therefore never change.
 
-    Raises `ValueError` (pydantic's `ValidationError`) naming the field for unknown, mistyped and impossible settings.
+    Raises
+    ------
+    ValueError
+        (pydantic's `ValidationError`) naming the field for unknown, mistyped and impossible settings.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

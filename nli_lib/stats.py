@@ -6,9 +6,12 @@ Every number comes back as an `Estimate` with its interval, every test with an e
 
 Intervals for which whole premises are drawn: the hypotheses of one premise are not independent of each other.
 
-mean_over_premises(right, corpus.premise)              a mean of pairs, such as an accuracy
-for rows in drawn_rows(corpus.premise): ...            any other statistic, computed on corpus rows drawn anew
-for rows in half_samples(corpus.premise): ...          one that a repeated pair would falsify
+mean_over_premises(right, corpus.premise)
+    a mean of pairs, such as an accuracy
+for rows in drawn_rows(corpus.premise): ...
+    any other statistic, computed on corpus rows drawn anew
+for rows in half_samples(corpus.premise): ...
+    one that a repeated pair would falsify
 
 Shares whose pairs come in groups: a Wilson interval for as many pairs as the groups are worth.
 
@@ -34,10 +37,15 @@ from statsmodels.stats.proportion import proportion_confint
 class Estimate(NamedTuple):
     """One estimated number: what every statistic of the report returns, and what a claim is judged by.
 
-    value      the estimate; low, high: the ends of its interval (95% unless said otherwise), NaN where there is none
-    n          how many examples it rests on; seeds: how many trainings
-    over       what the interval ranges over, that is what would be drawn anew: "pairs", "premises", "trainings",
-               "premises and trainings"
+    Attributes
+    ----------
+    value
+        the estimate; low, high: the ends of its interval (95% unless said otherwise), NaN where there is none
+    n
+        how many examples it rests on; seeds: how many trainings
+    over
+        what the interval ranges over, that is what would be drawn anew: "pairs", "premises", "trainings", "premises and
+        trainings"
     """
 
     value: float
@@ -157,6 +165,8 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     ``b`` minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger.
     ``family`` is the number of tests that share the Bonferroni correction.
 
+    Notes
+    -----
     *Departures*: the difficulty paper does not state its family (9 a panel is the likely one) and gives no effect size.
     """
     a, b = _sample(a, "a"), _sample(b, "b")
@@ -169,7 +179,7 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
 
 def stars(p: float) -> str:
-    """ns, *, **, *** at .05, .01 and .001, as the difficulty paper draws them; at a threshold the more stars."""
+    """``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as the difficulty paper draws them; at a threshold, more."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
@@ -298,10 +308,15 @@ def centred_interval(value: float, draws: ArrayLike, *, n: int) -> Estimate:
 def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
     """The share of True among ``flags`` (N,), with an interval over the groups (N,), for example premises.
 
+    Notes
+    -----
     Formula: the variance of a ratio of totals of G groups, v = G / (G - 1) sum_g (sum_i (y_i - p))^2 / N^2, makes the
     design effect d = v / (p (1 - p) / N), 1 at least; the interval is Wilson's for N / d pairs. Where all flags are
     equal nothing can be said about d, and each group counts as one pair. n counts the pairs.
-    Source: Korn and Graubard (1998), with Wilson's interval in place of Clopper and Pearson's.
+
+    References
+    ----------
+    Korn and Graubard (1998), with Wilson's interval in place of Clopper and Pearson's.
     """
     y, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
     if not len(y) or len(y) != len(codes):
@@ -338,6 +353,9 @@ def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, group
     scores (N, C), labels (N,) from 0 to C - 1, folds (N,): the models that gave the scores. Pairs of one fold alone are
     compared, since models of different folds have learnt different shares of the labels; a fold without the label, or
     with nothing else, is left out.
+
+    Notes
+    -----
     Formula: of a label, each of its pairs has the share of the others that it beats (ties count half), each other pair
     the share that beats it; deviations from their means add up to the variance, group by group (DeLong et al. 1988, for
     groups Obuchowski 1997). The interval is sqrt(1 + F / (F - 1)) times as wide as for F models without a pair in
@@ -384,11 +402,16 @@ def over_trainings(
 ) -> Estimate:
     """Mean over S trainings of one value a training, with an interval over trainings and pairs: `with_trainings`.
 
-    statistic  takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
-    n          how many pairs there are
-    groups     (n,) draws whole groups, such as premises, which n then counts
-
     A resample without a value (NaN) is left out.
+
+    Parameters
+    ----------
+    statistic
+        takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
+    n
+        how many pairs there are
+    groups
+        (n,) draws whole groups, such as premises, which n then counts
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or not np.isfinite(by_training).all():
@@ -402,12 +425,16 @@ def over_trainings(
 def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int, units: str = "pairs") -> Estimate:
     """``value`` with an interval over n pairs and the trainings, whose half-width is two parts added in quadrature.
 
-    draws      (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
-    trainings  (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one
-               kind are compared with trainings of another; one training alone adds nothing, and the interval says so
-
     It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
     it covers 95% or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91%.
+
+    Parameters
+    ----------
+    draws
+        (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
+    trainings
+        (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one kind are
+        compared with trainings of another; one training alone adds nothing, and the interval says so
     """
     intervals = [t_interval(each) for each in trainings if len(each) > 1]
     halves = [

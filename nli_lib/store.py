@@ -1,6 +1,6 @@
 """Where a run's arrays live: declared first, filled epoch by epoch, marked done last.
 
-A run's folder holds
+A run's folder holds::
 
     spec.json         the settings, compared with the asked ones before anything is touched
     <name>.npy        one memory-mapped array for each declared name, e.g. logits (E, N, C)
@@ -125,7 +125,10 @@ def _clear(folder: Path) -> None:
 def alone(folder: Path, what: str, name: str = "") -> Iterator[None]:
     """Work on a folder, or on its part `name`, as the only process; a second one says so and waits.
 
-    what  "this run": what a message calls it
+    Parameters
+    ----------
+    what
+        "this run": what a message calls it
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,11 @@
 """What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
 
-found = audit(corpus, test)          every number of the page, each with interval and unit
-values = comparable(corpus)          the numbers that are compared between corpora, of one size, without intervals
-beside = reference(corpus.classes, len(corpus))     what SNLI, MultiNLI and WANLI show at that size
+found = audit(corpus, test)
+    every number of the page, each with interval and unit
+values = comparable(corpus)
+    the numbers that are compared between corpora, of one size, without intervals
+beside = reference(corpus.classes, len(corpus))
+    what SNLI, MultiNLI and WANLI show at that size
 
 No network is trained. z here compares a label's share among the pairs of a feature with its share in the corpus
 (`z_over_shares`), so that an unequal label balance does not make every frequent word stand out; the z-filter compares
@@ -83,10 +86,14 @@ def counted(corpus: Corpus) -> dict[str, Figure]:
 def repeated(corpus: Corpus) -> dict[str, Figure]:
     """What stands in a corpus more than once; letter case, ASCII punctuation and blanks do not count.
 
-    majority      the most frequent label
-    duplicates    pairs that repeat an earlier one
-    conflicts     pairs that stand there with more than one label, all of them counted
-    hypotheses    hypotheses that repeat an earlier one
+    majority
+        the most frequent label
+    duplicates
+        pairs that repeat an earlier one
+    conflicts
+        pairs that stand there with more than one label, all of them counted
+    hypotheses
+        hypotheses that repeat an earlier one
     """
     pair, hypothesis = _keys(corpus)
     code = pd.factorize(pair)[0]
@@ -152,7 +159,10 @@ def z_over_shares(counts: ArrayLike) -> NDArray[np.float64]:
     """z (V, C) from counts by label (V, C) that include the null feature's: how far a label's share among the pairs of
     a feature lies above its share in the corpus, in standard errors; -inf where a feature never occurs.
 
+    Notes
+    -----
     Formula: (count - n s) / sqrt(n s (1 - s)), s the share of the label, from the feature that every pair has.
+
     *Departures*: Gardner et al. (2021) and the z-filter paper take one over the number of labels for s.
     """
     counts = np.asarray(counts, dtype=np.float64)
@@ -170,8 +180,10 @@ def above_share(z: NDArray, columns: NDArray[np.bool_]) -> float:
 def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: int, seed: int = 0) -> dict[str, Figure]:
     """How far features stand out, and how far they do in copies whose labels are shuffled within each premise.
 
-    above, by chance  share of (hypothesis n-gram, label) above the uncorrected .01 line, and in the shuffled copies
-    detectable        number of (feature, label) above the line with Bonferroni's correction
+    above, by chance
+        share of (hypothesis n-gram, label) above the uncorrected .01 line, and in the shuffled copies
+    detectable
+        number of (feature, label) above the line with Bonferroni's correction
     """
     z, often = z_over_shares(counts), counts.sum(axis=1) >= OFTEN
     columns = often & (features.side_of(table.names) == "hypothesis")
@@ -406,8 +418,9 @@ TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}
 def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
     """Rows corpus, figure, value, low, high (smallest and largest of the draws), at: the figures of the three corpora.
 
-    at   the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
-         leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
+    at
+        the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
+        leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
 
     Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not
     recorded, nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and

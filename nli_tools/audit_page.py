@@ -1,8 +1,11 @@
 """`nli-study audit` and `nli-study card`: one corpus measured without training, as a page, numbers and a section.
 
-audit.html, audit.json     the page and its numbers, in the folder of the corpus; nothing else is written
-card.md                    a section for a dataset card
-z_filter.csv               where it is asked for: every pair, whether the z-filter keeps it, and why not
+audit.html, audit.json
+    the page and its numbers, in the folder of the corpus; nothing else is written
+card.md
+    a section for a dataset card
+z_filter.csv
+    where it is asked for: every pair, whether the z-filter keeps it, and why not
 
 The page is self-contained and opens from disk. Text of the corpus goes through jinja's escaping alone; the page has no
 script and forbids all requests.
@@ -170,7 +173,10 @@ def card(content: Mapping) -> str:
 def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
     """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
 
-    beside  `audit.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
+    Parameters
+    ----------
+    beside
+        `audit.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
     """
     f = {name: figure.estimate for name, figure in found.figures.items()}
     placed = {"more than": [], "not distinguishable from that": [], "less than": []}
@@ -270,7 +276,10 @@ STAGES = {
 def run(request: Request, test: str | None = None, *, pairs: bool = False) -> list[Path]:
     """Audit the corpus of a request, against a test file where one is named; the files that were written.
 
-    pairs   write `LIST` as well
+    Parameters
+    ----------
+    pairs
+        write `LIST` as well
     """
     folder, clock = paths.EXPORTS / request.study, Clock()
     with clock("reading"):

@@ -1,12 +1,15 @@
 """`nli-study compare`: interventions on somebody's corpus, each beside its random twin, judged on a held-out file.
 
-compare.html, compare.json     the page and its numbers, in the folder of the corpus
-compare.csv                    one row an arm
-compare_pairs.csv              one row a pair: in which share of the trainings each arm kept it
+compare.html, compare.json
+    the page and its numbers, in the folder of the corpus
+compare.csv
+    one row an arm
+compare_pairs.csv
+    one row a pair: in which share of the trainings each arm kept it
 
 Training sets and trainings are those of the study's own comparison at equal budgets (`study.budgets.Budget`), and runs
 of the store: stopped, the same command continues. Before anything is trained it is said whether the test file can show
-a difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown.
+a difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown::
 
     smallest(PLANNED, n=600, trainings=5, family=8)     the smallest difference that would be found, before any training
     pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
@@ -172,13 +175,17 @@ def comparison(
 ) -> dict:
     """The numbers of a comparison on one test set as plain values, a verdict for each arm, and what to do.
 
-    whole     answers of models trained on all candidates; distinct: different pairs of each set of ``rows`` rows
-    majority  the share of the test set's most frequent label; worth: the smallest difference that is worth knowing of
-
     Keys: figures, learnt (whether the base is better than the majority label), detectable, arms (one entry an arm, the
     base's first, with a verdict), next. A verdict takes Holm's p over all arms but the base, whose twin is a second
     draw of the same corpus. Where neither an arm nor its twin is better than the majority label, both may have learnt
     nothing, and that they are alike says nothing: `UNLEARNT`, as for all arms where the base has learnt nothing.
+
+    Parameters
+    ----------
+    whole
+        answers of models trained on all candidates; distinct: different pairs of each set of ``rows`` rows
+    majority
+        the share of the test set's most frequent label; worth: the smallest difference that is worth knowing of
     """
     n = len(premises[title])
     groups, sizes = {title: [title]}, {title: n}
@@ -531,7 +538,10 @@ PAGE, NUMBERS, TABLE, PAIRS = "compare.html", "compare.json", "compare.csv", "co
 def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> list[Path]:
     """Compare what can be done to the corpus of a request, on a test file; the files that were written.
 
-    added  name -> file of pairs that could be added, such as those of `nli-study generate`
+    Parameters
+    ----------
+    added
+        name -> file of pairs that could be added, such as those of `nli-study generate`
     """
     corpus, held_out = own_corpus.read(request.corpus, request), own_corpus.read_test(test, request)
     own_corpus.say(corpus)

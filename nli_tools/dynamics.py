@@ -2,7 +2,7 @@
 
 Dynamics: the logits of a training that somebody else did, with the names of its rows; an npz file of them.
 
-Dataset cartography's files: training dynamics in and out, its table of scores out, its published maps in.
+Dataset cartography's files: training dynamics in and out, its table of scores out, its published maps in::
 
     dynamics_epoch_0.jsonl, dynamics_epoch_1.jsonl, ...    {"guid": 17, "logits_epoch_0": [-0.4, 0.1, 0.9], "gold": 2}
 
@@ -48,11 +48,17 @@ class IntegrationError(UserError, ValueError):
 class Dynamics:
     """N rows over E epochs.
 
-    logits   (E, N, C), NaN where a row was not recorded in an epoch; the measures refuse those, `whole` leaves them out
-    labels   (N,) gold labels, indices into the last axis of `logits`
-    uid      (N,) the names of the rows, text or whole numbers
-    capture  "train" for logits of the training pass, "eval" for those of a pass after each epoch, "" where the source
-             does not say. The two give different maps
+    Attributes
+    ----------
+    logits
+        (E, N, C), NaN where a row was not recorded in an epoch; the measures refuse those, `whole` leaves them out
+    labels
+        (N,) gold labels, indices into the last axis of `logits`
+    uid
+        (N,) the names of the rows, text or whole numbers
+    capture
+        "train" for logits of the training pass, "eval" for those of a pass after each epoch, "" where the source does
+        not say. The two give different maps
     """
 
     logits: np.ndarray
@@ -89,8 +95,11 @@ class Dynamics:
     def of(self, corpus: Corpus) -> Dynamics:
         """The rows in the order of a corpus, found by uid (compared as text), so that they stand beside it by position.
 
-        Raises `IntegrationError` where the corpus has rows that were not recorded, or other labels; rows that the
-        corpus does not have are left out.
+        Raises
+        ------
+        IntegrationError
+            Where the corpus has rows that were not recorded, or other labels; rows that the corpus does not have are
+            left out.
         """
         at = pd.Index(self.uid.astype(str)).get_indexer(corpus.uid.astype(str))  # -1: not there
         if (at < 0).any():
@@ -139,17 +148,25 @@ def dynamics_of(run: object, labels: ArrayLike | None = None, uid: ArrayLike | N
 def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None, id_field: str = "guid") -> Dynamics:
     """The training dynamics in a folder of `dynamics_epoch_*.jsonl`: logits (E, N, C) float64, labels and names (N,).
 
-    classes   the names of the classes in the file's order, where they are E, N, C: logits and labels are then put into
-              this library's order. Cartography's MNLI has contradiction first and its SNLI entailment; the files do
-              not say it. None: as they stand
-    id_field  the field that names a row
-
     A row may be missing in some epochs, as in their published sample, which shows ten rows of each: see
     `Dynamics.missing`. The order of the rows is that of their first appearance. Theirs are logits of the training pass.
 
     Rows that several processes repeat to fill their last batch are left out where they say the same, and counted.
-    Raises `IntegrationError` naming the file and the row for a line that is not one, an epoch that is missing, a row
-    that stands twice in an epoch with other logits or changes its label, and for logits of different lengths.
+
+    Parameters
+    ----------
+    classes
+        the names of the classes in the file's order, where they are E, N, C: logits and labels are then put into this
+        library's order. Cartography's MNLI has contradiction first and its SNLI entailment; the files do not say it.
+        None: as they stand
+    id_field
+        the field that names a row
+
+    Raises
+    ------
+    IntegrationError
+        Naming the file and the row for a line that is not one, an epoch that is missing, a row that stands twice in an
+        epoch with other logits or changes its label, and for logits of different lengths.
     """
     files, together = _epochs(Path(folder), id_field)
 
@@ -193,11 +210,14 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
 def write_cartography(folder: str | Path, run: object, **arrays: object) -> list[Path]:
     """Write `dynamics_epoch_*.jsonl` into a folder, which cartography reads as `training_dynamics/`; the paths.
 
-    run     `Dynamics`, a recorder, a run of this library, or logits (E, N, C) with labels= (N,) and perhaps uid= (N,)
-
     The numbers come back bit for bit. A row that an epoch lacks is not written for it; cartography's own reader wants
     every row in every epoch, see `Dynamics.whole`. It also takes every file of the folder for an epoch, so a folder
     that holds anything else is an `IntegrationError`.
+
+    Parameters
+    ----------
+    run
+        `Dynamics`, a recorder, a run of this library, or logits (E, N, C) with labels= (N,) and perhaps uid= (N,)
     """
     given, folder = dynamics_of(run, **arrays), Path(folder)
     paths = [folder / f"dynamics_epoch_{epoch}.jsonl" for epoch in range(len(given.logits))]
@@ -318,14 +338,19 @@ def datalab(
 ) -> Datalab:
     """A `cleanlab.Datalab` of the corpus in which issues were looked for.
 
-    pred_probs  (N, C) out of sample, columns in the order of the corpus's classes: what `learn.cross_score` gives after
-                a softmax, or `cleanlab.npz` of `nli-study suspects`
-    features    (N, D) embeddings, for near duplicates and outliers
-    options     go to `Datalab.find_issues`: issue_types={"label": {}}
-
     Labels are given as numbers: names would be put into alphabetical order, and the columns of the probabilities would
     then belong to other classes. For the same reason every class must occur. Raises `IntegrationError` otherwise, and
     where cleanlab is not installed.
+
+    Parameters
+    ----------
+    pred_probs
+        (N, C) out of sample, columns in the order of the corpus's classes: what `learn.cross_score` gives after a
+        softmax, or `cleanlab.npz` of `nli-study suspects`
+    features
+        (N, D) embeddings, for near duplicates and outliers
+    options
+        go to `Datalab.find_issues`: issue_types={"label": {}}
     """
     try:
         from cleanlab import Datalab

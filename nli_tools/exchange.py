@@ -6,7 +6,7 @@ Label Studio: a configuration and tasks as files, and the JSON export read back,
 project with `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, label, export as JSON. The
 review of generated pairs, which shows no label to anybody, is `nli_tools.review`.
 
-Argilla 2: a dataset's settings and records as files, and decisions back.
+Argilla 2: a dataset's settings and records as files, and decisions back::
 
     settings = argilla.Settings.from_json("argilla_settings.json")
     dataset = argilla.Dataset("suspects", settings=settings).create()
@@ -40,9 +40,14 @@ DISCARD = "discard"  # an answer beside the labels
 class Answers:
     """What is taken from other tools' files: one answer of a person to a pair. What is not is counted by its reason.
 
-    file   what is read, for messages
-    names  the answers that there are
-    error  what is raised where none can be used
+    Attributes
+    ----------
+    file
+        what is read, for messages
+    names
+        the answers that there are
+    error
+        what is raised where none can be used
     """
 
     def __init__(self, file: object, names: Sequence[str], error: type[UserError]) -> None:
@@ -181,8 +186,10 @@ def read_project(answers: Answers) -> Iterator[tuple[str, dict[str, Any], Said]]
 def checked(suspects: pd.DataFrame, classes: Sequence[str] | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The list and the names of its classes: `classes`, or the three of this library, or those that occur.
 
-    Raises `IntegrationError` naming the column or the row for a list that lacks a column, with a uid twice, or with a
-    label that is no class.
+    Raises
+    ------
+    IntegrationError
+        Naming the column or the row for a list that lacks a column, with a uid twice, or with a label that is no class.
     """
     needed = ("uid", "premise", "hypothesis", "gold", "predicted")
     if missing := [column for column in needed if column not in suspects]:
@@ -210,13 +217,22 @@ def write_label_studio(
 ) -> list[Path]:
     """Write the project's configuration and its tasks, in the list's order, into a folder; the two paths.
 
-    suspects     a list as `evaluate.review_list` makes it: uid, premise, hypothesis, gold and predicted (names).
-                 Where it has p_gold, a prediction's score is 1 - p_gold: what the model does not give to the gold label
-    classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
-    show_labels  whether annotators see the gold label, and find the model's chosen: faster, and it sways them
-    model        what the predictions are said to be made by
+    Parameters
+    ----------
+    suspects
+        a list as `evaluate.review_list` makes it: uid, premise, hypothesis, gold and predicted (names). Where it has
+        p_gold, a prediction's score is 1 - p_gold: what the model does not give to the gold label
+    classes
+        the choices; None: entailment, neutral, contradiction, or the two classes that occur
+    show_labels
+        whether annotators see the gold label, and find the model's chosen: faster, and it sways them
+    model
+        what the predictions are said to be made by
 
-    Raises `IntegrationError` for a list that does not fit.
+    Raises
+    ------
+    IntegrationError
+        For a list that does not fit.
     """
     table, names = checked(suspects, classes)
     tasks = []
@@ -317,13 +333,18 @@ def write_argilla(
 ) -> list[Path]:
     """Write the settings and the records into a folder, in the list's order; the two paths.
 
-    suspects     a list as `evaluate.review_list` makes it; its columns of numbers and short texts (gap, kind,
-                 p_gold) become metadata that records can be filtered and sorted by
-    classes      the choices; None: entailment, neutral, contradiction, or the two classes that occur
-    show_labels  whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them.
-                 Otherwise they, and all that was found or decided about a label, are metadata that only the owner of
-                 the dataset sees
-    model        what the suggestions are said to be made by
+    Parameters
+    ----------
+    suspects
+        a list as `evaluate.review_list` makes it; its columns of numbers and short texts (gap, kind, p_gold) become
+        metadata that records can be filtered and sorted by
+    classes
+        the choices; None: entailment, neutral, contradiction, or the two classes that occur
+    show_labels
+        whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them. Otherwise
+        they, and all that was found or decided about a label, are metadata that only the owner of the dataset sees
+    model
+        what the suggestions are said to be made by
     """
     table, names = checked(suspects, classes)
     metadata = _metadata(table, show_labels)

@@ -1,14 +1,16 @@
 """explore: a data map to work in, in JupyterLab. Point at a pair to read it, draw around pairs to list and tag them.
 
 explorer = explore(run, corpus)
-explorer                                   # the map, the pair under the pointer, the pairs inside the lasso
-explorer.selection("wrong label")          # the pairs that were tagged so, as a Selection to train without
-explorer.save("tags.csv")
+
+explorer
+    # the map, the pair under the pointer, the pairs inside the lasso
+explorer.selection("wrong label")
+    # the pairs that were tagged so, as a Selection to train without explorer.save("tags.csv")
 
 jupyter-scatter draws the points, a panel beside them shows texts, table and tags. The panel's script makes text nodes
 alone, so nothing in a pair is executed.
 
-The list of suspect labels as a widget of JupyterLab: the page of `worklist`, its decisions kept in a file.
+The list of suspect labels as a widget of JupyterLab: the page of `worklist`, its decisions kept in a file::
 
     suspects_widget("data/exports/small-mine-1a2b/fast")        # the folder that `nli-study suspects` names
 
@@ -124,12 +126,20 @@ def explore(
 ) -> Explorer:
     """A data map of a corpus to point at, tag and select from.
 
-    run_or_arrays  a run of this library, `RecordLogits`, `Dynamics` (rows are found by uid), or logits (E, N, C) in the
-                   order of the corpus; None where `scores` has all that is drawn
-    scores         more columns, each (N,): to show, or to draw as x, y or color
-    x, y, color    columns: the six of `measure.dynamics.scores`, those of `scores`, or "label"
+    Parameters
+    ----------
+    run_or_arrays
+        a run of this library, `RecordLogits`, `Dynamics` (rows are found by uid), or logits (E, N, C) in the order of
+        the corpus; None where `scores` has all that is drawn
+    scores
+        more columns, each (N,): to show, or to draw as x, y or color
+    x, y, color
+        columns: the six of `measure.dynamics.scores`, those of `scores`, or "label"
 
-    Raises `IntegrationError` naming the column or the row for arrays that do not fit the corpus.
+    Raises
+    ------
+    IntegrationError
+        Naming the column or the row for arrays that do not fit the corpus.
     """
     columns: dict[str, np.ndarray] = {}
     names = np.array(corpus.classes, dtype=object)
@@ -154,9 +164,14 @@ def explore(
 class Explorer:
     """The state of an exploration: the table, what the lasso holds, the tags. The page and a script change it alike.
 
-    table     N rows: uid, premise, hypothesis, label (a name), then the scores
-    selected  (K,) positions inside the lasso, ascending
-    tags      (N,) the tag of each pair, "" for none
+    Attributes
+    ----------
+    table
+        N rows: uid, premise, hypothesis, label (a name), then the scores
+    selected
+        (K,) positions inside the lasso, ascending
+    tags
+        (N,) the tag of each pair, "" for none
     """
 
     def __init__(self, table: pd.DataFrame, x: str, y: str, color: str):

@@ -38,10 +38,17 @@ class GenerateError(UserError, RuntimeError):
 def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
     """Run the three chapters on the corpus that was asked for, and write what they leave; the path of the file.
 
-    n      pairs that are wanted at most: it decides how many exemplars are continued (`exemplars_for`)
-    model  language model, as its server calls it; None: the dial's
+    Parameters
+    ----------
+    n
+        pairs that are wanted at most: it decides how many exemplars are continued (`exemplars_for`)
+    model
+        language model, as its server calls it; None: the dial's
 
-    Raises `GenerateError` where a chapter does not finish; the same command continues there.
+    Raises
+    ------
+    GenerateError
+        Where a chapter does not finish; the same command continues there.
     """
     wanli = read_scale(request.scale).wanli
     given = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}, FILTERS: {}}
@@ -130,10 +137,17 @@ TOO_MANY = "more than were wanted, and the shift is smaller"
 def counterfactuals(request: runner.Request, n: int, model: str | None = None) -> tuple[Path, Path]:
     """Run both chapters on the corpus that was asked for, and write what they leave: the kept pairs, the dropped ones.
 
-    n      pairs that are wanted, at most; it decides how many premises are perturbed (`EACH`)
-    model  language model, as its server calls it; None: the dial's
+    Parameters
+    ----------
+    n
+        pairs that are wanted, at most; it decides how many premises are perturbed (`EACH`)
+    model
+        language model, as its server calls it; None: the dial's
 
-    Raises `GenerateError` where a chapter does not finish; the same command continues there.
+    Raises
+    ------
+    GenerateError
+        Where a chapter does not finish; the same command continues there.
     """
     given = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
     if runner.stale(ASKS, replace(request, others=given[ASKS])):

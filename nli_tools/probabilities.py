@@ -42,19 +42,27 @@ def read_probabilities(
 ) -> NDArray[np.float64]:
     """The probabilities of a file for a corpus, (N, C), in the order of its rows and of its classes.
 
-    path     a table (csv, tsv, txt, json, jsonl, parquet, gzipped too), an npz of arrays uid (M,), classes (C,) names
-             and pred_probs (M, C), as `exports.export_review` writes them, or an npy of (M, C)
-    columns  as `load` takes them for the corpus
-    say      is told how the rows were found, in a line
-
     Columns are found by the names of the classes: "neutral", "p_neutral", "neutral_prob", "P(neutral)". A matrix, or
     lists in a column, without names are taken in the order of the corpus's classes. Rows are found by an id; else by
     premise and hypothesis; else, where ids are the numbers of the rows from 0 or from 1, by these; and where there are
     neither ids nor texts, by their order, if they are as many as the corpus has, or its file. Rows of the file that are
     not in the corpus are left out, and so are those that repeat another.
 
-    Raises `ProbabilitiesError` where a row or a class is missing, two rows of one pair differ, texts or labels that the
-    file brings are not those of the corpus, or a row is no distribution.
+    Parameters
+    ----------
+    path
+        a table (csv, tsv, txt, json, jsonl, parquet, gzipped too), an npz of arrays uid (M,), classes (C,) names and
+        pred_probs (M, C), as `exports.export_review` writes them, or an npy of (M, C)
+    columns
+        as `load` takes them for the corpus
+    say
+        is told how the rows were found, in a line
+
+    Raises
+    ------
+    ProbabilitiesError
+        Where a row or a class is missing, two rows of one pair differ, texts or labels that the file brings are not
+        those of the corpus, or a row is no distribution.
     """
     table = _table(path, corpus)
     if not len(table):

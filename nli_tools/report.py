@@ -1,8 +1,9 @@
 """`nli-study report`: audit, suspects, levels and comparison of one corpus in one page and one file of numbers.
 
-report.html, report.json     in the folder of the corpus; the audit leaves its own two files beside them
+report.html, report.json
+    in the folder of the corpus; the audit leaves its own two files beside them
 
-What was measured before and still holds is taken as it is. What cannot be measured is named with the reason.
+What was measured before and still holds is taken as it is. What cannot be measured is named with the reason::
 
     part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
     part = level_figures(corpus, [(pair.logits, hypothesis.logits), ...], contradicted=flags)
@@ -56,13 +57,17 @@ def _pair(corpus: Corpus, at: int) -> dict[str, object]:
 def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: str = "") -> dict:
     """The numbers of a list of suspects as plain values, each with interval and unit.
 
-    probabilities  (N, C), of models that did not train on the pairs that they score; how: which models, in words
-    page           where the list to work through lies, seen from the report
-
     Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
     (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
     the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
     is drawn anew in the intervals are premises, not models.
+
+    Parameters
+    ----------
+    probabilities
+        (N, C), of models that did not train on the pairs that they score; how: which models, in words
+    page
+        where the list to work through lies, seen from the report
     """
     logits, labels, names = np.log(np.maximum(probabilities, suspects.FLOOR)), corpus.labels, corpus.classes
     predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(names))
@@ -98,16 +103,23 @@ def level_figures(
 ) -> dict:
     """The numbers of the levels as plain values, each with interval and unit.
 
-    trainings     logits (E, N, C) of a model of the pair and of one of the hypothesis alone, for each training
-    contradicted  (N,) bool, labels that models contradict which did not train on them; said: how it was trained
-
     Keys: said, learnt (whether the models of the pair fit these labels better than the majority label does), next
     (what to do), figures, rows (the pairs of the hard level of lowest confidence). The figures are the share of each
     level, of each label in it, the mean number of words of its hypotheses and its share of contradicted labels, both
     also of the level's random twin; how many of these labels either model predicts in the end; and how far the levels
     of two trainings, and of two seeds of the mixture, agree. Raises `ValueError` where the pairs do not fall into three
     levels.
-    Source: the difficulty paper, section 3; see `measure.difficulty.levels`.
+
+    Parameters
+    ----------
+    trainings
+        logits (E, N, C) of a model of the pair and of one of the hypothesis alone, for each training
+    contradicted
+        (N,) bool, labels that models contradict which did not train on them; said: how it was trained
+
+    References
+    ----------
+    The difficulty paper, section 3; see `measure.difficulty.levels`.
     """
     labels, premise = corpus.labels, pd.factorize(corpus.premise)[0]
     features = [dynamics_features(*each, labels) for each in trainings]
@@ -209,9 +221,14 @@ def run(
 ) -> list[Path]:
     """Report on the corpus of a request, with leakage to a test file where one is named; the files that were written.
 
-    fast     train no network: levels are left out
-    most     pairs whose levels are measured, at most: of a larger corpus a part, drawn by premise
-    seeds    trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
+    Parameters
+    ----------
+    fast
+        train no network: levels are left out
+    most
+        pairs whose levels are measured, at most: of a larger corpus a part, drawn by premise
+    seeds
+        trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
     """
     if "model" in changes and not fast:
         compare.check_encoder(request.scale, changes)

@@ -6,17 +6,13 @@ Texts are written into the input csv as ASCII with HTML's character references. 
 they are, runs nothing in them, and no field holds a sign that a spreadsheet takes for a formula. An Answer of the
 results csv is what a worker typed, as it is: look at that file with `read_results`, not in a spreadsheet.
 
-Source: WANLI's `process_amt_batch.py` (W11): five pairs a HIT; rejected assignments and unqualified workers do not
-count. *Departures*: its answers are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard) and ours are names;
-worker ids are replaced here, when the results are read, and there before the release.
-
 Label Studio: a review written as a project's configuration and tasks, and its JSON export read back.
 
 Create a project with the configuration `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, let
 two annotators label each task, and export as JSON. Annotators see the two texts alone. JSON holds any text as it is,
 and Label Studio shows a Text as text.
 
-The review as a widget of JupyterLab: one pair at a time, its two texts to revise in place, a key for each answer.
+The review as a widget of JupyterLab: one pair at a time, its two texts to revise in place, a key for each answer::
 
     review_widget("mine.csv", "data/review", "anna")            # or, of pairs that lie in memory:
     ReviewWidget(Review(pairs, folder, "anna"))
@@ -25,6 +21,15 @@ The review as a widget of JupyterLab: one pair at a time, its two texts to revis
 widget has the focus and no text is being typed. What is on disk is what counts: the widget shows the next pair when the
 answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
 without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
+
+Notes
+-----
+*Departures*: its answers are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard) and ours are names; worker ids
+are replaced here, when the results are read, and there before the release.
+
+References
+----------
+WANLI's `process_amt_batch.py` (W11): five pairs a HIT; rejected assignments and unqualified workers do not count.
 """
 
 import html
@@ -69,7 +74,10 @@ def _answer(pair: Mapping[str, str], annotator: str, label: str, left: Mapping[s
 def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict[str, str]:
     """The pair that a row names: item and both texts, as they are in the table ``shown`` (index item).
 
-    Raises `ReviewError` beginning with ``where`` if there is no such pair, or its texts are others.
+    Raises
+    ------
+    ReviewError
+        Beginning with ``where`` if there is no such pair, or its texts are others.
     """
     item = str(given.get("item"))
     if item not in shown.index:
@@ -303,7 +311,10 @@ def _asked(request: Request) -> tuple[Path, Corpus]:
 def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:
     """All annotations of ``queue``: answers in ``folder``, exports of Label Studio (.json), results of MTurk (.csv).
 
-    Raises `ReviewError` where a file is neither.
+    Raises
+    ------
+    ReviewError
+        Where a file is neither.
     """
     by_ending = {".json": [], ".csv": []}
     for file in files:

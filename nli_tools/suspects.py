@@ -1,7 +1,7 @@
 """`nli-study suspects`: a list of the labels that are contradicted, its page, and what a reviewer decided about it.
 
 `run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
-`finish` gives every list, that of trained models too, a word on its models and its page.
+`finish` gives every list, that of trained models too, a word on its models and its page::
 
     made = worklist(table, classes=corpus.classes, title="mine.csv", said=[...])
     write_page(folder / "suspects.html", made)
@@ -59,10 +59,15 @@ def worklist(
 ) -> dict:
     """What the page and the widget are made of: a value for `json.dumps`.
 
-    table    `exports.review_list`, in the order of review, perhaps with the columns `GIVEN`; its first ``most`` rows
-             are taken, and every decided one
-    classes  what a label can be fixed to
-    said     sentences about the list; warning: one that must not be missed; command: what learns from all suspects
+    Parameters
+    ----------
+    table
+        `exports.review_list`, in the order of review, perhaps with the columns `GIVEN`; its first ``most`` rows are
+        taken, and every decided one
+    classes
+        what a label can be fixed to
+    said
+        sentences about the list; warning: one that must not be missed; command: what learns from all suspects
     """
     given = table.reindex(columns=list(GIVEN), fill_value="").fillna("").astype(str)
     decided = given[["decision", "note"]].ne("").any(axis=1).to_numpy()
@@ -118,8 +123,12 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     Columns `GIVEN` and the two texts of the pair, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the
     label that is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note
     alone are not.
-    Raises `TableError` for a file that is none, and `DecisionError` on a missing column, any other word, a label that
-    is none of ``classes`` or stands without the decision fix, and a uid that is decided twice.
+
+    Raises
+    ------
+    TableError
+        For a file that is none, and `DecisionError` on a missing column, any other word, a label that is none of
+        ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
@@ -173,11 +182,13 @@ def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | N
 def reorder(folder: Path, decided: pd.DataFrame) -> str:
     """Write suspects.csv and suspects.jsonl of ``folder`` anew; what was done, in a sentence.
 
-    decided   as `read_decisions` returns it. The labels without a decision come first, in the order that
-              `next_suspects` learns from the others, which come last. Decisions on labels that the list does not hold
-              are counted and set aside in `ASIDE`, where a later list finds them; so are those on other texts than the
-              list has under their uid, as where rows of a file without ids have moved. A note stays with its label,
-              decided or not.
+    Parameters
+    ----------
+    decided
+        as `read_decisions` returns it. The labels without a decision come first, in the order that `next_suspects`
+        learns from the others, which come last. Decisions on labels that the list does not hold are counted and set
+        aside in `ASIDE`, where a later list finds them; so are those on other texts than the list has under their uid,
+        as where rows of a file without ids have moved. A note stays with its label, decided or not.
     """
     table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
     uid = table["uid"].astype(str)
@@ -235,10 +246,17 @@ CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the c
 class Asked:
     """How labels are scored: by trained models, by linear ones (``fast``), or as a file of probabilities has them.
 
-    folds  models, each scoring what it did not see; None: `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
-    decided  a file with decisions that put the rest of the list into an order learnt from them
+    Attributes
+    ----------
+    folds
+        models, each scoring what it did not see; None: `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
+    decided
+        a file with decisions that put the rest of the list into an order learnt from them
 
-    Raises `ParameterError` for what does not go together.
+    Raises
+    ------
+    ParameterError
+        For what does not go together.
     """
 
     folds: int | None = None
@@ -320,11 +338,17 @@ def score(
 ) -> str:
     """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
 
-    folds       as many linear models on words (`pair_ngrams`), on folds that keep a premise together
-    embeddings  or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
-    probs       or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes
-                ``columns``); the folds of their models are not known, and are -1 in cleanlab.npz
     What an earlier run has scored on the same examples in as many folds is found again.
+
+    Parameters
+    ----------
+    folds
+        as many linear models on words (`pair_ngrams`), on folds that keep a premise together
+    embeddings
+        or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
+    probs
+        or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes ``columns``); the
+        folds of their models are not known, and are -1 in cleanlab.npz
     """
     seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
     seen = "sentence embeddings" if embeddings else seen
@@ -367,9 +391,14 @@ def finish(
 ) -> list[str]:
     """Give a list its last column, its record and its page; what to print, nothing where there is no list.
 
-    how      how the labels were scored, in words; command: what learns the order anew from a file of decisions
-    own      columns of the corpus, which `set_apart` has been told
-    decided  whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
+    Parameters
+    ----------
+    how
+        how the labels were scored, in words; command: what learns the order anew from a file of decisions
+    own
+        columns of the corpus, which `set_apart` has been told
+    decided
+        whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
     """
     if not (folder / "suspects.jsonl").is_file():
         return []

@@ -1,14 +1,13 @@
-"""The reference: a page of each room of the library, made from the docstrings alone.
+"""The reference: a page of each room of the library, made by autodoc, napoleon and autosummary from the docstrings.
 
 A page says which package, or which modules, it is of, in a line each
 
     .. api:: nli_lib.measure
 
-and every module of it that has a docstring follows, with what autodoc finds there. The packages that only some parts
-need (torch and others) are stood in for, so that the book is built where they are not installed.
+and in its place come a table of the modules, by autosummary, and what autodoc finds in each of them. The packages that
+only some parts need (torch and others) are stood in for, so that the book is built where they are not installed.
 """
 
-import ast
 import importlib
 import importlib.util
 import re
@@ -20,16 +19,10 @@ from numpy.typing import ArrayLike
 from sphinx.ext.autodoc.mock import MockFinder, _MockObject
 from sphinx.util.typing import stringify_annotation
 
-LINE = re.compile(r"^\.\. api:: (\S+)$", re.MULTILINE)
-LIBRARY = Path(importlib.util.find_spec("nli_lib").origin).parent
+LINE = re.compile(r"(?:^\.\. api:: \S+\n*)+", re.MULTILINE)
+ROOT = Path(importlib.util.find_spec("nli_lib").origin).parents[1]
 # scipy asks whether an array is one of torch's, which a stand-in cannot answer: what draws on scipy comes first
 FIRST = ("scipy.stats", "sklearn.linear_model", "statsmodels.api", "seaborn", "plotly.express")
-MEMBERS = "   :members:\n   :member-order: bysource\n"
-ROWS = re.compile(r"(\S(?:.*?\S)?) {2,}(\S.*)")  # "name      what it is"
-NUMBERED = re.compile(r"\d+\. ")
-CODE = re.compile(r"`+([^`]+)`+")
-HEADS = "Shapes|Formula|Method|Features|Columns|Keys|Order|Sources?|[*]?Departures[*]?"  # what a line can be about
-ABOUT = re.compile(rf"\n(?=(?:{HEADS}): |Raises |Returns )")
 # Sphinx reads a page again when its source or a module changed, and everything when this number is another
 CODE_VERSION = crc32(Path(__file__).read_bytes())
 ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
@@ -42,127 +35,36 @@ ABSENT = [
 ]  # fmt: skip
 
 
-def source_of(module):
-    """The file of a module of the library. Nothing is imported: that is autodoc's task, with the stand-ins."""
-    path = LIBRARY.parent.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
 def modules(package):
-    """The dotted names of a package and of the modules below it, private ones left out; of a module its own."""
-    names, folder = [package], source_of(package).parent
-    if source_of(package).name != "__init__.py":
-        return names
-    for path in sorted(folder.iterdir()):
-        name = f"{package}.{path.stem}"
-        if (path / "__init__.py").is_file():
-            names += modules(name)
-        elif path.suffix == ".py" and not path.name.startswith("_"):
-            names.append(name)
-    return names
+    """The dotted names of a package's modules, private ones left out; of a module its own."""
+    folder = ROOT.joinpath(*package.split("."))
+    if not folder.is_dir():
+        return [package]
+    return [f"{package}.{path.stem}" for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
+
+
+def of(page):
+    """The packages and modules that a page says it is of."""
+    return re.findall(r"^\.\. api:: (\S+)$", page, re.MULTILINE)
 
 
 def write_pages(app, docname, source):
-    """Put the modules' directives in place of the line."""
+    """Put a table of the modules and their directives in place of the lines."""
 
     def listed(found):
-        parts = []
-        for name in modules(found[1]):
-            app.env.note_dependency(str(source_of(name)))
-            title = name.removeprefix("nli_lib.")
-            # what a package hands on is described where it is made
-            package = source_of(name).name == "__init__.py"
-            if package and not ast.get_docstring(ast.parse(source_of(name).read_text(encoding="utf-8"))):
-                continue
-            members = "" if package else MEMBERS
-            parts.append(f"{title}\n{'-' * len(title)}\n\n.. automodule:: {name}\n{members}")
-        return "\n\n".join(parts)
+        names = [name for package in of(found[0]) for name in modules(package)]
+        for name in names:
+            app.env.note_dependency(str(ROOT.joinpath(*name.split(".")).with_suffix(".py")))
+        table = "".join(f"   {name}\n" for name in names)
+        parts = [f"{name}\n{'-' * len(name)}\n\n.. automodule:: {name}\n   :members:\n" for name in names]
+        return "\n\n".join([f".. autosummary::\n\n{table}", *parts])
 
     if docname.startswith("reference/"):
         source[0] = LINE.sub(listed, source[0])
 
 
-def as_rst(text):
-    """Plain words as reStructuredText: `names` in code, everything that means something there escaped."""
-    parts, last = [], 0
-    for found in CODE.finditer(text):
-        code = found[1].strip()
-        parts += [_escaped(text[last : found.start()]), f"``{code}``"]
-        if text[found.end() : found.end() + 1].isalnum():
-            parts.append("\\ ")
-        last = found.end()
-    return "".join([*parts, _escaped(text[last:])])
-
-
-def _escaped(text):
-    text = re.sub(r"([\\*_|@])", r"\\\1", text)  # "word@premise" is no address
-    return re.sub(r"\\\*(\w+)\\\*", r"*\1*", text)  # *Departures* stays what it is
-
-
-def docstring(app, what, name, obj, options, lines):
-    """Our docstrings are written to be read in an editor: a line for shapes, one for the formula, one for the source;
-    rows of "name  meaning"; examples set in by blanks."""
-    made, blocks = [], ABOUT.sub("\n\n", "\n".join(lines).strip("\n")).split("\n\n")
-    for block in blocks:
-        rows = block.strip("\n").splitlines()
-        if not rows:
-            continue
-        if rows[0].startswith(" ") or _is_code(block):
-            made += ["::", "", *(f"    {row}" for row in rows), ""]
-        elif all(NUMBERED.match(row) for row in rows):
-            made += [*map(as_rst, rows), ""]
-        elif any(ROWS.fullmatch(row) for row in rows):
-            made += [*_definitions(rows), ""]
-        else:
-            made += [as_rst(" ".join(row.strip() for row in rows)), ""]
-    lines[:] = [*made, *_definitions(_keys(obj))]
-
-
-def _is_code(block):
-    """Whether a block is an example that a docstring without other paragraphs has lost the indentation of."""
-    try:
-        return "(" in block and bool(ast.parse(block).body)
-    except SyntaxError:
-        return False
-
-
-def _definitions(rows):
-    """Rows of "name  meaning" as a definition list; a meaning goes on in lines set in or begun in lower case."""
-    made, text = [], []
-    for row in rows:
-        found = ROWS.fullmatch(row)
-        if found and not row.startswith(" "):
-            if text:
-                made += [as_rst(" ".join(text)), ""]
-                text = []
-            made += ["", f"``{found[1].strip('`*')}``", f"    {as_rst(found[2])}"]
-        elif made and not text and (row.startswith(" ") or row[0].islower()):
-            made.append(f"    {as_rst(row.strip())}")
-        else:
-            text.append(row.strip())
-    return [*made, *(["", as_rst(" ".join(text))] if text else [])]
-
-
-def _keys(obj):
-    """Rows of "name  meaning" for the keys of a section of the dial, which says what they mean beside each of them."""
-    fields = getattr(obj, "model_fields", {}) if isinstance(obj, type) else {}
-    if not any(each.description for each in fields.values()):
-        return []
-    types = {name: _short(each) for name, each in fields.items()}
-    meanings = {name: f"{each.description} (`{types[name]}`)" for name, each in fields.items() if each.description}
-    return [f"{name}  {meanings.get(name, f'`{types[name]}`')}" for name in fields]
-
-
-def _short(field):
-    """A key's type without the modules of its parts, and its default where it has one."""
-    default = "" if field.is_required() or field.default_factory else f" = {field.default!r}"
-    return re.sub(r"~?\b[a-zA-Z_]\w*\.", "", stringify_annotation(field.annotation, "smart")) + default
-
-
 def signature(app, what, name, obj, options, given, returned):
     """Types as the code has them: autodoc spells out what ArrayLike and NDArray stand for, half a line each."""
-    if _keys(obj):
-        return "", None  # they follow, with what they mean
     return tuple(text and _as_written(text) for text in (given, returned))
 
 
@@ -188,14 +90,19 @@ def stand_in():
 
 def setup(app):
     stand_in()
-    app.setup_extension("sphinx.ext.autodoc")
+    for name in ("autodoc", "napoleon", "autosummary"):
+        app.setup_extension(f"sphinx.ext.{name}")
+    app.config.default_role = "code"
+    app.config.napoleon_google_docstring = False
+    app.config.napoleon_use_ivar = True
+    app.config.autosummary_generate = False
+    app.config.autodoc_member_order = "bysource"
     app.config.autodoc_mock_imports = ABSENT
     app.config.autodoc_typehints = "signature"
     app.config.autodoc_preserve_defaults = True  # as written: a path of this machine belongs on no page
     app.config.add_module_names = False
     app.config.python_maximum_signature_line_length = 100
     app.connect("source-read", write_pages)
-    app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", is_nothing_of_ours)
     return {"version": "1", "env_version": CODE_VERSION, "parallel_read_safe": True}

@@ -89,7 +89,10 @@ def are_several(name: object) -> bool:
 def declared(labels: Mapping[str, str]) -> dict[str, str]:
     """What somebody says that the labels of a file mean: spelling, as `spelling` has it, -> name, "-" for none.
 
-    Raises `CorpusError` where a name is not known.
+    Raises
+    ------
+    CorpusError
+        Where a name is not known.
     """
     known = {theirs: "-" if ours == "-" else canonical(ours) for theirs, ours in labels.items()}
     if unknown := sorted(str(labels[theirs]) for theirs, ours in known.items() if ours is None):
@@ -108,11 +111,16 @@ def to_index(
 ) -> np.ndarray:
     """Index of each label name in `classes`; `NO_GOLD` (-1) without a gold label, `UNKNOWN` (-2) for any other name.
 
-    values   (N,) label names as a source spells them; None, NaN, "", "-" and -1 are rows without a gold label
-    classes  the corpus's classes, for instance `LABELS` or `TWO_WAY`
-    names    further spellings of this source alone, lower case: ``{"0": "not_entailment", ...}`` for WNLI's files
-
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
+
+    Parameters
+    ----------
+    values
+        (N,) label names as a source spells them; None, NaN, "", "-" and -1 are rows without a gold label
+    classes
+        the corpus's classes, for instance `LABELS` or `TWO_WAY`
+    names
+        further spellings of this source alone, lower case: ``{"0": "not_entailment", ...}`` for WNLI's files
     """
     raw = pd.Series(list(values), dtype=object)
     codes, unique = pd.factorize(np.array([str(value) for value in raw.where(raw.notna(), "")], dtype=object))
@@ -128,9 +136,12 @@ def to_index(
 def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -> np.ndarray:
     """Columns of a pretrained head in the library's order: ``logits[:, head_columns(config.label2id)]``.
 
-    label2id  the model configuration's own table, name -> output number
-
     Returns (C,) int64. Raises `CorpusError` for ``LABEL_0``-style names, unknown names, and a head with other classes.
+
+    Parameters
+    ----------
+    label2id
+        the model configuration's own table, name -> output number
     """
     if any(map(is_numbered, label2id)):
         fault = f"the model's label names are {sorted(map(str, label2id))}: they do not say which output is entailment."
@@ -146,17 +157,29 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
 def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax") -> np.ndarray:
     """Predicted class of each example from three-way logits: an index into `classes`, or -1 for none of them.
 
-    logits   (N, 3), in the order of `LABELS`
-    classes  `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED) or
-             `CONTRADICTION_OR_NOT`
-    rule     "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up, then the
-             argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
-
     Two-way FEVER has no neutral: "argmax" counts a neutral prediction as wrong (-1), "sum" leaves neutral out.
+
     Returns (N,) int64.
 
-    Source: both rules are in use for the same HANS sentences (hans ``evaluate_heur_output.py`` and robust-nli collapse
-    the argmax; gen-debiased-nli sums). *Departures*: "argmax" is the rule of every table here, "sum" stands beside it.
+    Parameters
+    ----------
+    logits
+        (N, 3), in the order of `LABELS`
+    classes
+        `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED) or
+        `CONTRADICTION_OR_NOT`
+    rule
+        "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up, then the
+        argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
+
+    Notes
+    -----
+    *Departures*: "argmax" is the rule of every table here, "sum" stands beside it.
+
+    References
+    ----------
+    Both rules are in use for the same HANS sentences (hans ``evaluate_heur_output.py`` and robust-nli collapse the
+    argmax; gen-debiased-nli sums).
     """
     logits = np.asarray(logits, dtype=np.float64)
     if logits.ndim != 2 or logits.shape[1] != len(LABELS):
@@ -192,22 +215,35 @@ def _column(name: str, dtype: type = object) -> cached_property:
 class Corpus:
     """N examples, their classes, and how they came here.
 
-    table      `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds; of a
-               user's own file, every other column under its own name
-    name       the corpus's name ("snli"), or a user's file's stem
-    split      the split that was asked for
-    classes    `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.corpus.collapse`
-    skipped    rows of the source that are not in the table, counted by reason
-    source     the file or hub revision that was read, and whether it is a sample
-    rows_read  rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
-
     Text that somebody or something made from other text says so in columns that mean the same in every corpus, those of
     them that the source knows:
 
-    origin_uid      uid of the example it was made from
-    origin_corpus   name of the corpus that example is from
-    maker           who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
-    intended_label  name of the label that the maker was asked for; `label` says what it was judged to be
+    origin_uid
+        uid of the example it was made from
+    origin_corpus
+        name of the corpus that example is from
+    maker
+        who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
+    intended_label
+        name of the label that the maker was asked for; `label` says what it was judged to be
+
+    Attributes
+    ----------
+    table
+        `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds; of a user's own
+        file, every other column under its own name
+    name
+        the corpus's name ("snli"), or a user's file's stem
+    split
+        the split that was asked for
+    classes
+        `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.corpus.collapse`
+    skipped
+        rows of the source that are not in the table, counted by reason
+    source
+        the file or hub revision that was read, and whether it is a sample
+    rows_read
+        rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
     """
 
     table: pd.DataFrame
@@ -367,7 +403,10 @@ def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Cor
 def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analysis") -> None:
     """Raise one `CorpusError` where a class has fewer than `rows_a_class` rows, or there is one class only.
 
-    what  what needs them, for the message: "five folds"
+    Parameters
+    ----------
+    what
+        what needs them, for the message: "five folds"
     """
     if min(corpus.counts.values()) < rows_a_class or len(corpus.classes) < 2:
         needed = f"{rows_a_class:,} rows of each class are needed, and there are {corpus._counted}"
@@ -386,10 +425,14 @@ def unique_uids(uid: pd.Series) -> pd.Series:
 def duplicates(corpus: Corpus) -> pd.DataFrame:
     """Which rows repeat an earlier row of the same corpus: N rows, boolean columns; `.sum()` counts.
 
-    pairs        the same premise and hypothesis
-    conflicting  the pair stands in several rows (the first among them) that do not all carry the same label
-    premises     the premise (usual: SNLI writes three hypotheses for each)
-    hypotheses   the hypothesis
+    pairs
+        the same premise and hypothesis
+    conflicting
+        the pair stands in several rows (the first among them) that do not all carry the same label
+    premises
+        the premise (usual: SNLI writes three hypotheses for each)
+    hypotheses
+        the hypothesis
     """
     table = corpus.table
     conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1

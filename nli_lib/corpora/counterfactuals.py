@@ -1,7 +1,9 @@
 """Revisions beside their originals, whoever made them: people (Human-CAD), GPT-3 (DISCO), the planted grammar.
 
 pairs = load_pairs("cad", "test")
-predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)      # logits row by row
+
+predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)
+    # logits row by row
 
 Revisions of a corpus's own pairs: which texts of a set of counterfactuals began as one of them.
 """
@@ -24,8 +26,12 @@ from nli_lib.corpora.sources import load
 class Counterfactuals:
     """M originals, K revisions, and for each revision the position of its original.
 
-    original  Corpus of M; revised: Corpus of K
-    origin    (K,) positions in `original`; an original can have several revisions
+    Attributes
+    ----------
+    original
+        Corpus of M; revised: Corpus of K
+    origin
+        (K,) positions in `original`; an original can have several revisions
     """
 
     original: Corpus
@@ -82,10 +88,16 @@ def load_pairs(name: str, split: str, data_dir: str | Path | None = None, *, ori
 def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
     """The revisions beside their originals; revisions whose original is not there are left out and counted.
 
-    original  the corpus whose uids are the revisions' origin_uid; None: the columns origin_premise and origin_label of
-              ``revised``, and origin_hypothesis where there is one (else the hypothesis is the original's)
+    Parameters
+    ----------
+    original
+        the corpus whose uids are the revisions' origin_uid; None: the columns origin_premise and origin_label of
+        ``revised``, and origin_hypothesis where there is one (else the hypothesis is the original's)
 
-    Raises `CorpusError` naming the columns that are needed.
+    Raises
+    ------
+    CorpusError
+        Naming the columns that are needed.
     """
     if original is None:
         original, origin = _from_columns(revised)
@@ -152,8 +164,10 @@ def revisions_of(
 ) -> tuple[Corpus, NDArray[np.int64]] | None:
     """The K revisions of pairs of ``corpus`` and the place (K,) in it of the pair that each revises; None without any.
 
-    name, split, originals  of the set, as `corpora.counterfactuals.load_pairs` takes them; a set that is not at hand
-                            has no revisions
+    Parameters
+    ----------
+    name, split, originals
+        of the set, as `corpora.counterfactuals.load_pairs` takes them; a set that is not at hand has no revisions
     """
     try:
         return matched(corpus, load_pairs(name, split, data_dir, originals=originals))

@@ -53,11 +53,16 @@ REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, j
 def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     """The examples of `corpus` that many people have labelled, one row each, in the corpus's order.
 
-    position    place of the example in `corpus`
-    uid         its name
-    entropy     of the people's label distribution, in bits: 0 when all agree, log2(3) = 1.585 when split evenly
-    share_gold  share of the people who gave the corpus's own gold label, 0 to 1
-    majority    index of the label that most gave; of equals, the first in the order of labels
+    position
+        place of the example in `corpus`
+    uid
+        its name
+    entropy
+        of the people's label distribution, in bits: 0 when all agree, log2(3) = 1.585 when split evenly
+    share_gold
+        share of the people who gave the corpus's own gold label, 0 to 1
+    majority
+        index of the label that most gave; of equals, the first in the order of labels
 
     A corpus with its authors' labels (`with_authors_labels`) has the people of the corpus that it was made from.
     Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
@@ -85,10 +90,14 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
 def annotators(corpus: Corpus) -> pd.DataFrame:
     """The examples of `corpus` that five annotators have labelled, one row each, in the corpus's order.
 
-    position   place of the example in `corpus`
-    author     index of the label that the hypothesis was written for, the first of the five
-    majority   index of the corpus's gold label, which at least three of the five gave; the author is one of them
-    agreement  share of the five who gave the gold label, .6 to 1
+    position
+        place of the example in `corpus`
+    author
+        index of the label that the hypothesis was written for, the first of the five
+    majority
+        index of the corpus's gold label, which at least three of the five gave; the author is one of them
+    agreement
+        share of the five who gave the gold label, .6 to 1
 
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
@@ -131,11 +140,16 @@ def _json_lists(texts: pd.Series) -> pd.Series:
 def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     """Which labels of `corpus` are wrong by people: one row for each example and each reference that judges it.
 
-    position  place of the example in `corpus`
-    label     index of the label on trial: the gold label, or the author's
-    majority  index of the label that most people gave
-    truth     the reference, a key of `REFERENCES`: "hundred" (`human_labels`) or "five" (`annotators`)
-    wrong     whether label and majority differ
+    position
+        place of the example in `corpus`
+    label
+        index of the label on trial: the gold label, or the author's
+    majority
+        index of the label that most people gave
+    truth
+        the reference, a key of `REFERENCES`: "hundred" (`human_labels`) or "five" (`annotators`)
+    wrong
+        whether label and majority differ
 
     An empty table where nobody has collected labels. In the planted corpus both references are what was planted.
     """
@@ -210,16 +224,26 @@ class Pair(BaseModel, strict=True):
 def varierr(data_dir: str | None = None) -> pd.DataFrame:
     """Every label that somebody gave in VariErr's first round, one row each: 878 of 500 pairs, 129 of them errors.
 
-    pair                 the pair's name, MultiNLI's pairID
-    key                  name of the item in the published predictions, "664-e"
-    premise, hypothesis  the texts
-    label                index of the label
-    error                whether none of those who gave it stood by his explanation in the second round
-    count                how many of the four gave it, 1 to 4
-    hundred              how many of ChaosNLI's 100 gave it
+    pair
+        the pair's name, MultiNLI's pairID
+    key
+        name of the item in the published predictions, "664-e"
+    premise, hypothesis
+        the texts
+    label
+        index of the label
+    error
+        whether none of those who gave it stood by his explanation in the second round
+    count
+        how many of the four gave it, 1 to 4
+    hundred
+        how many of ChaosNLI's 100 gave it
 
-    Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
-    naming the row and the field.
+    Raises
+    ------
+    CorpusError
+        Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
+        the field.
     """
     path, rows, counts, errors = _found(data_dir, VARIERR), [], [], []
     if path is None:
@@ -245,9 +269,12 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
 def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     """The labels of `corpus` that VariErr has judged, one row each, in the corpus's order.
 
-    position  place of the pair in `corpus`
-    five      share of the corpus's own five annotators who gave the label, 0 to 1; NaN where they are not known
-    others    pair, key, label, error, count: as `varierr`
+    position
+        place of the pair in `corpus`
+    five
+        share of the corpus's own five annotators who gave the label, 0 to 1; NaN where they are not known
+    others
+        pair, key, label, error, count: as `varierr`
 
     Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. In the planted corpus a
     quarter of the premises is judged: each pair has one item, its given label, which is an error where it was flipped.
@@ -330,13 +357,21 @@ LACKING = "no label of its author among five"
 def with_authors_labels(corpus: Corpus) -> Corpus:
     """`corpus` with the author's label in the place of the gold label, named "<name>-authors".
 
-    majority  a new column: index of the gold label, which the majority of the five gave
+    majority
+        a new column: index of the gold label, which the majority of the five gave
 
     The author's label is the first of five and all that nine in ten pairs of SNLI have; its development and test set
     carry the majority's. Rows without five labels are left out and counted. A corpus whose gold labels are its
     authors', such as the planted one, keeps its name, so that what was trained on it is found again.
-    Raises `CorpusError` where no pair has its author's label.
-    Source: the consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
+
+    Raises
+    ------
+    CorpusError
+        Where no pair has its author's label.
+
+    References
+    ----------
+    The consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
     """
     five = annotators(corpus).astype({"position": int})
     if five.empty:
@@ -361,8 +396,10 @@ PREDICTION_FILES += ("mnli_dev_matched_n_correct_of_100_berts.tsv",)
 def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     """The examples of `corpus` that the hundred models were tested on, one row each, in the corpus's order.
 
-    position  place of the example in `corpus`
-    right     how many of the 100 models gave its gold label, 0 to 100
+    position
+        place of the example in `corpus`
+    right
+        how many of the 100 models gave its gold label, 0 to 100
 
     Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. A file that does not
     belong to the corpus (another number of rows, an index that repeats) or cannot be read is a `CorpusError`.
@@ -429,15 +466,24 @@ class Row(BaseModel, strict=True):
 def annotations(data_dir: str | None = None) -> pd.DataFrame:
     """Every released annotation, one a row, in the file's order: the columns of `nli_lib.generate.review`.
 
-    item       the pair's id, as in WANLI's own files
-    annotator  the worker's alias
-    premise, hypothesis, revised_premise, revised_hypothesis  as they were generated, and as the worker left them
-    label      the name of the label that the worker gave, missing where the pair was discarded
-    discarded  whether it was
-    intended_label  the name of the label that the generator was asked for
+    item
+        the pair's id, as in WANLI's own files
+    annotator
+        the worker's alias
+    premise, hypothesis, revised_premise, revised_hypothesis
+        as they were generated, and as the worker left them
+    label
+        the name of the label that the worker gave, missing where the pair was discarded
+    discarded
+        whether it was
+    intended_label
+        the name of the label that the generator was asked for
 
-    Raises `CorpusError` where the file is not at hand, naming it, and where it is malformed or contradicts itself,
-    naming the row and the field.
+    Raises
+    ------
+    CorpusError
+        Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
+        the field.
     """
     path = find(data_dir)
     if path is None:
@@ -480,12 +526,17 @@ def outside_truths(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFra
     Columns: truth (a name of this module), position (of the pair), label (on trial: the gold label everywhere but for
     `TAKEN_BACK`), value (bits, a share, or 1 and 0).
 
-    entropy of 100 people   ChaosNLI's labels, in bits
-    rejected by 100 people  whether most of them gave another label than the gold one
-    author overruled        whether the author's label is not the gold label, which the five voted for: that somebody
-                            erred about the pair, not that the label on trial is wrong
-    100 BERTs err           share of them that do (McCoy, Min and Linzen, 2020)
-    taken back (VariErr)    whether nobody who gave the label stood by it; a pair may have several labels
+    entropy of 100 people
+        ChaosNLI's labels, in bits
+    rejected by 100 people
+        whether most of them gave another label than the gold one
+    author overruled
+        whether the author's label is not the gold label, which the five voted for: that somebody erred about the pair,
+        not that the label on trial is wrong
+    100 BERTs err
+        share of them that do (McCoy, Min and Linzen, 2020)
+    taken back (VariErr)
+        whether nobody who gave the label stood by it; a pair may have several labels
 
     In the planted corpus people and annotators know what was planted.
     """

@@ -13,7 +13,7 @@ Slots are drawn without regard to any label.
 
 What was changed between two versions of a sentence, as one run of words.
 
-Counterfactual pairs of the planted grammar: one edit of the premise, after which another label is the true one.
+Counterfactual pairs of the planted grammar: one edit of the premise, after which another label is the true one::
 
     originals, revised = counterfactuals(500, seed=0)
 
@@ -204,7 +204,10 @@ def edit(before: str, after: str) -> tuple[str, str]:
 
     What is equal at the beginning is passed over first, then what is equal at the end.
 
-    Raises `ValueError` where the texts are equal or have no word in common.
+    Raises
+    ------
+    ValueError
+        Where the texts are equal or have no word in common.
     """
     a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text.rstrip()) for text in (before, after))  # a mark is a word of its own
     start, end = shared_ends(a, b)
@@ -242,14 +245,21 @@ ATTEMPTS = 20
 def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
     """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
 
-    flips      share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
-               hypothesis is more specific than the premise (what the consensus cleaning paper found in SNLI)
-    ambiguous  share of pairs for which two labels can be defended; the label is drawn between the two
-    artifact   share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), besides `STRAY_WORD`
-    overlap    share of pairs where entailed hypotheses repeat the premise's words and others avoid them
-    length     share of pairs where neutral hypotheses get a long tail and entailed ones none
-    giveaway   share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
-    against    the same artifacts attached to a wrong label instead, as in the challenge split
+    flips
+        share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
+        hypothesis is more specific than the premise (what the consensus cleaning paper found in SNLI)
+    ambiguous
+        share of pairs for which two labels can be defended; the label is drawn between the two
+    artifact
+        share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), besides `STRAY_WORD`
+    overlap
+        share of pairs where entailed hypotheses repeat the premise's words and others avoid them
+    length
+        share of pairs where neutral hypotheses get a long tail and entailed ones none
+    giveaway
+        share of hypotheses with a phrase that no other label has (`GIVEAWAYS`)
+    against
+        the same artifacts attached to a wrong label instead, as in the challenge split
 
     A strength that is not given is that of `STRENGTHS`.
 
@@ -463,18 +473,26 @@ def counterfactuals(
 ) -> tuple[Corpus, Corpus]:
     """Original pairs (n,) and their revisions (2 n,), two for each original: one towards each of the other labels.
 
-    split      as in `planted.make_split`; in "challenge" the artifacts point to a wrong label
-    broken     share of the revisions that miss their label: the edit keeps the original's label or makes the third one
-    strengths  of the artifacts in the hypothesis, as in `planted.make`. They follow the label of the original, and its
-               revisions have the same hypothesis; there are neither flips nor ambiguous pairs
-
     The labels of the originals are balanced and true. Row 2 i and row 2 i + 1 of the revisions belong to original i.
     Columns of the revisions: label is the intended one, by number, and intended_label by name; true_label is what the
     grammar says of the revised pair, by number; broken says that the two differ. `span` is the run of words in the
     original's premise that `replacement` took the place of; neither is empty, and the rest of the two premises is
     equal. The span may occur twice in the premise. Equal arguments give equal corpora.
 
-    Raises `CorpusError` for a share, split or strength that there is not.
+    Parameters
+    ----------
+    split
+        as in `planted.make_split`; in "challenge" the artifacts point to a wrong label
+    broken
+        share of the revisions that miss their label: the edit keeps the original's label or makes the third one
+    strengths
+        of the artifacts in the hypothesis, as in `planted.make`. They follow the label of the original, and its
+        revisions have the same hypothesis; there are neither flips nor ambiguous pairs
+
+    Raises
+    ------
+    CorpusError
+        For a share, split or strength that there is not.
     """
     if not 0 <= broken <= 1:
         raise CorpusError(f"planted: broken={broken} is not a share between 0 and 1")

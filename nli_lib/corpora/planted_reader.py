@@ -1,4 +1,4 @@
-"""The planted grammar's own reader: the true label of a pair that somebody else wrote in its words.
+"""The planted grammar's own reader: the true label of a pair that somebody else wrote in its words::
 
     read_pairs(["The nurse carried a violin."], ["The nurse carried a musical instrument."])    # entailment, hypernym
 

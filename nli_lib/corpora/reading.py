@@ -74,15 +74,25 @@ def shown(names: Iterable[object]) -> str:
 class Rows:
     """The rows of one source before any of them is judged, first under its own column names, then the library's.
 
-    table    (N, columns) of object dtype: strings, and from jsonl and parquet also numbers, lists, dictionaries, None
-    row      (N,) int64, the row's position among the file's data rows, from 0
-    where    the file's name, for messages
-    skipped  rows that are not in the table, counted by reason
-    classes  the classes of this source
-    names    further label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
-    note     what a reader of the corpus's `source` should know, for instance a swapped orientation
-    first    the line of the file in which row 0 stands, where every row has one line; None: not known
-    encoding what a user said the file's encoding is; None: nothing
+    Attributes
+    ----------
+    table
+        (N, columns) of object dtype: strings, and from jsonl and parquet also numbers, lists, dictionaries, None
+    row
+        (N,) int64, the row's position among the file's data rows, from 0
+    where
+        the file's name, for messages
+    skipped
+        rows that are not in the table, counted by reason
+    classes
+        the classes of this source
+    names
+        further label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+    note
+        what a reader of the corpus's `source` should know, for instance a swapped orientation
+    first
+        the line of the file in which row 0 stands, where every row has one line; None: not known encoding what a user
+        said the file's encoding is; None: nothing
     """
 
     table: pd.DataFrame
@@ -111,11 +121,16 @@ class Rows:
     ) -> Rows:
         """The rows with the columns of a source under the library's names.
 
-        fields  the library's name -> the source's, or several: the first that is there is taken, in capitals or not;
-                all but "uid" must be there
-        extras  columns kept under their own names where they exist, with "source_" before a name that is taken; None
-                keeps all that are not picked
-        advice  what to do about a missing column, for the message
+        Parameters
+        ----------
+        fields
+            the library's name -> the source's, or several: the first that is there is taken, in capitals or not; all
+            but "uid" must be there
+        extras
+            columns kept under their own names where they exist, with ``source_`` before a name that is taken; None
+            keeps all that are not picked
+        advice
+            what to do about a missing column, for the message
         """
         there = {name.lower(): name for name in reversed(self.table.columns)} | {name: name for name in self.table}
         picked = {}
@@ -141,11 +156,14 @@ class Rows:
 def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
     """The Corpus of a source's rows: each judged, labels mapped by name, uids made unique.
 
-    own   a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
-          with one uid and different content are an error, and so is what would leave out many rows of one kind: a label
-          that is not known, another encoding. An official corpus keeps all its rows, so that its size is
-          the published one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI
-          pairs one claim with several contexts).
+    Parameters
+    ----------
+    own
+        a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
+        with one uid and different content are an error, and so is what would leave out many rows of one kind: a label
+        that is not known, another encoding. An official corpus keeps all its rows, so that its size is the published
+        one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI pairs one claim
+        with several contexts).
     """
     table, row = rows.table, rows.row
     label = to_index(table["label"], rows.classes, rows.names)
@@ -300,14 +318,22 @@ def read(
 ) -> Rows:
     """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
 
-    quoted    of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True:
-              they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is
-              well-formed so. Fields parted by commas or semicolons are always so quoted.
-    encoding  of a file that is not UTF-8, nor UTF-16 with a byte-order mark
-    columns   of a user's own file, {} where none was named: it may have a title above its header. Where all that it
-              names are numbers, and no names of the header, the file has no header, and its columns are "1", "2", ...
+    Parameters
+    ----------
+    quoted
+        of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True: they
+        wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is well-formed
+        so. Fields parted by commas or semicolons are always so quoted.
+    encoding
+        of a file that is not UTF-8, nor UTF-16 with a byte-order mark
+    columns
+        of a user's own file, {} where none was named: it may have a title above its header. Where all that it names are
+        numbers, and no names of the header, the file has no header, and its columns are "1", "2", ...
 
-    Raises `CorpusError` for a file that is missing, empty, header only, cut short, or without any good row.
+    Raises
+    ------
+    CorpusError
+        For a file that is missing, empty, header only, cut short, or without any good row.
     """
     ending = kind(path)
     if not ending:

@@ -4,12 +4,16 @@ Hub: one split of a corpus from the Hugging Face hub, at a stated revision, thro
 
 Files that are read whole or not at all: with a row left out, what other people found would be another result.
 
-rows = every_row(path, Row)                                       a pydantic model of one row
-refuse(path, {"gold": (~known, table["gold"], "is no label")})    what the rows together must be
+rows = every_row(path, Row)
+    a pydantic model of one row
+refuse(path, {"gold": (~known, table["gold"], "is no label")})
+    what the rows together must be
 
 Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names.
 
-Sources: `load` reads a corpus by name, or a user's own file by path: from a local folder, then from the hub.
+References
+----------
+`load` reads a corpus by name, or a user's own file by path: from a local folder, then from the hub.
 """
 
 from __future__ import annotations
@@ -55,11 +59,18 @@ if TYPE_CHECKING:
 class Split:
     """One split: its official file names (any one will do, the first found is read), samples of it, and its size.
 
-    files    relative to the corpus's folder; a trailing ".gz" is understood too
-    samples  files known to hold a part of the split, read only where no official file is there
-    hub      the split's name on the hub, None where the hub has none
-    rows     rows of the official release, with those that have no gold label; None where no release states it
-    parts    splits that this one joins
+    Attributes
+    ----------
+    files
+        relative to the corpus's folder; a trailing ".gz" is understood too
+    samples
+        files known to hold a part of the split, read only where no official file is there
+    hub
+        the split's name on the hub, None where the hub has none
+    rows
+        rows of the official release, with those that have no gold label; None where no release states it
+    parts
+        splits that this one joins
     """
 
     files: tuple[str, ...] = ()
@@ -73,18 +84,29 @@ class Split:
 class Source:
     """One corpus: how its files are read and where they may lie.
 
-    fields    the library's column name -> the source's name for it, or several: the first that is there is taken
-    extras    further columns to keep, where they are there
-    classes   the classes of its labels
-    names     label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
-    folders   names under which the corpus's folder is known; the first is the one messages ask for
-    hub       repository id on the hub, None where no faithful copy is known
-    revision  commit of that repository; "main" where it could not be confirmed when this was written: the commit that
-              was then read is recorded in the corpus's `source`
-    config    the repository's configuration
-    quoted    how a tsv file's double quotes are read, see `nli_lib.corpora.reading.read`
-
     What these cannot say is done by the function of `nli_lib.corpora.sources` that bears the corpus's name.
+
+    Attributes
+    ----------
+    fields
+        the library's column name -> the source's name for it, or several: the first that is there is taken
+    extras
+        further columns to keep, where they are there
+    classes
+        the classes of its labels
+    names
+        label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+    folders
+        names under which the corpus's folder is known; the first is the one messages ask for
+    hub
+        repository id on the hub, None where no faithful copy is known
+    revision
+        commit of that repository; "main" where it could not be confirmed when this was written: the commit that was
+        then read is recorded in the corpus's `source`
+    config
+        the repository's configuration
+    quoted
+        how a tsv file's double quotes are read, see `nli_lib.corpora.reading.read`
     """
 
     title: str
@@ -184,6 +206,8 @@ def fever(raw: Rows, rows: Rows, split: str) -> Rows:
     Three-way files hold query (the claim) and context (the evidence); the two-way file holds sentence1 (the evidence)
     and sentence2 (the claim) and has no neutral class. The evidence is the premise and the claim the hypothesis.
 
+    Notes
+    -----
     *Departures*: the hub's copy, and the page that describes the format, call the claim the premise. A hypothesis-only
     model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER.
     """
@@ -264,13 +288,17 @@ SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, c
 def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
     """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
 
-    columns  the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the
-             names of `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column
-             of numbers to one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
-    labels   the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
-
     The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
     The classes are the labels that are there, in the library's order.
+
+    Parameters
+    ----------
+    columns
+        the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the names of
+        `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column of numbers to
+        one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
+    labels
+        the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
     """
     columns = dict(columns or {})
     if unknown := sorted(set(columns) - set(OWN)):
@@ -348,22 +376,31 @@ def load(
 ) -> Corpus:
     """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
 
-    name         one of `names()`, or a path
-    split        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and
-                 "validation" mean the same. For a user's file it is only the word in the column `split`.
-    data_dir     the folder of local files; by default the environment's NLI_DATA, then data/raw of the project.
-                 Official file names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``,
-                 gzipped or not.
-    limit        a uniform sample of so many examples without replacement, in file order; None takes all (of the
-                 planted corpus, which is made to measure: 2,000)
-    seed         of the sample, and of the planted corpus
-    columns      a user's file: the library's column name -> the file's, see `nli_lib.corpora.sources.own`
-    labels       a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
-    encoding     a user's file that is not UTF-8, as in "cp1252"
-
     Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
     revision (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted. Rows that
     cannot be used are counted by reason in `Corpus.skipped`; of a user's file, `Corpus.left_out` is printed.
+
+    Parameters
+    ----------
+    name
+        one of `names()`, or a path
+    split
+        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and "validation"
+        mean the same. For a user's file it is only the word in the column `split`.
+    data_dir
+        the folder of local files; by default the environment's NLI_DATA, then data/raw of the project. Official file
+        names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``, gzipped or not.
+    limit
+        a uniform sample of so many examples without replacement, in file order; None takes all (of the planted corpus,
+        which is made to measure: 2,000)
+    seed
+        of the sample, and of the planted corpus
+    columns
+        a user's file: the library's column name -> the file's, see `nli_lib.corpora.sources.own`
+    labels
+        a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    encoding
+        a user's file that is not UTF-8, as in "cp1252"
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
@@ -414,9 +451,14 @@ def from_dataset(
     Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
     Everything else is as for `load` with a user's own file: column names, uids, what makes a row unusable.
 
-    name, split  None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
-    columns      the library's column name -> the dataset's
-    labels       the dataset's name of a label -> the library's
+    Parameters
+    ----------
+    name, split
+        None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
+    columns
+        the library's column name -> the dataset's
+    labels
+        the dataset's name of a label -> the library's
     """
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")

@@ -15,6 +15,8 @@ The difficulty paper's Tables 5 and 6 report accuracies on it. Every row keeps t
 (`origin_uid`) and the rule in words (`rule`). What is random about a row depends on the seed and that uid alone:
 neither the order of the corpus nor what else is in it plays a part.
 
+Notes
+-----
 *Departures*: the distributed files cut a text at its first full stop and put the tautology there; here it stands before
 the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT. Spelling is disturbed
 in any word of three letters or more, not in files for content and function words.
@@ -58,8 +60,12 @@ def load_each(
 ) -> Found:
     """Corpora by title, and those that could not be loaded, title -> reason.
 
-    sets   title -> (corpus, split), or the name of a suite
-    limit  examples of each, sampled with seed 0; None takes all
+    Parameters
+    ----------
+    sets
+        title -> (corpus, split), or the name of a suite
+    limit
+        examples of each, sampled with seed 0; None takes all
     """
     if isinstance(sets, str):
         if sets not in SUITES:
@@ -103,7 +109,11 @@ def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
 
     Read from the line files s1.test, s2.test and labels.test in ``mnli_hard/`` of the data folder, as Karimi Mahabadi
     et al. (2020) distribute them: 4,573 and 4,530 pairs, with blanks around the punctuation. The uid is the line.
-    Raises `CorpusError` where a file is missing, is not UTF-8, or has another number of lines than the others.
+
+    Raises
+    ------
+    CorpusError
+        Where a file is missing, is not UTF-8, or has another number of lines than the others.
     """
     if part not in FOLDERS:
         raise CorpusError(f"part={part!r} is not one of {', '.join(FOLDERS)}.")
@@ -141,7 +151,10 @@ def adversarial(
 
     Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
     with the rows that the part has. ``limit``: of each, a seeded sample.
-    Source: Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
+
+    References
+    ----------
+    Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
     """
     loaders = {title: partial(_part, title, data_dir) for title in titles}
     return _each(loaders, limit, partial(without_folder, data_dir=data_dir))
@@ -194,7 +207,9 @@ class Wordnet:
     def antonyms_of(self, word: str) -> set[str]:
         """First antonym of every lemma of every synset of `word`, inflected or not; several words are joined by "_".
 
-        Source: the difficulty paper's `heuristics.py` (H6), which takes the first antonym of each lemma only.
+        References
+        ----------
+        The difficulty paper's `heuristics.py` (H6), which takes the first antonym of each lemma only.
         """
         lemmas = (lemma for synset in self._reader.synsets(word) for lemma in synset.lemmas())
         return {found[0].name() for lemma in lemmas if (found := lemma.antonyms())}
@@ -202,7 +217,9 @@ class Wordnet:
     def antonyms_in(self, word: str, context: list[str]) -> set[str]:
         """Antonyms of `word` in the sense that Lesk's rule picks: the one whose gloss shares most words with `context`.
 
-        Source: Naik et al. (2018), who substitute antonyms in the sense that Lesk picks.
+        References
+        ----------
+        Naik et al. (2018), who substitute antonyms in the sense that Lesk picks.
         """
         from nltk.wsd import lesk
 
@@ -278,14 +295,18 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None = None) -> Corpus:
     """The stress set of one of `KINDS` made from `corpus`; examples that give no row are counted in `skipped`.
 
-    word overlap, negation, length mismatch   a tautology is added; the label stays
-    spelling: swap                            two neighbouring letters of a word of the hypothesis change places
-    spelling: keyboard                        a letter of it becomes its neighbour on a QWERTY keyboard
-    antonym                                   the premise, and as hypothesis the premise with one word replaced by its
-                                              antonym in the sense that Lesk's rule picks; always contradiction
-    numerical                                 the premise, and as hypothesis the premise with its number replaced: an
-                                              entailment ("more than" a smaller number) and a contradiction; and the
-                                              entailment with its sides exchanged, which is neutral
+    word overlap, negation, length mismatch
+        a tautology is added; the label stays
+    spelling: swap
+        two neighbouring letters of a word of the hypothesis change places
+    spelling: keyboard
+        a letter of it becomes its neighbour on a QWERTY keyboard
+    antonym
+        the premise, and as hypothesis the premise with one word replaced by its antonym in the sense that Lesk's rule
+        picks; always contradiction
+    numerical
+        the premise, and as hypothesis the premise with its number replaced: an entailment ("more than" a smaller
+        number) and a contradiction; and the entailment with its sides exchanged, which is neutral
 
     "antonym" needs `wordnet`. "antonym" and "numerical" use each premise once, under its first uid.
     """

@@ -51,9 +51,14 @@ L = TypeVar("L", bound=Line)
 class Appended(Generic[L]):
     """The lines of a file, each handed to `_take` in their order; a subclass says what a line is and what that means.
 
-    line      the class of a line; name: what a message calls one
-    error     the class of the errors; cure: what to do about a line that cannot be read
-    patience  seconds to wait for another process that writes
+    Attributes
+    ----------
+    line
+        the class of a line; name: what a message calls one
+    error
+        the class of the errors; cure: what to do about a line that cannot be read
+    patience
+        seconds to wait for another process that writes
     """
 
     line: ClassVar[type[Line]]
@@ -191,7 +196,7 @@ class Answer(Line):
 
 
 class Journal(Appended[Answer]):
-    """The answers in a file, by the key of their request: `journal.answers`, and all of its `lines`.
+    """The answers in a file, by the key of their request: `journal.answers`, and all of its `lines`::
 
         with Journal(path) as journal:
             journal.add(answer)

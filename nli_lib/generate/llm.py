@@ -1,4 +1,4 @@
-"""Ask a language model, of any server that speaks OpenAI's API, and keep every answer in a journal.
+"""Ask a language model, of any server that speaks OpenAI's API, and keep every answer in a journal::
 
     requests = [Request(model="smollm2", prompt=prompt, sampling=Sampling(top_p=0.5), draw=draw) for draw in range(5)]
     with Journal(path) as journal:
@@ -17,7 +17,7 @@ OpenAI's Batch files: requests written for a cheaper queue or a cluster, and the
 
 `vllm run-batch` and other servers take the same files. Answers come back in any order, failures in a file of their own.
 
-A language model of the study's own: a server on this machine, for as long as a block lasts.
+A language model of the study's own: a server on this machine, for as long as a block lasts::
 
     with serve(folder / "server.log"), Journal(path) as journal:
         answers = ask(requests, journal)
@@ -25,10 +25,12 @@ A language model of the study's own: a server on this machine, for as long as a 
 The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed. It
 answers those who know its key, which is drawn anew each time: any page in a browser can reach this machine.
 
+Notes
+-----
 *Departures*: left to itself it draws from the 40 most probable tokens alone, and from those that are at least a
 twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
-presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what
-has been written so far; the server has no setting for that.
+presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what has
+been written so far; the server has no setting for that.
 """
 
 import asyncio
@@ -118,7 +120,10 @@ class Outcome(NamedTuple):
 def settings() -> tuple[str, dict[str, str]]:
     """The server's address without its password, and the headers that open it, from the environment.
 
-    Raises `LanguageModelError` where a setting cannot be meant, and does not repeat it.
+    Raises
+    ------
+    LanguageModelError
+        Where a setting cannot be meant, and does not repeat it.
     """
     address, key = (os.environ.get(name, "").strip() for name in (ADDRESS, KEY))
     if not address:  # a key alone sends no text anywhere
@@ -151,7 +156,10 @@ def settings() -> tuple[str, dict[str, str]]:
 class Server:
     """The server of the environment's settings. Raises `LanguageModelError` where they, or a package, are not there.
 
-    timeout  seconds for an attempt as a whole
+    Attributes
+    ----------
+    timeout
+        seconds for an attempt as a whole
     """
 
     def __init__(self, timeout: float):
@@ -428,16 +436,22 @@ def ask(
 ) -> list[Answer]:
     """The answer to each request, in their order; a failed one has its reason.
 
-    journal  open for writing, where an answer is missing
-    budget   what the journal may come to, with all that was paid for and cannot be used
-    at_once  requests that the server has at a time, of different prompts: see `in_turn`. Until the first answer, one
-    timeout  seconds for one answer, to its last byte; tries: how often a request is sent before it has failed. Between
-             two tries the client waits longer and longer, or as the server says (Retry-After, ten minutes at most)
-
     Where the server has no completions, everything is asked as a chat, and the answers say so, as they say which
     parameters it does not take. Raises `LanguageModelError` where nobody answers, a key is needed, the budget is spent,
     or answers that cannot be used are all that comes; what was answered is kept, and the same call goes on from there.
     It asks again for what has failed, but not a third time for an answer that was paid for twice and cannot be used.
+
+    Parameters
+    ----------
+    journal
+        open for writing, where an answer is missing
+    budget
+        what the journal may come to, with all that was paid for and cannot be used
+    at_once
+        requests that the server has at a time, of different prompts: see `in_turn`. Until the first answer, one
+    timeout
+        seconds for one answer, to its last byte; tries: how often a request is sent before it has failed. Between two
+        tries the client waits longer and longer, or as the server says (Retry-After, ten minutes at most)
     """
     keys = list(dict.fromkeys(each.key for each in requests))
     lines = journal.attempts(keys)
@@ -625,9 +639,13 @@ def write_batch(requests: Iterable[Request], stem: Path, *, api: str = "completi
 def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dict[str, int]:
     """Add the answers of one file of results, or of errors, to the journal; how many were answered, failed, unknown.
 
-    unknown  lines whose request is none of `requests`; they are left out
+    unknown
+        lines whose request is none of `requests`; they are left out
 
-    Raises `BatchError` naming the file and the line that is no result.
+    Raises
+    ------
+    BatchError
+        Naming the file and the line that is no result.
     """
     known, counts = {each.key: each for each in requests}, {"answered": 0, "failed": 0, "unknown": 0}
     try:
@@ -680,14 +698,20 @@ def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048,
     """The address of a server of `MODEL`; it is also in OPENAI_BASE_URL, and its key in OPENAI_API_KEY, while the block
     lasts.
 
-    model    the one that will be asked
-    log      file to which the server's own words are appended
-    slots    requests that it works on at a time; context: tokens that prompt and answer of one may have together
-    needed   False starts none, and the address is "": a complete journal is replayed without a server
-
     Where OPENAI_BASE_URL names a server already, that one is used and none is started. Raises `LanguageModelError`
     where another model than `MODEL` would have to be served, where a package is missing, with the command that installs
     it, or where the server does not start.
+
+    Parameters
+    ----------
+    model
+        the one that will be asked
+    log
+        file to which the server's own words are appended
+    slots
+        requests that it works on at a time; context: tokens that prompt and answer of one may have together
+    needed
+        False starts none, and the address is "": a complete journal is replayed without a server
     """
     if os.environ.get(ADDRESS) or not needed:
         yield os.environ.get(ADDRESS, "")

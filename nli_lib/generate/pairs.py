@@ -2,7 +2,7 @@
 
 The texts stand in `prompts.yaml`.
 
-Contexts: groups of examples that a language model is asked to continue, the requests, and the pairs that come back.
+Contexts: groups of examples that a language model is asked to continue, the requests, and the pairs that come back::
 
     asked = requests(corpus, contexts, model="smollm2", draws=5)
     with serve(log), Journal(path) as journal:
@@ -71,11 +71,21 @@ def digest_prompt(name: str) -> str:
 def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:
     """The prompt that asks for one more pair like these.
 
-    pairs  premise and hypothesis of each example, the most similar to the seed last but one and the seed last
-    label  the name that all of them have
+    Parameters
+    ----------
+    pairs
+        premise and hypothesis of each example, the most similar to the seed last but one and the seed last
+    label
+        the name that all of them have
 
-    Source: WANLI, section 2.2 and Tables 8 to 11 (W5). *Departures*: a line end within a text becomes a blank; the
-    paper's code sends it as it is, which breaks the template.
+    Notes
+    -----
+    *Departures*: a line end within a text becomes a blank; the paper's code sends it as it is, which breaks the
+    template.
+
+    References
+    ----------
+    WANLI, section 2.2 and Tables 8 to 11 (W5).
     """
     prompt = prompts()[name]
     word = prompt.words[label]
@@ -90,11 +100,15 @@ def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str
 def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd.DataFrame:
     """The pair in each continuation: columns premise, hypothesis, reason, with the index of ``texts``.
 
-    texts   what the model wrote, (N,); labels: the name of the label that was asked for, (N,)
-    reason  "" or why there is no pair, which then has no texts: a continuation is a pair when it has exactly one line
-            end that is followed by the word of its label, a colon and a blank
+    texts
+        what the model wrote, (N,); labels: the name of the label that was asked for, (N,)
+    reason
+        "" or why there is no pair, which then has no texts: a continuation is a pair when it has exactly one line end
+        that is followed by the word of its label, a colon and a blank
 
-    Source: WANLI's code (W7), which strips the text on the left and drops what does not parse.
+    References
+    ----------
+    WANLI's code (W7), which strips the text on the left and drops what does not parse.
     """
     marks = "\n" + labels.map(prompts()[name].words) + ": "
     parts = [text.lstrip().split(mark) for text, mark in zip(texts, marks, strict=True)]
@@ -207,16 +221,22 @@ UNPUNCTUATED = str.maketrans("", "", string.punctuation)
 def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str, str]]]) -> Selection:
     """Which generated pairs are kept, and for each other one the first reason that it meets.
 
-    pairs     premise and hypothesis, (N,)
-    examples  for each pair the (premise, hypothesis) of the examples in its prompt
-
     1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted; of texts written without blanks
        (`measure.features.unspaced`) fewer than two
     2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, where there are no blanks)
     3. `PHRASE`: one of `PHRASES` stands in premise and hypothesis written together, upper and lower case distinct
     4. `EXAMPLE`: both sides equal those of an example, blanks at the ends not counted
 
-    Source: WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is in the code alone.
+    Parameters
+    ----------
+    pairs
+        premise and hypothesis, (N,)
+    examples
+        for each pair the (premise, hypothesis) of the examples in its prompt
+
+    References
+    ----------
+    WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is in the code alone.
     """
     premise, hypothesis = (pairs[side].str.strip() for side in ("premise", "hypothesis"))
     bare = [spaced(side.str.lower().str.translate(UNPUNCTUATED)) for side in (pairs["premise"], pairs["hypothesis"])]
@@ -259,12 +279,14 @@ def clean(texts: pd.Series) -> pd.Series:
 def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
     """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
 
-    lines    all attempts at the requests, as `Journal.attempts` gives them: tokens and money count those as well that
-             brought no text; everything else counts the last of each request
-    seconds is the time in which the server had something to answer; the tokens a second are those of the answers, NaN
-    where none took any time, as in a batch; money in the currency of the budget's price;
-    cut_off the share of answers that ended at the largest number of tokens; estimated, where there are any, how many
-    attempts the server did not count the tokens of.
+    Parameters
+    ----------
+    lines
+        all attempts at the requests, as `Journal.attempts` gives them: tokens and money count those as well that
+        brought no text; everything else counts the last of each request seconds is the time in which the server had
+        something to answer; the tokens a second are those of the answers, NaN where none took any time, as in a batch;
+        money in the currency of the budget's price; cut_off the share of answers that ended at the largest number of
+        tokens; estimated, where there are any, how many attempts the server did not count the tokens of.
     """
     every = pd.DataFrame([line.model_dump() for line in lines])
     prompt, completion = every[["prompt_tokens", "completion_tokens"]].sum()

@@ -1,4 +1,4 @@
-"""Perturbations: requests for a new span that gives a hypothesis another label, and the pairs that the answers make.
+"""Perturbations: requests for a new span that gives a hypothesis another label, and the pairs that the answers make::
 
     problems, _ = all_problems(corpus, spans, positions)
     asked = prompts_of(corpus, problems, demonstrations)
@@ -7,7 +7,7 @@
 
 The prompts stand in `perturbations.yaml`, one entry for the paper and one for each state of its code.
 
-Spans of a sentence that can be taken out and written anew: noun and verb chunks, and the phrases around them.
+Spans of a sentence that can be taken out and written anew: noun and verb chunks, and the phrases around them::
 
     found = find_spans(corpus.premise)                # every span of every premise
     chosen = choose_spans(found, "all")               # or how the released code chose
@@ -145,7 +145,10 @@ def masked_prompt(
 ) -> str:
     """The prompt that asks what should stand in the place of a span, so that the hypothesis gets ``label``, by name.
 
-    demonstrations  the most similar one last; start: where the span stands, by default where it first occurs
+    Parameters
+    ----------
+    demonstrations
+        the most similar one last; start: where the span stands, by default where it first occurs
     """
     version = template(name)
     form = version.masked
@@ -188,12 +191,16 @@ def all_problems(
 
     Columns `PROBLEM`; draw tells apart the problems of a span that was chosen more than once.
 
-    spans      as `generate.perturb.find_spans` gives them, column text a place in ``positions``; positions: of the
-               originals in the corpus, (S,)
-    insertion  directions, such as "n2e", that are asked by insertion; the others are masked
-
     A span that is not in its premise makes no problem: the Selection over the spans says so. Source: D2 to D4; the code
     of 2023 drops these spans too, that of 2022 sends a prompt without a gap.
+
+    Parameters
+    ----------
+    spans
+        as `generate.perturb.find_spans` gives them, column text a place in ``positions``; positions: of the originals
+        in the corpus, (S,)
+    insertion
+        directions, such as "n2e", that are asked by insertion; the others are masked
     """
     positions = np.asarray(positions, dtype=np.int64)
     where = positions[spans["text"].to_numpy(dtype=np.int64)]
@@ -224,8 +231,15 @@ def prompts_of(
 ) -> pd.DataFrame:
     """The problems (N,) with what a model is asked: further columns prompt and suffix, which is missing where masked.
 
-    demonstrations  of each problem, the most similar one last; insertion shows none
-    Raises `PerturbationError` where the prompt has no word for a label, or where there is no problem at all.
+    Parameters
+    ----------
+    demonstrations
+        of each problem, the most similar one last; insertion shows none
+
+    Raises
+    ------
+    PerturbationError
+        Where the prompt has no word for a label, or where there is no problem at all.
     """
     if problems.empty:
         raise PerturbationError(f"{corpus.name}: no premise has a span that can be replaced, such as those of one word")
@@ -355,20 +369,31 @@ class SpanError(UserError, RuntimeError):
 def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     """All spans of each text, by its position and then from left to right: one row a span, `SPAN_COLUMNS`.
 
-    text   position in ``texts``; start: of the span in it, in characters; span: its words
-    kind   `NOUN` ("the woman"), `VERB` ("is not running"), `PREPOSITION`, a preposition and the noun chunk after it
-           ("in a red coat"), or `PREDICATE`, a verb chunk with the one of these that follows it ("is not running down
-           the hill"); a run of words that is two kinds is named once, by the first
-    times  how often its characters occur in the text; a replacement of the paper's code changes all of them
+    text
+        position in ``texts``; start: of the span in it, in characters; span: its words
+    kind
+        `NOUN` ("the woman"), `VERB` ("is not running"), `PREPOSITION`, a preposition and the noun chunk after it ("in a
+        red coat"), or `PREDICATE`, a verb chunk with the one of these that follows it ("is not running down the hill");
+        a run of words that is two kinds is named once, by the first
+    times
+        how often its characters occur in the text; a replacement of the paper's code changes all of them
 
     A span does not hold the whole text; so a text of one word has none.
 
-    Source: DISCO, section 3.1: the chunks of a neural chunker are the places where a premise is perturbed (D2).
+    Raises
+    ------
+    SpanError
+        Where the parser is not installed.
+
+    Notes
+    -----
     *Departures*: the paper cites Flair and its code has no extractor. spaCy finds the noun chunks; verb chunks are read
     off its dependencies. The two phrases are there because most released spans ("kicks a yellow ball", "in sombreros")
     are chunks put together; chapter 40 says how many of them are found.
 
-    Raises `SpanError` where the parser is not installed.
+    References
+    ----------
+    DISCO, section 3.1: the chunks of a neural chunker are the places where a premise is perturbed (D2).
     """
     rows = []
     for position, doc in enumerate(_parser().pipe(map(str, texts), batch_size=256)):
@@ -380,14 +405,26 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
 def choose_spans(spans: pd.DataFrame, rule: str = "all", *, most: int | None = None, seed: int = 0) -> pd.DataFrame:
     """Which spans of each text are perturbed, in a table like ``spans``, by one of `SPAN_RULES`.
 
-    all                    each different span once. The paper's text; the code of 2023 in an order that varies
-    two, with replacement  at most two draws; the same span can be drawn twice. The code of 2022 in its insertion mode,
-                           and, by the lines that a later commit switched off, in its masked mode
-    two                    two different ones, or the only one
+    all
+        each different span once. The paper's text; the code of 2023 in an order that varies
+    two, with replacement
+        at most two draws; the same span can be drawn twice. The code of 2022 in its insertion mode, and, by the lines
+        that a later commit switched off, in its masked mode
+    two
+        two different ones, or the only one
 
-    most  of each text's different spans, take so many at random before the rule is applied; None takes all
+    Parameters
+    ----------
+    most
+        of each text's different spans, take so many at random before the rule is applied; None takes all
 
-    Source: DISCO, section 3.1, and `cad_generator/prompt.py` (D2). *Departures*: draws have a seed.
+    Notes
+    -----
+    *Departures*: draws have a seed.
+
+    References
+    ----------
+    DISCO, section 3.1, and `cad_generator/prompt.py` (D2).
     """
     if rule not in SPAN_RULES:
         raise SpanError(f"there is no rule {rule!r} for choosing spans: {', '.join(map(repr, SPAN_RULES))}")
@@ -487,10 +524,13 @@ class DemonstrationError(UserError, ValueError):
 def from_revisions(originals: Corpus, revised: Corpus) -> pd.DataFrame:
     """Demonstrations in premises that were revised towards another label: columns `DEMONSTRATED`.
 
-    revised  with origin_uid, as Human-CAD's revised premises and the planted counterfactuals have it
-
     A revision counts when one run of words was changed, no longer than `LONGEST` on either side, and some words of the
     premise stayed. Where the corpus says that a revision is broken, it is left out.
+
+    Parameters
+    ----------
+    revised
+        with origin_uid, as Human-CAD's revised premises and the planted counterfactuals have it
     """
     table = revised.table
     if "broken" in table:
@@ -521,18 +561,33 @@ def nearest(
 ) -> list[list[Demonstration]]:
     """Of each problem the demonstrations of its direction that are nearest to it, the nearest last.
 
-    pool     as `from_revisions` gives it; vectors: texts -> (N, D), of an encoder of sentences
-    number   of them; None: eight towards or from both ends (e2c, c2e) and four otherwise, as in the code of 2022
-    batch    None: each problem has its own. `BATCH` does what the code of 2022 did: it looks up the number of the batch
-             in place of the number of the problem, so that all problems of a batch share those of one
-
     Near is the Euclidean distance of the vectors of premise and hypothesis, joined without a blank. A demonstration
     with the premise of the problem itself is left out.
 
-    Source: D3 (`demonstration_search`). *Departures*: another encoder can take the place of the paper's,
-    roberta-large-nli-mean-tokens. The code's option "cosine" takes the farthest, because it tests a built-in name; that
-    is not here. Insertion has none, and the code none for n2e, which it asks by insertion alone; here `FEW`.
-    Raises `DemonstrationError` where the pool has none of a direction.
+    Parameters
+    ----------
+    pool
+        as `from_revisions` gives it; vectors: texts -> (N, D), of an encoder of sentences
+    number
+        of them; None: eight towards or from both ends (e2c, c2e) and four otherwise, as in the code of 2022
+    batch
+        None: each problem has its own. `BATCH` does what the code of 2022 did: it looks up the number of the batch in
+        place of the number of the problem, so that all problems of a batch share those of one
+
+    Raises
+    ------
+    DemonstrationError
+        Where the pool has none of a direction.
+
+    Notes
+    -----
+    *Departures*: another encoder can take the place of the paper's, roberta-large-nli-mean-tokens. The code's option
+    "cosine" takes the farthest, because it tests a built-in name; that is not here. Insertion has none, and the code
+    none for n2e, which it asks by insertion alone; here `FEW`.
+
+    References
+    ----------
+    D3 (`demonstration_search`).
     """
     found: list[list[Demonstration]] = [[] for _ in range(len(problems))]
     masked = (problems["mode"] == "masked").to_numpy()
@@ -570,6 +625,8 @@ def at_random(
 ) -> list[list[Demonstration]]:
     """The control of `nearest`: as many demonstrations of the same direction, drawn at random without replacement.
 
+    Notes
+    -----
     *Departures*: the code of 2023 draws four with replacement, once for a whole run.
     """
     rng = np.random.default_rng(seed)
@@ -652,9 +709,14 @@ RULES = {PAPER: _2022, CODE_2022: _2022, CODE_2023: _2023}
 def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Selection:
     """Which perturbations are kept, and for each other one the first of `REASONS` that it meets, in their order.
 
-    pairs  as `rules_met` reads them; name: one of `perturbations.VERSIONS`
+    Parameters
+    ----------
+    pairs
+        as `rules_met` reads them; name: one of `perturbations.VERSIONS`
 
-    Source: DISCO, section 3.2, and `filter.py` (D6); the paper names the kinds of rules and gives no number.
+    References
+    ----------
+    DISCO, section 3.2, and `filter.py` (D6); the paper names the kinds of rules and gives no number.
     """
     meets = rules_met(pairs, name=name)
     reason = np.select(list(meets.values()), list(meets), default=KEPT).astype(object)
@@ -663,8 +725,6 @@ def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Select
 
 def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArray[np.bool_]]:
     """For each of `REASONS`, which perturbations meet it, whether or not they meet an earlier one: masks (N,).
-
-    pairs  columns generation, origin_premise, hypothesis, premise (the new one), intended_label (a name)
 
     With g, h, p and n the generation, the hypothesis and the two premises in lower case and without ASCII punctuation:
 
@@ -679,6 +739,13 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
     9. the generation holds an underscore
     10. the index of n and h is above .5 (2022) or .8 (2023)
 
+    Parameters
+    ----------
+    pairs
+        columns generation, origin_premise, hypothesis, premise (the new one), intended_label (a name)
+
+    Notes
+    -----
     *Departures*: the code of 2023 has about twenty negations more; those among them that are written with a straight
     apostrophe can never be met, and the others are not at hand. It also throws its filter's answer away.
     """
@@ -708,6 +775,8 @@ def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list
     """Jaccard index of the words of two texts, each as often as it occurs, (N,) for each two of several columns: 0 to
     1, high = alike. The words are counted once for all.
 
+    Notes
+    -----
     Formula: sum over words of min(count in a, count in b) over sum of max. Two texts without words have 1. "a a b" and
     "a b" have 2/3. Words are those of `measure.features`. Source: textdistance, which the code calls with lists of
     words.

@@ -1,4 +1,4 @@
-"""Human review: one annotator's way through a queue of pairs, every answer kept on disk the moment it is given.
+"""Human review: one annotator's way through a queue of pairs, every answer kept on disk the moment it is given::
 
     review = Review(pairs(corpus), folder, "anna", seed=0)
     review.pair                                                 # the pair to look at, None when all are done
@@ -55,9 +55,11 @@ class AnnotationError(UserError, ValueError):
 def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """One row an item: item, premise, hypothesis, label, genre, rule; the texts of a discarded one are missing.
 
-    rule   the first of five that applies to two annotations in random order (decided by ``seed``): `DISCARDED`, `BOTH`,
-           `COSMETIC`, `ONE`, `NONE`
-    genre  "generated_revised" where a text that is kept differs from what was generated, else "generated"
+    rule
+        the first of five that applies to two annotations in random order (decided by ``seed``): `DISCARDED`, `BOTH`,
+        `COSMETIC`, `ONE`, `NONE`
+    genre
+        "generated_revised" where a text that is kept differs from what was generated, else "generated"
 
     Of more than two annotations of an item two are drawn; fewer are an error. Source: WANLI, section 2.4, and its
     `process_annotations_into_wanli.py` (W12). *Departures*: the paper says that a revision is kept only where both
@@ -221,12 +223,18 @@ class Answers(Appended[Answer]):
 class Review:
     """The queue of one annotator: `pair`, the first without an answer, then `label` or `discard` it, or `undo`.
 
-    pairs      item (unique), premise and hypothesis; other columns are not shown
-    folder     where the answers of all annotators lie
-    annotator  1 to 64 ASCII letters, digits, dots, underscores and hyphens
-    seed       decides the order of the queue, which is the same for all annotators
-
     Two windows may be open at once: the first answer to a pair counts, and the second is not taken.
+
+    Attributes
+    ----------
+    pairs
+        item (unique), premise and hypothesis; other columns are not shown
+    folder
+        where the answers of all annotators lie
+    annotator
+        1 to 64 ASCII letters, digits, dots, underscores and hyphens
+    seed
+        decides the order of the queue, which is the same for all annotators
     """
 
     def __init__(self, pairs: pd.DataFrame, folder: Path, annotator: str, *, seed: int = 0):

@@ -1,23 +1,29 @@
-"""Tokens: a corpus as word pieces, tokenised once, and the batches that a pass over it takes.
+"""Tokens: a corpus as word pieces, tokenised once, and the batches that a pass over it takes::
 
-tokens = encode(*corpus.texts("pair"), tokenizer, max_length=128)
-for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
-    inputs = tokens.batch(rows)
+    tokens = encode(*corpus.texts("pair"), tokenizer, max_length=128)
+    for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
+        inputs = tokens.batch(rows)
 
-A pair as the one text that a generator reads and writes: premise, label, hypothesis, in that order.
+A pair as the one text that a generator reads and writes: premise, label, hypothesis, in that order::
 
     <start>A man eats.
     entailment
     Somebody eats.<end>
-
-Source: the paper on debiased generation, section 2.1; it gives the order. *Departures*: it gives neither separators nor
-words for the labels, and no code was released; here a line break separates, and the words are the names of the classes.
 
 From words to word pieces: which word pieces of a text are part of words that somebody flagged.
 
 Words are those of `measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is
 flagged when it holds a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's."
 the pieces "there" and "'s" are, and a full stop of its own is not.
+
+Notes
+-----
+*Departures*: it gives neither separators nor words for the labels, and no code was released; here a line break
+separates, and the words are the names of the classes.
+
+References
+----------
+The paper on debiased generation, section 2.1; it gives the order.
 """
 
 from __future__ import annotations
@@ -82,11 +88,14 @@ def sequences(
 ) -> Tokens:
     """The pairs under their own labels, with the column "part" beside "input_ids".
 
-    flags  booleans for the word pieces of all premises and of all hypotheses, in the order of `pieces`; they become a
-           third column, "flagged", in which everything that stands around the texts is 0
-
     The three parts are tokenised apart, so that another label changes no id of premise and hypothesis. Where a sequence
     is longer than `max_length`, the end of the longer text is cut, as `encode.encode` does it; it still ends.
+
+    Parameters
+    ----------
+    flags
+        booleans for the word pieces of all premises and of all hypotheses, in the order of `pieces`; they become a
+        third column, "flagged", in which everything that stands around the texts is 0
     """
     around = frame(corpus.classes, tokenizer)
     (p, p_lengths), (h, h_lengths) = (pieces(side, tokenizer) for side in (corpus.premise, corpus.hypothesis))
@@ -183,13 +192,22 @@ def flagged_pieces(
 ) -> NDArray[np.bool_]:
     """Which word pieces of the texts belong to flagged words, in the order of `serialise.pieces`, (T,) bool.
 
-    words  (W,) bool, the words of all texts end to end, as `measure.features.tokenize(texts)` has them
-    whole  (N,) bool, texts all of whose pieces are flagged, punctuation too
+    Parameters
+    ----------
+    words
+        (W,) bool, the words of all texts end to end, as `measure.features.tokenize(texts)` has them
+    whole
+        (N,) bool, texts all of whose pieces are flagged, punctuation too
 
-    Source: the paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the
-    hypothesis for any other feature. *Departures*: it does not say what becomes of punctuation, which its n-grams leave
-    out; a piece that is punctuation alone is not flagged with its word. A piece over two words (in some vocabularies)
-    is flagged with either.
+    Notes
+    -----
+    *Departures*: it does not say what becomes of punctuation, which its n-grams leave out; a piece that is punctuation
+    alone is not flagged with its word. A piece over two words (in some vocabularies) is flagged with either.
+
+    References
+    ----------
+    The paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the hypothesis
+    for any other feature.
     """
     if not tokenizer.is_fast:
         raise SequenceError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")
@@ -237,10 +255,15 @@ MEGABATCH = 50  # batches that are sorted by length together, as in Hugging Face
 class Tokens:
     """N encoded examples laid end to end.
 
-    columns   the model's inputs by name, (T,) each: "input_ids", the word pieces of all examples, and where the model
-              takes it "token_type_ids", 0 for the first text and 1 for the second
-    offsets   (N+1,) example i is columns[name][offsets[i]:offsets[i+1]]
-    pad       the id that fills a short row of a batch
+    Attributes
+    ----------
+    columns
+        the model's inputs by name, (T,) each: "input_ids", the word pieces of all examples, and where the model takes
+        it "token_type_ids", 0 for the first text and 1 for the second
+    offsets
+        (N+1,) example i is columns[name][offsets[i]:offsets[i+1]]
+    pad
+        the id that fills a short row of a batch
     """
 
     columns: dict[str, torch.Tensor]
@@ -325,6 +348,8 @@ def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int
     The rows are shuffled, cut into groups of `MEGABATCH` batches, sorted by length inside a group and cut into batches.
     The same (lengths, batch_size, seed, epoch) gives the same batches, whatever ran before.
 
+    Notes
+    -----
     Departures: Hugging Face's length-grouped sampler composes its batches the same way but then runs through a group
     from long to short; here the order of the batches is shuffled too, so that length does not drift during training.
     """

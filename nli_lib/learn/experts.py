@@ -1,4 +1,4 @@
-"""Debiasing while training: a second prediction, of the hypothesis alone, takes part in the loss and not in the test.
+"""Debiasing while training: a second prediction, of the hypothesis alone, takes part in the loss and not in the test::
 
     ProductOfExperts   the two predictions are multiplied, as in the paper on debiased generation
     DebiasedFocal      an example counts less, the surer its hypothesis alone gives the label away
@@ -54,8 +54,11 @@ def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> to
 class _BiasHead(Classify):
     """Arrays, heads and recording that the two objectives with a bias head share; they differ in `combine`.
 
-    reads    "own": the bias head reads an example's hypothesis. "another": that of another example, dealt out by
-             `others` with the run's seed; the control, which can know no more than how frequent the labels are
+    Attributes
+    ----------
+    reads
+        "own": the bias head reads an example's hypothesis. "another": that of another example, dealt out by `others`
+        with the run's seed; the control, which can know no more than how frequent the labels are
     """
 
     def __init__(self, gamma: float, detached: bool, reads: str, knobs: str):
@@ -102,10 +105,15 @@ class ProductOfExperts(_BiasHead):
     nothing from it; the bias head learns from both terms. With ``detached`` it learns from its own term alone. That is
     another method, as in Clark et al. (2019) and He et al. (2019), where the bias model is trained on its own.
 
-    Source: the paper on debiased generation, section 5.1 and Table 10 (beta .05 to 2, gamma .05 to 1); Karimi Mahabadi
-    et al. (2020) and their code, where beta is `poe_alpha` and gamma `lambda_h`. *Departures*: none in the loss. Their
-    code takes the logarithm of a softmax, which can be log 0; section 5.1 prints beta = 1, where the best of Table 10
-    is 2.
+    Notes
+    -----
+    *Departures*: none in the loss. Their code takes the logarithm of a softmax, which can be log 0; section 5.1 prints
+    beta = 1, where the best of Table 10 is 2.
+
+    References
+    ----------
+    The paper on debiased generation, section 5.1 and Table 10 (beta .05 to 2, gamma .05 to 1); Karimi Mahabadi et al.
+    (2020) and their code, where beta is `poe_alpha` and gamma `lambda_h`.
     """
 
     def __init__(self, beta: float = 2.0, gamma: float = 0.4, *, detached: bool = False, reads: str = "own"):
@@ -121,8 +129,10 @@ class ProductOfExperts(_BiasHead):
 class DebiasedFocal(_BiasHead):
     """-(1 - b_gold)^focus log p_gold, mean, + gamma CE(label, b), with the heads of `ProductOfExperts`.
 
-    Source: Karimi Mahabadi et al. (2020), focus 2; the weight's gradient reaches the bias head in their code and here,
-    unless it is ``detached``.
+    References
+    ----------
+    Karimi Mahabadi et al. (2020), focus 2; the weight's gradient reaches the bias head in their code and here, unless
+    it is ``detached``.
     """
 
     def __init__(self, focus: float = 2.0, gamma: float = 1.0, *, detached: bool = False, reads: str = "own"):
@@ -139,10 +149,15 @@ class DebiasedFocal(_BiasHead):
 class Ensemble(Classify):
     """CE(label, softmax(log p + beta log b)) where b is what another model predicts from the hypothesis and stays so.
 
-    expert  (N, C) logits or log-probabilities of that model for the N examples trained on, in their order
+    Attributes
+    ----------
+    expert
+        (N, C) logits or log-probabilities of that model for the N examples trained on, in their order
 
-    Source: the bias product of Clark et al. (2019); He et al. (2019). There b is that of a model for the pairs that it
-    was trained on.
+    References
+    ----------
+    The bias product of Clark et al. (2019); He et al. (2019). There b is that of a model for the pairs that it was
+    trained on.
     """
 
     def __init__(self, expert: ArrayLike, beta: float = 1.0):

@@ -1,4 +1,4 @@
-"""What makes training and prediction fast on a CPU, behind one door: `speed_up` puts it in, `restore` takes it out.
+"""What makes training and prediction fast on a CPU, behind one door: `speed_up` puts it in, `restore` takes it out::
 
     vocabulary   only the word pieces that occur are trained
     dropout      masks cut from fast random bits
@@ -13,9 +13,6 @@ Dropout from fast random bits: the same distribution as the model's own, at a te
 
 PyTorch draws a CPU's dropout mask with a sequential Mersenne twister, one number an element; in a small encoder that
 is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element.
-
-Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006) and the kept ones
-are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16% too low at p = 0.1.
 
 Attention for short sequences on a CPU, registered so that any model on transformers' attention interface takes it.
 
@@ -36,7 +33,7 @@ Written out, a layer needs half of the tensor operations that autograd needs for
 value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is summed in
 place. Types are those of bf16 autocast: products in bf16, residual stream and layer norms in fp32.
 
-The layer, for a batch of B examples of L tokens, W wide, with H heads of D = W / H, where drop is dropout:
+The layer, for a batch of B examples of L tokens, W wide, with H heads of D = W / H, where drop is dropout::
 
     q, k, v = x Wqkv' + b                        (BL, 3W), cut into (BH, L, D) each
     c = drop(softmax(q k' / sqrt(D))) v          (BH, L, D), back together as (BL, W)
@@ -55,7 +52,7 @@ As `bert` does it for an encoder: query, key and value are one product, so are t
 keys and values are shared by their group of heads without being copied, and the residual stream's gradient is summed in
 place. Types are those of bf16 autocast: products in bf16; residual stream, norms and rotation in fp32.
 
-The layer, for a batch of B texts of L tokens, W wide, with H heads of D numbers in G groups that share key and value:
+The layer, for a batch of B texts of L tokens, W wide, with H heads of D numbers in G groups that share key and value::
 
     n1 = x / rms(x)                              q, k, v = (n1 w1) Wqkv'               (BL, (H + 2G) D)
     q, k rotated by their place                  (BG, HL/G, D) and (BG, L, D)
@@ -67,6 +64,11 @@ The layer, for a batch of B texts of L tokens, W wide, with H heads of D numbers
 A layer is only replaced after it has given the same output as the original on made-up input (`layers.install`).
 
 Layers written out as one differentiable step each, in the place of transformers' own.
+
+Notes
+-----
+Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006) and the kept ones
+are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16% too low at p = 0.1.
 """
 
 from __future__ import annotations
@@ -196,6 +198,8 @@ def attention(module, query, key, value, attention_mask, dropout: float = 0.0, s
 
     A model that asks for more than this (grouped heads, position bias, causal order) gets transformers' own function.
 
+    Notes
+    -----
     Departures: in bf16 the scores before the softmax are rounded to bf16, as in transformers' "eager" attention under
     autocast.
     """
@@ -479,8 +483,10 @@ OTHERS = ("self_attn.o_proj", "mlp.down_proj", "input_layernorm", "post_attentio
 class _LlamaLayer(torch.autograd.Function):
     """Input and result are the residual stream (B, L, W) in fp32; `weights`, those of `FusedLlamaLayer`, in its order.
 
-    turn  cosine and signed sine of each place, (B, L, 1, D) or (1, L, 1, D); see `_rotated`
-    look  (B, 1, L, L), True where a token may be looked at
+    turn
+        cosine and signed sine of each place, (B, L, 1, D) or (1, L, 1, D); see `_rotated`
+    look
+        (B, 1, L, L), True where a token may be looked at
     """
 
     @staticmethod
@@ -723,9 +729,13 @@ def speed_up(
 ) -> list[str]:
     """Make `model` fast on the device where it lies, in place; returns in words what is special about it.
 
-    tokens  all `Tokens` that the model will be trained on or scored with meanwhile
-    probe   gives a tensor of all numbers that come of one forward pass as it will be trained; without one the model
-            is only made fast for prediction, and `restore` is not needed
+    Parameters
+    ----------
+    tokens
+        all `Tokens` that the model will be trained on or scored with meanwhile
+    probe
+        gives a tensor of all numbers that come of one forward pass as it will be trained; without one the model is only
+        made fast for prediction, and `restore` is not needed
     """
     bits = RandomBits()
     on_cpu, notes = model.device.type == "cpu", []
@@ -751,7 +761,10 @@ def reseed(model: PreTrainedModel, *seed: int) -> None:
 def restore(model: PreTrainedModel, decay_product: float) -> None:
     """Give a trained `model` its own layers and whole vocabulary back, with the trained weights.
 
-    decay_product  what all steps multiplied a decayed weight without gradients by; so are the word pieces left out
+    Parameters
+    ----------
+    decay_product
+        what all steps multiplied a decayed weight without gradients by; so are the word pieces left out
     """
     release(model)
     restore_vocabulary(model, model.fast.whole, decay_product)

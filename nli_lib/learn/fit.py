@@ -1,11 +1,11 @@
-"""fit: one training run, its training dynamics recorded, resumable after a kill at any moment.
+"""fit: one training run, its training dynamics recorded, resumable after a kill at any moment::
 
-run = fit(spec, corpus)          # trains, or returns at once when the run is there
-run.logits                       # (E, N, C), memory-mapped
+    run = fit(spec, corpus)  # trains, or returns at once when the run is there
+    run.logits               # (E, N, C), memory-mapped
 
 What is learnt: an objective says what a batch holds, which heads the model has and how a loss comes of them.
 
-The training loop knows none of it. `Classify` is the first objective; others fit the same three methods:
+The training loop knows none of it. `Classify` is the first objective; others fit the same three methods::
 
     product of experts     `arrays` adds the hypothesis alone as further `Tokens`; `model` adds a bias head to the
                            encoder; `loss` sends both texts through the one encoder, multiplies the two predictions and
@@ -20,7 +20,7 @@ An objective has no state of its own beside its knobs; `name` holds those too, f
 
 The training loop's parts: a model set up to be trained fast, one step, one evaluation pass, and its state.
 
-The loop knows neither what is learnt (`learn.fit`) nor what makes it fast:
+The loop knows neither what is learnt (`learn.fit`) nor what makes it fast::
 
     batches of nearly equal length, cut from tokens encoded once           `learn.encode`
     less to compute in the model's own layers, on a CPU                    `learn.fast`
@@ -203,7 +203,10 @@ class Loop:
     def stops_after(self, row: dict) -> bool:
         """Whether early stopping ends the training after the epoch of this log `row`, to which it adds what it saw.
 
-        Raises `TrainingError` where the validation loss is not finite, which no epoch's can be compared with.
+        Raises
+        ------
+        TrainingError
+            Where the validation loss is not finite, which no epoch's can be compared with.
         """
         if self.validation is None:
             return False
@@ -255,12 +258,19 @@ CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GP
 class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
-    logits  (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than
-            `spec.epochs` where `spec.patience` ended the training, and 1 where `spec.record` is "last"
-    labels  (N,) int64 gold labels the model was trained on
-    log     one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
-    model   folder of the trained model and tokenizer, in transformers' format
-    models  the same of every epoch, where `spec.models` is "all"; the last is `model`
+    Attributes
+    ----------
+    logits
+        (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than `spec.epochs` where
+        `spec.patience` ended the training, and 1 where `spec.record` is "last"
+    labels
+        (N,) int64 gold labels the model was trained on
+    log
+        one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
+    model
+        folder of the trained model and tokenizer, in transformers' format
+    models
+        the same of every epoch, where `spec.models` is "all"; the last is `model`
     """
 
     spec: RunSpec
@@ -304,13 +314,6 @@ def fit(
 ) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
-    keep        boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
-                selection in `spec.subset`, which is part of the run's identity
-    objective   what is learnt, the one that `spec.objective` names; `Classify` by default
-    tokens      of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
-    validation  the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs
-                without a better value, and the weights of the best epoch are the run's model
-
     The run lives in `spec.folder`. An unfinished one continues at its first epoch that is not done and ends, on one
     CPU, with the same bits as an uninterrupted one; a finished one is returned at once. Raises `StoreError`, naming the
     field, for one made from other settings, rows, labels or class names, and naming the file for a damaged one;
@@ -321,9 +324,24 @@ def fit(
     `capture="eval"` records an evaluation pass after each epoch (WANLI and the difficulty paper), `"train"` the logits
     of the training pass itself, each before its own batch's update and with dropout on (cartography).
 
+    Parameters
+    ----------
+    keep
+        boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
+        selection in `spec.subset`, which is part of the run's identity
+    objective
+        what is learnt, the one that `spec.objective` names; `Classify` by default
+    tokens
+        of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
+    validation
+        the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs without a
+        better value, and the weights of the best epoch are the run's model
+
+    Notes
+    -----
     Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
-    themselves are computed in fp32, and a CPU without bf16 units computes everything in fp32; see also `learn.fast`
-    and `learn.optimizer`.
+    themselves are computed in fp32, and a CPU without bf16 units computes everything in fp32; see also `learn.fast` and
+    `learn.optimizer`.
     """
     objective = objective or Classify()
     if objective.name != spec.objective:

@@ -1,4 +1,4 @@
-"""Generator: a causal language model over premise, label and hypothesis, as objectives of the training loop.
+"""Generator: a causal language model over premise, label and hypothesis, as objectives of the training loop::
 
     spec = study.generator_spec(seed, objective=Generate(0.5).name)
     run = train(spec, corpus, Generate(0.5))
@@ -7,7 +7,7 @@
 `Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
 and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.encode`.
 
-Language models for the generator: by hub id, by folder, or one of those that are made of the packaged SmolLM2.
+Language models for the generator: by hub id, by folder, or one of those that are made of the packaged SmolLM2::
 
     spec = RunSpec(corpus="snli", model=language_model("smollm2"), ...)
 
@@ -88,6 +88,8 @@ def language_model(name: str) -> str:
 def make(part: Part, target: Path) -> Path:
     """Write a part of the packaged model to `target` in transformers' format, once; `target` is whole or absent.
 
+    Notes
+    -----
     *Departures*: the package's weights are quantised (four bits and an offset); they are taken as fp32. A model of the
     lower layers keeps the last norm of the whole one, which was made for the output of its last layer.
     """
@@ -193,21 +195,33 @@ def train(spec: RunSpec, corpus: Corpus, objective: "Generate") -> Run:
 class Generate:
     """The pairs of a corpus: likelihood of every token, and of the hypothesis under a wrong label unlikelihood.
 
-    unlikelihood  lambda, the weight of the second term; 0 leaves it and its pass out
-    wrong         "one" wrong label of each pair, drawn uniformly in every step, or "both" (all of them, where there are
-                  more): their sum
+    The loss of a batch is the mean over its pairs, that of a pair::
 
-    Loss of a pair: - sum over all tokens after the start of log p(token | before)
-                    - lambda sum over the tokens of the hypothesis of log(1 - p(token | premise, wrong label, before)),
-    and of a batch the mean over its pairs. In evaluation "one" is replaced by its mean over all wrong labels.
+        - sum over all tokens after the start of log p(token | before)
+        - lambda sum over the tokens of the hypothesis of log(1 - p(token | premise, wrong label, before))
+
+    In evaluation "one" is replaced by its mean over all wrong labels.
 
     Recorded under each label: the log-probability of the hypothesis and its end, (C,) a pair. Its argmax classifies,
     and that is what the log's "accuracy" counts; in a training pass labels that were not computed count as impossible.
     Where the classes are two, "one" and "both" are the same.
 
-    Source: the paper on debiased generation, sections 2.1 and 2.2.1; lambda is 0.5 (Table 7). *Departures*: it does not
-    say whether one wrong label or both; the end of the text is not made unlikely, for the hypothesis ends under any
-    label; 1 - p is taken at p = `SUREST` beyond that, where the gradient goes on.
+    Attributes
+    ----------
+    unlikelihood
+        lambda, the weight of the second term; 0 leaves it and its pass out
+    wrong
+        "one" wrong label of each pair, drawn uniformly in every step, or "both" (all of them, where there are more):
+        their sum
+
+    Notes
+    -----
+    *Departures*: it does not say whether one wrong label or both; the end of the text is not made unlikely, for the
+    hypothesis ends under any label; 1 - p is taken at p = `SUREST` beyond that, where the gradient goes on.
+
+    References
+    ----------
+    The paper on debiased generation, sections 2.1 and 2.2.1; lambda is 0.5 (Table 7).
     """
 
     def __init__(self, unlikelihood: float = 0.5, wrong: Literal["one", "both"] = "one"):
@@ -269,18 +283,29 @@ class Generate:
 class Debias(Generate):
     """What the z-filter kept of a corpus, and to avoid what made it reject the others; starts from a generator.
 
-    rejected   (N,) bool, the pairs that the filter rejected
-    premise, hypothesis, whole  what contributed to the features for which they were, as `measure.giveaways.Flagged`
-    alpha      weight of the rejected pairs
-
     Loss of a kept pair: - sum over all tokens of log p_t. Of a rejected pair, with m_t = 0 for a token that contributes
     to a biased feature of the pair's label and m_t = 1 for any other:
     - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t)). So the other tokens of a rejected pair are learnt
     like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
 
-    Source: the paper on debiased generation, section 4.1; alpha is 1 (Table 7). *Departures*: means over batches of
-    kept and rejected pairs together stand for the two sums, to which they are proportional on average. Biased features
-    are those for which a pair was rejected, at its turn in the filter's pass; the paper does not say which Z is meant.
+    Attributes
+    ----------
+    rejected
+        (N,) bool, the pairs that the filter rejected
+    premise, hypothesis, whole
+        what contributed to the features for which they were, as `measure.giveaways.Flagged`
+    alpha
+        weight of the rejected pairs
+
+    Notes
+    -----
+    *Departures*: means over batches of kept and rejected pairs together stand for the two sums, to which they are
+    proportional on average. Biased features are those for which a pair was rejected, at its turn in the filter's pass;
+    the paper does not say which Z is meant.
+
+    References
+    ----------
+    The paper on debiased generation, section 4.1; alpha is 1 (Table 7).
     """
 
     def __init__(
@@ -327,12 +352,15 @@ def log_probabilities(
 ) -> list[torch.Tensor]:
     """log p of each token after the first, given those before it, in fp32; 0 where it is not `wanted`.
 
-    batches, wanted  of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The
-                     result is (B, L - 1) for each
-
     The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
     needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16,
     as in transformers' own training, and everything that is made of them is fp32.
+
+    Parameters
+    ----------
+    batches, wanted
+        of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The result is (B, L
+        - 1) for each
     """
     longest = max(each.shape[1] for each in batches)
     ids = torch.cat([functional.pad(each, (0, longest - each.shape[1])) for each in batches])
@@ -353,6 +381,9 @@ def compile_layers(model: PreTrainedModel, **options) -> None:
 
     A layer of a language model is some fifty operations, so small that a GPU waits for the next one for most of a step.
     All layers share one program, for batches of any shape. A user who cannot compile sets TORCH_COMPILE_DISABLE=1.
+
+    Notes
+    -----
     *Departures*: under bf16, results between the operations of a layer are rounded less often than elsewhere.
     """
     for module in model.modules():
@@ -370,7 +401,10 @@ def load(path: str) -> PreTrainedModel:
     """The causal language model in a folder or under a hub id, in fp32, with `plain_head`: whether its logits are the
     output layer of its last hidden state and nothing else.
 
-    Raises `GeneratorError` for a checkpoint that lacks an output layer, and for a model that looks ahead.
+    Raises
+    ------
+    GeneratorError
+        For a checkpoint that lacks an output layer, and for a model that looks ahead.
     """
     model, loading = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, output_loading_info=True)
     if loading["missing_keys"]:
@@ -401,7 +435,13 @@ def sample(
     depend on which others are drawn with it, but for the last digits of the model's arithmetic, which differ between
     batches of different size; the same `draws` together give the same ids.
 
-    Source: the paper on debiased generation, section 2.2.1: "randomly sample". *Departures*: it states no temperature.
+    Notes
+    -----
+    *Departures*: it states no temperature.
+
+    References
+    ----------
+    The paper on debiased generation, section 2.2.1: "randomly sample".
     """
     device = pick_device()
     model.to(device).eval()

@@ -41,6 +41,8 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
     Made once; `target` is whole or absent. The tokenizer closes each text with `END`, so that a pair is told apart and
     a classifier, which reads the last token of a decoder, reads one that has seen everything.
 
+    Notes
+    -----
     *Departures*: the file's weights are quantised (four bits and an offset); they are taken as fp32 and trained on as
     such. The last layer norm is the whole model's, made for the output of its last layer.
     """

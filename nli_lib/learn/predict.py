@@ -5,7 +5,9 @@ stored: a run that another chapter has trained, found again by the spec that the
 cross_score: every example of a corpus scored by a model that did not train on it.
 
 fold = folds(corpus.labels, groups=corpus.premise, seed=0)
-logits = cross_score(spec, corpus, fold)          # (N, C), out of sample
+
+logits = cross_score(spec, corpus, fold)
+    # (N, C), out of sample
 
 What other chapters have trained, asked once more: models of folds on other texts.
 
@@ -58,7 +60,10 @@ def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.nda
     pair; its outputs are put into the order of `LABELS` by the *names* in its config, and a model with LABEL_0 names is
     refused.
 
-    Raises `StoreError` for a run that is unfinished or damaged, `ValueError` for a corpus without examples.
+    Raises
+    ------
+    StoreError
+        For a run that is unfinished or damaged, `ValueError` for a corpus without examples.
     """
     if isinstance(model, Run):
         return _outputs(model, corpus, "logits", batch_size)
@@ -70,8 +75,15 @@ def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndar
     """Logits (E, N, C) float32 of the models after each epoch of a run whose spec has `models="all"`, dropout off.
 
     For examples that the run was not trained on; those of its own are in `run.logits`. Kept as those of `predict`.
-    Source: WANLI, section 2.3 (W9), which computes the predictions of each saved epoch in retrospect.
-    Raises `ValueError` for a run that kept its last model alone, and what `predict` raises.
+
+    Raises
+    ------
+    ValueError
+        For a run that kept its last model alone, and what `predict` raises.
+
+    References
+    ----------
+    WANLI, section 2.3 (W9), which computes the predictions of each saved epoch in retrospect.
     """
     if run.spec.models != "all":
         raise ValueError(f"{run.spec.id} kept its last model alone: train it with models='all' in its spec")
@@ -83,6 +95,8 @@ def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarr
     """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of a run's or a ready model's
     encoder, which is WANLI's neighbour space.
 
+    Notes
+    -----
     *Departures*: of a decoder, which reads from left to right, the last token; its first has seen nothing else.
     """
     return _outputs(model, corpus, "cls", batch_size)
@@ -150,7 +164,10 @@ def finished(spec: RunSpec) -> bool:
 def stored(settings: str) -> Run:
     """The finished run with these settings (JSON of `RunSpec`); nothing is trained.
 
-    Raises `StoreError` naming the run where it is not in the store or not finished, and the file where it is damaged.
+    Raises
+    ------
+    StoreError
+        Naming the run where it is not in the store or not finished, and the file where it is damaged.
     """
     try:
         spec = RunSpec.model_validate_json(settings, strict=False)
@@ -174,18 +191,34 @@ def cross_score(
 ) -> np.ndarray:
     """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
 
-    fold             (N,) fold of each example, 0 and up, as `select.selection.folds` draws them
-    reuse_model_for  1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of
-                     one fold is trained on for the next, over so many folds in a row, and so it has seen what it scores
-    jobs             folds trained at a time, each in a process of its own with its share of the cores; by default one
-                     for each core that torch uses here, and `ON_A_GPU` on a GPU
-
     Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
     fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
     folds that they were handed; the next call waits for those.
-    Raises `ValueError` on folds that do not fit the corpus, and for a fold number that no example has.
-    Source: the consensus cleaning paper, section 2 (E5). *Departures*: the accuracies of its Table 2 climb by two
-    points a fold and start again at the sixth, which `reuse_model_for=5` gives and fresh models do not.
+
+    Parameters
+    ----------
+    fold
+        (N,) fold of each example, 0 and up, as `select.selection.folds` draws them
+    reuse_model_for
+        1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of one fold is
+        trained on for the next, over so many folds in a row, and so it has seen what it scores
+    jobs
+        folds trained at a time, each in a process of its own with its share of the cores; by default one for each core
+        that torch uses here, and `ON_A_GPU` on a GPU
+
+    Raises
+    ------
+    ValueError
+        On folds that do not fit the corpus, and for a fold number that no example has.
+
+    Notes
+    -----
+    *Departures*: the accuracies of its Table 2 climb by two points a fold and start again at the sixth, which
+    `reuse_model_for=5` gives and fresh models do not.
+
+    References
+    ----------
+    The consensus cleaning paper, section 2 (E5).
     """
     fold = np.asarray(fold)
     found = np.unique(fold)

@@ -1,4 +1,4 @@
-"""RecordLogits: training dynamics of a training that Hugging Face's `Trainer` does, recorded by a callback.
+"""RecordLogits: training dynamics of a training that Hugging Face's `Trainer` does, recorded by a callback::
 
     recorder = RecordLogits(train_dataset, column="uid")
     Trainer(..., train_dataset=train_dataset, callbacks=[recorder]).train()
@@ -65,10 +65,16 @@ class Numbered:
 class Collate:
     """A collator that adds the positions of the rows to the batch, if the batch is of these rows.
 
-    collate  the collator around which this one stands
-    key      under which a batch carries the positions
-    column   the column that names a row, with the name at each position (positions,)
-    labels   where labels may stand in a batch or a row, with the label at each position (positions,)
+    Attributes
+    ----------
+    collate
+        the collator around which this one stands
+    key
+        under which a batch carries the positions
+    column
+        the column that names a row, with the name at each position (positions,)
+    labels
+        where labels may stand in a batch or a row, with the label at each position (positions,)
     """
 
     collate: Any
@@ -180,28 +186,39 @@ NUMBERS = itertools.count()  # a key for each recorder: two may record one train
 class RecordLogits(TrainerCallback):
     """Record the logits of every row in every epoch; give it to `Trainer(callbacks=[...])`.
 
-    dataset      what the Trainer trains on, in the same order: a `datasets.Dataset`, a DataFrame, a `Corpus.table`, or
-                 a sequence of dicts. Only its columns `column` and `label` are read. It may still hold columns that the
-                 Trainer's own dataset has lost to a tokenizer
-    column       the column that names a row, text or whole numbers. Rows of the same value are one row: its logits are
-                 those of its first batch in the epoch
-    label        the column of gold labels, whole numbers from 0; None: "label", "labels" or "gold"
-    capture      "train" for the logits of the training pass itself, with dropout on and before the batch's update
-                 (cartography), at next to no cost; "eval" for a pass over the rows after each epoch with dropout off
-                 (WANLI, test-set difficulty), which costs about a third of the training
-    checkpoints  the folder in which the Trainer's checkpoints lie, where that is not its `output_dir`. Each holds what
-                 was recorded up to it, and a resumed training goes on from there, on any number of processes
-
     After the training, on every process: `logits` (E, N, C) float32, only epochs in which every row was seen; `labels`
     (N,) int64; `uid` (N,), the values of the column in the order of their first appearance; `left_out`, in words.
 
-    Raises `RecorderError` at the start for a dataset of another length, one that can only be iterated, or batches that
-    leave rows out; at the first batch whose labels or names are not those of its rows, which means another order, and
-    after the first step of a loss that keeps the positions from the model. Where batches have neither labels nor names
-    it warns.
+    Attributes
+    ----------
+    dataset
+        what the Trainer trains on, in the same order: a `datasets.Dataset`, a DataFrame, a `Corpus.table`, or a
+        sequence of dicts. Only its columns `column` and `label` are read. It may still hold columns that the Trainer's
+        own dataset has lost to a tokenizer
+    column
+        the column that names a row, text or whole numbers. Rows of the same value are one row: its logits are those of
+        its first batch in the epoch
+    label
+        the column of gold labels, whole numbers from 0; None: "label", "labels" or "gold"
+    capture
+        "train" for the logits of the training pass itself, with dropout on and before the batch's update (cartography),
+        at next to no cost; "eval" for a pass over the rows after each epoch with dropout off (WANLI, test-set
+        difficulty), which costs about a third of the training
+    checkpoints
+        the folder in which the Trainer's checkpoints lie, where that is not its `output_dir`. Each holds what was
+        recorded up to it, and a resumed training goes on from there, on any number of processes
 
-    *Departures*: of the rows that several processes repeat to fill their last batch the first logits count. Models
-    that `torch.compile` has compiled have not been tried.
+    Raises
+    ------
+    RecorderError
+        At the start for a dataset of another length, one that can only be iterated, or batches that leave rows out; at
+        the first batch whose labels or names are not those of its rows, which means another order, and after the first
+        step of a loss that keeps the positions from the model. Where batches have neither labels nor names it warns.
+
+    Notes
+    -----
+    *Departures*: of the rows that several processes repeat to fill their last batch the first logits count. Models that
+    `torch.compile` has compiled have not been tried.
     """
 
     def __init__(

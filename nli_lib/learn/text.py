@@ -97,10 +97,14 @@ def one_line(texts: Sequence[str]) -> list[str]:
 def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str] = ()) -> pd.DataFrame:
     """What generated texts say: columns premise, hypothesis, label (index into `classes`, -1 for none), reason.
 
-    texts    as sampled, without start and end; None for one that did not end
-    special  tokens that a text must not hold, such as the start
-
     The reason is "" for a pair, whose texts have every run of blanks as one; otherwise the others are missing.
+
+    Parameters
+    ----------
+    texts
+        as sampled, without start and end; None for one that did not end
+    special
+        tokens that a text must not hold, such as the start
     """
     column = pd.Series(list(texts), dtype=object)
     ended = column.notna()
@@ -131,9 +135,17 @@ def sentence_vectors(
 ) -> NDArray[np.float32]:
     """One vector a text, (N, D), as the encoder's own pooling makes it; equal texts have equal vectors.
 
-    model  offline name, hub id or local folder, as sentence-transformers reads it
     Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
-    Raises `PackageError` where the encoder is not installed.
+
+    Parameters
+    ----------
+    model
+        offline name, hub id or local folder, as sentence-transformers reads it
+
+    Raises
+    ------
+    PackageError
+        Where the encoder is not installed.
     """
     with packages("sentence embeddings"):
         from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
@@ -161,10 +173,12 @@ def pair_vectors(
     model: str = "minilm",
     say: Callable[[str], None] | None = None,
 ) -> NDArray[np.float32]:
-    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, |u - v| and u * v, u and v of unit length.
+    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, ``|u - v|`` and ``u * v``, u and v of unit length.
 
-    Source: the features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though
-    not to predict their labels.
+    References
+    ----------
+    The features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though not to
+    predict their labels.
     """
     both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
     vectors = sentence_vectors(both, model=model, say=say)

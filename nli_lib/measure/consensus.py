@@ -10,7 +10,7 @@ The order in which a person reviews suspect labels, learnt anew from the decisio
 
 A model's strongest contradictions of labels can be systematic errors of its own, and of one kind: what it calls neutral
 may mostly be wrong labels, and what it calls a contradiction hardly ever. The reviewer's first decisions say something
-about that which no score of the model does; chapter 35 measures how much.
+about that which no score of the model does; chapter 35 measures how much::
 
     rest = next_suspects(gap, kind, decided)       # the undecided ones, the most suspect first
 """
@@ -39,9 +39,14 @@ INSTALL = "pip install -c constraints.txt cleanlab"
 def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
     """How prediction and label disagree, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; `AGREE` where they agree.
 
+    Notes
+    -----
     Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
     class.
-    Source: the consensus cleaning paper section 1 (E2); class numbers as `LABELS`.
+
+    References
+    ----------
+    The consensus cleaning paper section 1 (E2); class numbers as `LABELS`.
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     predicted = scores.argmax(axis=1)
@@ -53,11 +58,18 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
 def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     """How strongly the model contradicts the label: logit of the prediction minus that of the label, 0 and up.
 
+    Notes
+    -----
     Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
+
     Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
     probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
-    Source: the consensus cleaning paper, "model confidence" (E3). *Departures*: the paper's name for it is kept
-    out of the code, because elsewhere confidence is a probability.
+
+    *Departures*: the paper's name for it is kept out of the code, because elsewhere confidence is a probability.
+
+    References
+    ----------
+    The consensus cleaning paper, "model confidence" (E3).
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
@@ -74,7 +86,9 @@ def suspects(
 ) -> NDArray[np.bool_]:
     """Examples whose label is probably wrong, (N,): a mismatch of one of `kinds`, its gap strictly above `threshold`.
 
-    Source: the consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. For a corpus that is `prunable`.
+    References
+    ----------
+    The consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. For a corpus that is `prunable`.
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
@@ -98,11 +112,14 @@ def judge(logits: ArrayLike, reference: pd.DataFrame) -> pd.DataFrame:
 def named_by_cleanlab(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.bool_], list[str]]:
     """Which examples cleanlab calls wrongly labelled, (N,) bool, and why it names none where it cannot work.
 
+    Notes
+    -----
     Shapes: logits (N, C) of models that did not train on the examples they score, labels (N,).
+
     Method: `cleanlab.filter.find_label_issues` as it stands by default: a joint distribution of given and true labels
     is estimated from the examples each class is sure of, and as many of each class are called wrong as it says
-    (confident learning: Northcutt et al., 2021).
-    The reason is that cleanlab is missing, or that a class of the logits labels no example.
+    (confident learning: Northcutt et al., 2021). The reason is that cleanlab is missing, or that a class of the logits
+    labels no example.
     """
     logits, labels = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     nothing = np.zeros(len(labels), dtype=bool)
@@ -129,6 +146,8 @@ def label_scores(
 ) -> pd.DataFrame:
     """Every label as the models of one seed see it: by those that did not train on it, and by one that did.
 
+    Notes
+    -----
     Shapes: logits (N, C), cross-scored in the folds `fold` (N,); labels (N,); training (E, N, C), recorded in E epochs.
     Columns: fold, label, kind, gap, pruned (by the rule, with this threshold) and p(gold), from `logits`; confidence
     and margin (AUM) from `training`.
@@ -168,7 +187,10 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> 
 
     gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
     intervals [e0, e1), [e1, e2), ..., the last one open above. An interval without an example decides nothing.
-    Source: the consensus cleaning paper section 2 (E4), which reads 2.0 off its first Figure 2.
+
+    References
+    ----------
+    The consensus cleaning paper section 2 (E4), which reads 2.0 off its first Figure 2.
     """
     inside, chosen = np.searchsorted(edges, gap, side="right"), None  # 0 is below the first edge
     for at in range(len(edges), 0, -1):
@@ -197,16 +219,27 @@ def suspicion(logits: ArrayLike, labels: ArrayLike) -> dict[str, Floats]:
     logits (E, K, C), recorded after each of E epochs in which the labels' pairs were not learnt from; a pair with two
     labels has two rows. labels (K,).
 
-    low p(label)               minus the probability of the label after the last epoch, cleanlab's "self-confidence"
-    low normalised margin      the largest other probability minus that of the label, cleanlab's second order
-    gap                        `logit_gap` after the last epoch: 0 where the model predicts the label
-    low confidence (data map)  minus the mean probability of the label over the epochs
-    low margin (AUM)           minus the mean margin over the epochs
-    variability (data map)     spread of the label's probability over the epochs
+    low p(label)
+        minus the probability of the label after the last epoch, cleanlab's "self-confidence"
+    low normalised margin
+        the largest other probability minus that of the label, cleanlab's second order
+    gap
+        `logit_gap` after the last epoch: 0 where the model predicts the label
+    low confidence (data map)
+        minus the mean probability of the label over the epochs
+    low margin (AUM)
+        minus the mean margin over the epochs
+    variability (data map)
+        spread of the label's probability over the epochs
 
-    Sources: `measure.consensus`, `measure.dynamics`. *Departures*: data maps and AUM are made for the pairs that a
-    model is trained on. Here they are taken on pairs held out, where they say how early and how surely the model's
-    opinion was formed, not how a label was learnt.
+    Notes
+    -----
+    *Departures*: data maps and AUM are made for the pairs that a model is trained on. Here they are taken on pairs held
+    out, where they say how early and how surely the model's opinion was formed, not how a label was learnt.
+
+    References
+    ----------
+    `measure.consensus`, `measure.dynamics`.
     """
     scores, gold = check_scored(logits, labels)
     last = scores[-1]
@@ -223,16 +256,26 @@ def suspicion(logits: ArrayLike, labels: ArrayLike) -> dict[str, Floats]:
 def combine(scores: pd.DataFrame, *, count: ArrayLike, five: ArrayLike) -> dict[str, Floats]:
     """The combinations, of the orders of one training: name -> (K,). Those of several trainings are the means of these.
 
-    scores  the columns of `suspicion`, K rows; count (K,): how many annotators gave the label; five (K,): share of the
-            corpus's own annotators who gave it, 0 to 1
+    `VOTES`
+        1 where the model predicts another label; the mean over trainings is their vote
+    `MODELS`
+        the mean rank, 0 to 1, in the three orders of `MEMBERS`: the end of training, and all of it in two ways
+    `FIVE`
+        the mean of that and of the share of the five who did not give the label, half and half: what anybody has who
+        takes a label of MultiNLI's development set
+    `COUNTS`
+        the label that fewest annotators gave first, and among equals the order of `MODELS`: VariErr's own "rerank". The
+        counts are of the first round; they are no judgment of the label, but they are the annotation whose errors are
+        sought, so this order is shown apart
 
-    `VOTES`   1 where the model predicts another label; the mean over trainings is their vote
-    `MODELS`  the mean rank, 0 to 1, in the three orders of `MEMBERS`: the end of training, and all of it in two ways
-    `FIVE`    the mean of that and of the share of the five who did not give the label, half and half: what anybody
-              has who takes a label of MultiNLI's development set
-    `COUNTS`  the label that fewest annotators gave first, and among equals the order of `MODELS`: VariErr's own
-              "rerank". The counts are of the first round; they are no judgment of the label, but they are the
-              annotation whose errors are sought, so this order is shown apart
+    Parameters
+    ----------
+    scores
+        the columns of `suspicion`, K rows
+    count
+        (K,): how many annotators gave the label
+    five
+        (K,): share of the corpus's own annotators who gave it, 0 to 1
     """
     ranks = rankdata(scores[list(MEMBERS)], axis=0) / len(scores)
     models = ranks.mean(axis=1)
@@ -253,17 +296,25 @@ EVERY = 20  # decisions after which the order is learnt anew
 def next_suspects(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike) -> NDArray[np.int64]:
     """Positions of the labels that nobody has decided on, (M,), the most suspect first.
 
-    gap      (N,) in logits, see `consensus.logit_gap`: the order before anything is known, which also settles ties
-    kind     (N,), see `consensus.mismatch`, or any other names of groups
-    decided  (N,) 1 where the label was found wrong, 0 where it was found right, NaN where nobody has decided
-
     Until both answers have been given there is nothing to learn, and the order is that of the gap. From then on it is
     that of the probability of a wrong label by a logistic regression on the decisions so far. Its features are an
     indicator of each kind and the gap, standardised; there is no intercept, and the L2 penalty has weight 1. So a kind
     that nobody has seen counts as even, and comes before one that was mostly right. The weight of the gap is at least
     0: a reviewer who begins at the top knows wide gaps alone, and a slope that falls there, carried on to the narrowest
     ones, would turn the list upside down.
-    Source: ours.
+
+    Parameters
+    ----------
+    gap
+        (N,) in logits, see `consensus.logit_gap`: the order before anything is known, which also settles ties
+    kind
+        (N,), see `consensus.mismatch`, or any other names of groups
+    decided
+        (N,) 1 where the label was found wrong, 0 where it was found right, NaN where nobody has decided
+
+    References
+    ----------
+    Ours.
     """
     gap, kind, decided = np.asarray(gap, dtype=float), np.asarray(kind), np.asarray(decided, dtype=float)
     if not len(gap) == len(kind) == len(decided):

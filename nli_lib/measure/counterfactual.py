@@ -5,10 +5,16 @@ two, (K,), in the order of the revisions: an original with four revisions stands
 
 What a revision changed in a text: its length in words, and the pronouns in it.
 
-Source: WANLI, appendix D.3 (W22), which reports for premises and hypotheses that were revised how many changed the word
-count by -1 to +2, and how many the set of pronouns. *Departures*: the paper says neither what a word nor what a pronoun
-is. Ours: words are parted by blanks, or as `measure.features.spaced` parts them; pronouns are `PRONOUNS`, in capitals
-or not (so that "US" is one), in contractions too ("she's").
+Notes
+-----
+*Departures*: the paper says neither what a word nor what a pronoun is. Ours: words are parted by blanks, or as
+`measure.features.spaced` parts them; pronouns are `PRONOUNS`, in capitals or not (so that "US" is one), in contractions
+too ("she's").
+
+References
+----------
+WANLI, appendix D.3 (W22), which reports for premises and hypotheses that were revised how many changed the word count
+by -1 to +2, and how many the set of pronouns.
 """
 
 import re
@@ -34,11 +40,19 @@ NEGATIONS = frozenset(
 def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
     """How much probability moves from the old to the new *predicted* label, 0 to 1; 0 where the prediction stays.
 
+    Notes
+    -----
     Shapes: logits of the originals (K, C) and of their revisions (K, C) -> (K,).
+
     Formula: [p(l2|x') - p(l2|x) + p(l1|x) - p(l1|x')] / 2, l1 the most probable label of x and l2 that of x'; of
-    equally probable labels the first.
-    Gold labels play no part: a model that is always wrong can have 1. `outcomes` tells that apart.
-    Source: DISCO, section 5.2 (D14). *Departures*: none. The mean over the pairs is what Table 5 prints, times 100.
+    equally probable labels the first. Gold labels play no part: a model that is always wrong can have 1. `outcomes`
+    tells that apart.
+
+    *Departures*: none. The mean over the pairs is what Table 5 prints, times 100.
+
+    References
+    ----------
+    DISCO, section 5.2 (D14).
     """
     before, after = (softmax(check_logits(each, epochs=False), axis=1) for each in (original, revised))
     if before.shape != after.shape:
@@ -52,11 +66,16 @@ def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_lab
     """What happened to each pair, in words (K,): "changed" or "unchanged" prediction, and how many of its two texts are
     classified right, as in "changed, 1 right".
 
+    Notes
+    -----
     Shapes: logits (K, C) twice, gold labels (K,) twice. The share of "2 right" is the pair accuracy, which is never
     above the accuracy on either text; K counts pairs, so that an original with four revisions counts four times. Where
     the gold labels differ an unchanged prediction has at most one right; the other two of "changed" are sensitive and
     wrong.
-    Source: DISCO, section 5.2 (D15).
+
+    References
+    ----------
+    DISCO, section 5.2 (D15).
     """
     right = _right(original, revised, labels, new_labels).sum(axis=0)
     moved = np.argmax(original, axis=1) != np.argmax(revised, axis=1)
@@ -79,7 +98,10 @@ def flipped(judged: ArrayLike, target: ArrayLike) -> NDArray[np.bool_]:
     """Whether x' was judged to have the label it was made for, (K,); the mean is the label flip rate. A tie has not.
 
     judged, target (K,) label indices; judged by a majority of people or by a model's prediction.
-    Source: DISCO, section 4.2 (D8).
+
+    References
+    ----------
+    DISCO, section 4.2 (D8).
     """
     return np.asarray(judged) == np.asarray(target)
 
@@ -88,7 +110,9 @@ def softly_flipped(judged: ArrayLike, original: ArrayLike) -> NDArray[np.bool_]:
     """Whether x' was judged to have another label than x, (K,); the mean is the soft label flip rate, which is never
     below the label flip rate where every target differs from its original. A tie is no judgement, so it is no flip.
 
-    Source: DISCO, section 4.2 (D8).
+    References
+    ----------
+    DISCO, section 4.2 (D8).
     """
     judged = np.asarray(judged)
     return (judged != np.asarray(original)) & (judged != TIE)
@@ -100,10 +124,16 @@ def softly_flipped(judged: ArrayLike, original: ArrayLike) -> NDArray[np.bool_]:
 class Edits(NamedTuple):
     """What turned K texts into K others. Words are those of `measure.features`: lower case, no punctuation.
 
-    distance  (K,) words to insert, delete or replace at the least (Levenshtein)
-    removed   (K,) words from the first to the last that differ, in the text before; inserted: in the text after
-    start     (K,) words before the first difference, as a share of the text before; 0 where nothing differs
-    words     (K,) words of the text before
+    Attributes
+    ----------
+    distance
+        (K,) words to insert, delete or replace at the least (Levenshtein)
+    removed
+        (K,) words from the first to the last that differ, in the text before; inserted: in the text after
+    start
+        (K,) words before the first difference, as a share of the text before; 0 where nothing differs
+    words
+        (K,) words of the text before
     """
 
     distance: NDArray[np.int64]

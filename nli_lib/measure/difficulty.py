@@ -30,9 +30,14 @@ FEATURES = tuple(f"{view} {measure.__name__}" for view in ("pair", "hypothesis")
 def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     """The eight features of an example, (N, 8), in the order of `FEATURES`; each is described in `dynamics`.
 
+    Notes
+    -----
     Shapes: pair (E, N, C) and hypothesis (E', N, C) are the logits of a model trained on both texts and of one trained
     on the hypothesis alone, labels (N,).
-    Source: the difficulty paper section 3 (H3); its recorder evaluates after each epoch (`capture="eval"`).
+
+    References
+    ----------
+    The difficulty paper section 3 (H3); its recorder evaluates after each epoch (`capture="eval"`).
     """
     return np.stack([measure(logits, labels) for logits in (pair, hypothesis) for measure in MEASURES], axis=1)
 
@@ -46,13 +51,20 @@ def feature_table(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> 
 def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[np.int64]:
     """Level of each example, (N,): 0 easy, 1 ambiguous, 2 hard, as indices of `LEVELS`.
 
+    Notes
+    -----
     Shapes: features (N, D); the first column must be the pair's confidence, by which the groups are named.
+
     Formula: standardise every column (a constant one becomes 0), fit a mixture of three Gaussians with full covariance
-    (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one;
-    the group of highest mean confidence is easy, that of lowest is hard.
-    Source: the difficulty paper section 3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
+    (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one; the
+    group of highest mean confidence is easy, that of lowest is hard.
+
     *Departures*: the code fits twice without a seed, prints the accuracy by level of the first fit and saves the groups
     of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
+
+    References
+    ----------
+    The difficulty paper section 3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
     """
     values = np.asarray(features, dtype=np.float64)
     mixture = GaussianMixture(len(LEVELS), n_init=starts, random_state=seed)
@@ -67,10 +79,14 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
 def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
     """How far two sets of levels of the same examples agree, all 1 when they are the same.
 
-    adjusted Rand        1 is the same groups, 0 what chance would give (the names of the groups play no part)
-    same level           share of the examples that both put into the same level, 0 to 1
-    hard in both         share of the first's hard examples that are hard in the second
-    hard by chance       the same share were the two independent: how much of everything the second calls hard
+    adjusted Rand
+        1 is the same groups, 0 what chance would give (the names of the groups play no part)
+    same level
+        share of the examples that both put into the same level, 0 to 1
+    hard in both
+        share of the first's hard examples that are hard in the second
+    hard by chance
+        the same share were the two independent: how much of everything the second calls hard
     """
     first, second = np.asarray(first), np.asarray(second)
     hard = LEVELS.index("hard")
@@ -100,8 +116,10 @@ APOSTROPHE = "\u02bc"  # a letter to Unicode, so the tokenizer keeps it inside a
 def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
     """Share of the hypothesis that stands in the premise too, 0 to 1; high = much overlap.
 
-    Formula: |types of the premise and of the hypothesis| / tokens of the hypothesis. A repeated word counts once above
-    and each time below, as in the paper's code (H6).
+    Notes
+    -----
+    Formula: ``|types of the premise and of the hypothesis|`` / tokens of the hypothesis. A repeated word counts once
+    above and each time below, as in the paper's code (H6).
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     shared = (premise.counts() > 0).multiply(hypothesis.counts() > 0).sum(axis=1)
@@ -111,6 +129,8 @@ def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
 def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
     """How much longer the premise is, in lengths of the hypothesis, -1 and up; 0 = equally long.
 
+    Notes
+    -----
     Formula: (tokens of the premise - tokens of the hypothesis) / tokens of the hypothesis, signed (H6; the paper's
     table says only "sentence length").
     """
@@ -121,7 +141,10 @@ def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
 def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> Floats:
     """1 where a text of the pair has a negation, else 0.
 
+    Notes
+    -----
     Formula: 1 if either text has one of `NEGATIONS` (H6).
+
     *Departures*: the paper's four words miss nobody, nothing, nor and every contraction (isn't, won't).
     `corrected=True` counts `MORE_NEGATIONS` and words ending in n't as well.
     """
@@ -137,8 +160,11 @@ def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> 
 def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, corrected: bool = False) -> Floats:
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
+    Notes
+    -----
     Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
     and is asked once, for each distinct word of the corpus (`corpora.suites.spelling`).
+
     *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
     of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
     """
@@ -158,9 +184,12 @@ def antonyms(
 ) -> Floats:
     """Share of the hypothesis' tokens that are antonyms of a word of the premise, 0 to 1; high = many.
 
+    Notes
+    -----
     Formula: tokens of the hypothesis, repeats counted, that are in the union of `antonyms_of(word)` over the premise's
     words / tokens of the hypothesis (H6). `antonyms_of` is asked once for each distinct word of a premise
     (`corpora.suites.Wordnet`).
+
     *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
     "win". With `base_form` the corrected variant compares base forms.
     """
@@ -182,7 +211,11 @@ def every_measure(
     """The five measures and their corrected variants by name, each (N,).
 
     Those whose dictionary is not given are left out.
-    unknown  as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
+
+    Parameters
+    ----------
+    unknown
+        as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
     """
     texts = (premises, hypotheses)
     found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}

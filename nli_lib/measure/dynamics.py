@@ -31,9 +31,15 @@ DOUBT = {"variability": 1, "max_variability": 1, "confidence": -1, "margin": -1,
 def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
     """Mean probability of the gold label over the epochs, 0 to 1; high = easy.
 
+    Notes
+    -----
     Shapes: logits (E, N, C), labels (N,) -> (N,).
+
     Formula: mu[i] = mean over e of p[e, i, g[i]].
-    Source: dataset cartography (Swayamdipta et al. 2020); WANLI section 2.1, the difficulty paper equation 1.
+
+    References
+    ----------
+    Dataset cartography (Swayamdipta et al. 2020); WANLI section 2.1, the difficulty paper equation 1.
     """
     return _gold_probabilities(logits, labels).mean(axis=0)
 
@@ -41,12 +47,19 @@ def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
 def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
     """Spread of the gold label's probability over the epochs, 0 to 0.5; high = ambiguous.
 
+    Notes
+    -----
     Shapes: logits (E, N, C), labels (N,) -> (N,).
-    Formula: sigma[i] = sqrt(mean over e of (p[e, i, g[i]] - mu[i])^2), the population standard deviation, so
-    sigma <= sqrt(mu (1 - mu)) <= 0.5, and with odd E at most sqrt(E^2 - 1) / (2 E).
-    Source: dataset cartography; WANLI section 2.1.
+
+    Formula: sigma[i] = sqrt(mean over e of (p[e, i, g[i]] - mu[i])^2), the population standard deviation, so sigma <=
+    sqrt(mu (1 - mu)) <= 0.5, and with odd E at most sqrt(E^2 - 1) / (2 E).
+
     *Departures*: equation 2 of the difficulty paper is printed without the square, which makes it 0 for every example;
     its code, like all the others, takes the population standard deviation, and so do we.
+
+    References
+    ----------
+    Dataset cartography; WANLI section 2.1.
     """
     return _gold_probabilities(logits, labels).std(axis=0)
 
@@ -54,11 +67,18 @@ def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
 def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
     """Share of the epochs in which the gold label had the highest logit, 0 to 1; high = easy.
 
+    Notes
+    -----
     Shapes: logits (E, N, C), labels (N,) -> (N,).
+
     Formula: mean over e of [argmax over c of logits[e, i, c] = g[i]]; a tie counts for the lowest class index.
-    Source: the difficulty paper equation 3.
-    *Departures*: cartography and WANLI report the count, which is this share times E. Never divide by the largest
-    value seen, as their plots do: where no example is always right that overstates every share.
+
+    *Departures*: cartography and WANLI report the count, which is this share times E. Never divide by the largest value
+    seen, as their plots do: where no example is always right that overstates every share.
+
+    References
+    ----------
+    The difficulty paper equation 3.
     """
     return _correct(*check_scored(logits, labels)).mean(axis=0)
 
@@ -66,11 +86,18 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
 def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
     """Area under the margin (AUM): how far the gold logit stands above the best other one, any real; high = easy.
 
+    Notes
+    -----
     Shapes: logits (E, N, C), labels (N,) -> (N,).
+
     Formula: mean over e of (logits[e, i, g[i]] - max over c != g[i] of logits[e, i, c]).
-    Source: Pleiss et al. 2020; the difficulty paper uses it as average margin.
+
     *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes
     that the softmax has rounded to equal values; we search the logits, as the AUM package does.
+
+    References
+    ----------
+    Pleiss et al. 2020; the difficulty paper uses it as average margin.
     """
     scores, gold = check_scored(logits, labels)
     others = scores.copy()  # (E, N, C)
@@ -81,9 +108,15 @@ def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
 def max_variability(logits: ArrayLike) -> Floats:
     """Estimated max variability: the largest spread of any label's probability, 0 to 0.5; high = ambiguous.
 
+    Notes
+    -----
     Shapes: logits (E, N, C) -> (N,). It needs no gold label, so it can be asked of unlabelled text.
+
     Formula: max over c of the population standard deviation over e of p[e, i, c].
-    Source: WANLI section 2.3, equation 1.
+
+    References
+    ----------
+    WANLI section 2.3, equation 1.
     """
     return softmax(check_logits(logits), axis=-1).std(axis=0).max(axis=-1)
 
@@ -91,11 +124,18 @@ def max_variability(logits: ArrayLike) -> Floats:
 def forgetting(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     """How often an example was right in one epoch and wrong in the next, 0 to E // 2; high = hard.
 
+    Notes
+    -----
     Shapes: logits (E, N, C), labels (N,) -> (N,) integers.
+
     Formula: sum over e of [right at e and wrong at e + 1].
-    Source: Toneva et al. 2019; cartography's forgetfulness.
+
     *Departures*: cartography gives 1000 to an example that was never right. We return its true count, 0, since
     `correctness(...) == 0` names those examples.
+
+    References
+    ----------
+    Toneva et al. 2019; cartography's forgetfulness.
     """
     right = _correct(*check_scored(logits, labels))  # (E, N)
     return (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)

@@ -184,17 +184,23 @@ def features(
 ) -> Features:
     """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
 
+    Notes
+    -----
     Shapes: two sequences of N strings -> matrix (N, V), names (V,). V grows with the text, memory with the ones.
     Features: every unigram and bigram with its side ("word@hypothesis", "two words@premise"); with `shape` also
     "hypo-len< k" and "hypo-len> k" (tokens, strict), "len-ratio [a, b)" (hypothesis tokens / premise tokens),
     "lex-overlap> t" and "full-lex-overlap" (share of hypothesis tokens that occur in the premise; strict, so an overlap
-    of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix.
-    Columns do not depend on the order of the pairs.
-    Source: the z-filter paper, section 3.1 and Tables 8 and 12.
+    of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix. Columns do not
+    depend on the order of the pairs.
+
     *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
     names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
     An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The one feature that
     needs a model, a prediction from the hypothesis, is made by `prediction`.
+
+    References
+    ----------
+    The z-filter paper, section 3.1 and Tables 8 and 12.
     """
     pairs = check_pairs(premises, hypotheses)
     words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
@@ -209,8 +215,11 @@ def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
     """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
 
     predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
-    Source: the z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts.
-    With `measure.giveaways.cross_fitted` the prediction is one that the pair's own label had no part in.
+
+    References
+    ----------
+    The z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts. With
+    `measure.giveaways.cross_fitted` the prediction is one that the pair's own label had no part in.
     """
     names = [f"{PREDICTION}{label}" for label in range(n_classes)]
     fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
@@ -243,13 +252,19 @@ def z_statistics(
 ) -> ZStatistics:
     """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
 
-    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With
-    weights (N,), whole numbers, pair i counts weights[i] times: a resample (`stats.resample_counts`).
-    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default
-    1 / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two.
-    A feature seen once has z = sqrt(2) for its label when there are three classes, 1 when there are two.
-    Source: Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2.
-    p0 is fixed, as in both papers: the share of a label in the corpus does not enter, the "null" feature watches it.
+    Notes
+    -----
+    Shapes: matrix (N, V) (any nonzero entry fires), labels (N,) -> z (V, C), n (V,), counts (V, C). With weights (N,),
+    whole numbers, pair i counts weights[i] times: a resample (`stats.resample_counts`).
+
+    Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default 1
+    / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two. A feature seen once has z =
+    sqrt(2) for its label when there are three classes, 1 when there are two.
+
+    References
+    ----------
+    Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2. p0 is fixed, as in both papers:
+    the share of a label in the corpus does not enter, the "null" feature watches it.
     """
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
@@ -274,6 +289,8 @@ def z_from_counts(counts: ArrayLike) -> ZStatistics:
 def z_order(counts: ArrayLike) -> NDArray[np.float64]:
     """Numbers that order features by z, and tie exactly where z ties, (V, C) from counts by label (V, C).
 
+    Notes
+    -----
     Formula: sign(d) d^2 / n with d = C count - n; z is its signed root over sqrt(C - 1). d and n are whole numbers and
     the one division is rounded correctly, so equal fractions are equal: of three classes, 3 among 3 has the z of 8
     among 12, which z computed in floating point denies. -inf where n = 0. Exact up to forty million pairs.
@@ -294,9 +311,16 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
 
     Ties are exact (`z_order`).
+
     Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
-    Source: the z-filter paper, Table 8 (k = 20, no significance threshold).
+
+    Notes
+    -----
     *Departures*: the paper states neither a tie rule nor a minimum count; `min_count` leaves rarer features out.
+
+    References
+    ----------
+    The z-filter paper, Table 8 (k = 20, no significance threshold).
     """
     names = np.asarray(names, dtype=object)
     ranked, order, tables = np.flatnonzero(statistics.n >= max(min_count, 1)), z_order(statistics.counts), []
@@ -363,6 +387,8 @@ def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
 def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
     """The label share at which a feature seen n times reaches z: a curve of equal z in a competency plot.
 
+    Notes
+    -----
     Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: WANLI, Figure 3.
     """
     return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
@@ -452,8 +478,12 @@ class Ranking:
     are ordered anew. For each label a *pool* holds every feature that reaches its floor; the k best are sought there. A
     pool that falls below k is made anew from all features.
 
-    counts    (V, C) by label to start from; the array is taken over
-    names     (V,) strings that break ties, or None
+    Attributes
+    ----------
+    counts
+        (V, C) by label to start from; the array is taken over
+    names
+        (V,) strings that break ties, or None
     """
 
     def __init__(self, counts: ArrayLike, names: ArrayLike | None = None, *, k: int = 20, min_count: int = 1):
@@ -555,10 +585,14 @@ def table_12(
 ) -> NDArray[np.float64]:
     """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
 
-    0  rank of lexical overlap for entailment (label 0), its nested features counted once: `family_rank`
-    1  share of the words `named` (label -> words of the hypothesis) above `line` for their label
-    2  share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
-    3  the lowest of the labels' highest z, of features seen so often, in units of `line`
+    0
+        rank of lexical overlap for entailment (label 0), its nested features counted once: `family_rank`
+    1
+        share of the words `named` (label -> words of the hypothesis) above `line` for their label
+    2
+        share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
+    3
+        the lowest of the labels' highest z, of features seen so often, in units of `line`
     """
     names = np.asarray(names, dtype=object)
     words = [(f"{word}@hypothesis", label) for label, group in named.items() for word in group]

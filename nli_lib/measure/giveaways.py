@@ -5,19 +5,26 @@ What half of the input gives away: a linear model on the n-grams of the hypothes
 No network is needed: hashed uni- and bigrams and multinomial logistic regression, deterministic for a seed. The label
 leaks where such a model is right more often than chance, which is one over the number of classes where the labels are
 balanced (`balanced_sample`).
-Source: Gururangan et al. 2018; WANLI, section 4.1. *Departures*: WANLI uses fastText and states no settings.
 
 How much a bias head says about the labels, in nats: whether what it adds to a product of experts is neutral.
 
 Which words of a pair make the features that it holds: from n-gram features back to the words of the two texts.
 
-What a linear model sees of a pair without any network: the words of the hypothesis, and how they meet the premise.
+What a linear model sees of a pair without any network: the words of the hypothesis, and how they meet the premise::
 
     features = pair_ngrams(corpus.premise, corpus.hypothesis)           # sparse (N, F)
     probabilities = out_of_fold(features, corpus.labels, fold)          # (N, C), each by a model that never saw the row
 
 100,000 pairs take minutes on two cores and need neither torch nor an encoder. Such a model knows less than a trained
 one; `benchmarks/suspects.py` measures what the list of suspects loses by it.
+
+Notes
+-----
+*Departures*: WANLI uses fastText and states no settings.
+
+References
+----------
+Gururangan et al. 2018; WANLI, section 4.1.
 """
 
 import string
@@ -77,10 +84,15 @@ def word_evidence(whole: ArrayLike, without: ArrayLike, table: pd.DataFrame, *, 
     """How far each word speaks for each class: mean over its occurrences of log p(class | text) - log p(class | text
     without it). Above 0: the word raises the class.
 
-    whole    (N, C) logits of the N texts; without (M, C) those of the M texts of ``table``, which is
-             `without_each_word` of the texts
     Returns one row for each word that ``min_count`` or more texts have: word, n (texts), and a column for each class, 0
     to C - 1. Evidence of a word that stands twice in a text is averaged over both places.
+
+    Parameters
+    ----------
+    whole
+        (N, C) logits of the N texts
+    without
+        (M, C) those of the M texts of ``table``, which is `without_each_word` of the texts
     """
     whole, without = (log_softmax(np.asarray(each, dtype=float), axis=1) for each in (whole, without))
     if len(without) != len(table) or whole.shape[1] != without.shape[1]:
@@ -99,10 +111,13 @@ def words_found(evidence: pd.DataFrame, planted: dict[int, set[str]]) -> pd.Data
     """How well the evidence for a class tells its planted words from all others: area under the ROC curve, 0 to 1, .5
     for chance.
 
-    evidence  of `word_evidence`; planted: class -> its words. Columns: label, planted (how many of its words occur),
-    words, area, gain (mean evidence of the planted words minus that of the others, in nats). The area does not see how
-    large the evidence is: a head that knows nothing can rank the words by a hair. No row for a class none, or nothing
-    but, of whose words occurs.
+    Parameters
+    ----------
+    evidence
+        of `word_evidence`; planted: class -> its words. Columns: label, planted (how many of its words occur), words,
+        area, gain (mean evidence of the planted words minus that of the others, in nats). The area does not see how
+        large the evidence is: a head that knows nothing can rank the words by a hair. No row for a class none, or
+        nothing but, of whose words occurs.
     """
     rows = []
     for label, words in planted.items():
@@ -157,6 +172,8 @@ def partial_input_predictions(
 ) -> dict[str, NDArray[np.float64]]:
     """Probability of each label for the texts of each test set, (M, C), from one model fitted on all of `texts`.
 
+    Notes
+    -----
     Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` is by default the number of labels that occur.
     """
     gold = check_labels(labels, len(texts), n_classes)
@@ -259,11 +276,14 @@ def bias_evidence(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
     logits (N, C) of the bias head, labels (N,).
 
-    evidence  mean log b(label) minus that of b's own mean prediction: above 0, b knows something of these labels; at or
-              below 0 nothing. At most log C
-    moves     mean Kullback-Leibler divergence of b from its mean prediction, 0 and up: how far b moves from example to
-              example, whether it is right or not
-    leans     that of the mean prediction from the uniform one: a standing preference for some labels
+    evidence
+        mean log b(label) minus that of b's own mean prediction: above 0, b knows something of these labels; at or below
+        0 nothing. At most log C
+    moves
+        mean Kullback-Leibler divergence of b from its mean prediction, 0 and up: how far b moves from example to
+        example, whether it is right or not
+    leans
+        that of the mean prediction from the uniform one: a standing preference for some labels
 
     A control is neutral where all three are 0. In the product b is raised to beta, so that all count beta times.
     """
@@ -298,7 +318,10 @@ def flagged_words(
 
     An n-gram flags each of its occurrences on its side, and every other feature (length, overlap, a prediction) the
     whole hypothesis: see `Flagged`. Features that a pair does not hold flag nothing in it.
-    Source: the paper on debiased generation, section 4.1, where flagged tokens have the mask m = 0.
+
+    References
+    ----------
+    The paper on debiased generation, section 4.1, where flagged tokens have the mask m = 0.
     """
     count = check_pairs(premises, hypotheses)
     names, (row, column) = np.asarray(names, dtype=object), sparse.csr_array(fires).nonzero()
@@ -358,8 +381,11 @@ def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.cs
     has and the premise lacks; those that the premise has and the hypothesis lacks; which part of the hypothesis' words
     the premise has, in the bins of `SHARES`; and the number of words of the hypothesis, up to `LONGEST`. Words are
     those of `tokenize`. What occurs in fewer than `RARE` pairs is left out.
-    Source: ours. Chosen on SNLI dev, see LOG.md: every word of the premise with every word of the hypothesis on top
-    took ten times as long and found no more.
+
+    References
+    ----------
+    Ours. Chosen on SNLI dev, see LOG.md: every word of the premise with every word of the hypothesis on top took ten
+    times as long and found no more.
     """
     pairs = check_pairs(premises, hypotheses)
     words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
@@ -385,10 +411,12 @@ def out_of_fold(
 ) -> NDArray[np.float64]:
     """Probability of each label by a model that was not trained on the row, (N, C); rows add up to 1.
 
+    Notes
+    -----
     Shapes: features (N, F), of 0 and 1 or vectors of unit length; labels (N,) from 0 to C - 1; fold (N,) as
-    `select.selection.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight
-    1 / `PAIR_PENALTY`; `say` is told of each fold, with the time that is left. C is the highest label that occurs, plus
-    1: classes after it have no column. Deterministic.
+    `select.selection.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight 1 /
+    `PAIR_PENALTY`; `say` is told of each fold, with the time that is left. C is the highest label that occurs, plus 1:
+    classes after it have no column. Deterministic.
     """
     fold = np.asarray(fold)
     gold = check_labels(labels, features.shape[0])

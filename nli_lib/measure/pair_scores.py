@@ -1,4 +1,4 @@
-"""Every score of the bench for one list of pairs, side by side: what S trainings and the text itself say of each.
+"""Every score of the bench for one list of pairs, side by side: what S trainings and the text itself say of each::
 
     said = Said(data_map=logits, ..., z=highest_z(table, labels, n_classes))
     scores = pair_scores(said, np.arange(N), labels, labels)  # name -> (S, N), a high number is doubtful
@@ -36,14 +36,23 @@ class Said(NamedTuple):
     """What is known of N pairs with C classes; a pair that something does not know has NaN there, and a part that no
     training knows has no rows (S = 0). The parts may rest on different numbers of trainings S.
 
-    data_map     (S, E, N, C) logits of the pair, in an evaluation pass after each of E epochs; hypothesis: the same of
-                 models that read the hypothesis alone
-    in_training  (S, E, N, C) logits of the training pass itself
-    crossed      (S, N, C) logits of models that did not train on the pair
-    generator    (S, N, C) log-probability of the hypothesis under each label
-    ngrams       (N, C) probability of each label by the n-grams of the hypothesis, cross-fitted
-    z            (N, C) `highest_z`
-    level        (S, N) `levels_of_pairs`; sensitivity: (S, N) `sensitivity_of_pairs`
+    Attributes
+    ----------
+    data_map
+        (S, E, N, C) logits of the pair, in an evaluation pass after each of E epochs; hypothesis: the same of models
+        that read the hypothesis alone
+    in_training
+        (S, E, N, C) logits of the training pass itself
+    crossed
+        (S, N, C) logits of models that did not train on the pair
+    generator
+        (S, N, C) log-probability of the hypothesis under each label
+    ngrams
+        (N, C) probability of each label by the n-grams of the hypothesis, cross-fitted
+    z
+        (N, C) `highest_z`
+    level
+        (S, N) `levels_of_pairs`; sensitivity: (S, N) `sensitivity_of_pairs`
     """
 
     data_map: ArrayLike
@@ -66,20 +75,30 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
 
     The data map's six, then:
 
-    low AUM                         the mean margin, recorded in the training pass instead
-    level of difficulty             0 easy, 1 ambiguous, 2 hard, from both views (`measure.difficulty`)
-    low hypothesis-only confidence  the data map's of a model that reads the hypothesis; low n-gram probability: of a
-                                    linear model that did not train on the pair
-    low highest z                   of the features that the pair has, for the label
-    low cross-scored probability    of the label, by models that did not train on the pair
-    cross-scored gap                of its logit and the largest, of the same models
-    cleanlab's order                its label quality from them, where it is installed
-    votes                           share of all trainings whose cross-scoring predicts another label: one number, which
-                                    stands in the row of each training that cross-scored
-    low generator margin            log-probability under the label minus the largest under another
-    counterfactual sensitivity      with its own sign: nobody says which end is doubtful
-    not the gold label              1 where another label than the corpus's is on trial: what the models have been told;
-                                    left out where no other is
+    low AUM
+        the mean margin, recorded in the training pass instead
+    level of difficulty
+        0 easy, 1 ambiguous, 2 hard, from both views (`measure.difficulty`)
+    low hypothesis-only confidence
+        the data map's of a model that reads the hypothesis; low n-gram probability: of a linear model that did not
+        train on the pair
+    low highest z
+        of the features that the pair has, for the label
+    low cross-scored probability
+        of the label, by models that did not train on the pair
+    cross-scored gap
+        of its logit and the largest, of the same models
+    cleanlab's order
+        its label quality from them, where it is installed
+    votes
+        share of all trainings whose cross-scoring predicts another label: one number, which stands in the row of each
+        training that cross-scored
+    low generator margin
+        log-probability under the label minus the largest under another
+    counterfactual sensitivity
+        with its own sign: nobody says which end is doubtful
+    not the gold label
+        1 where another label than the corpus's is on trial: what the models have been told; left out where no other is
     """
     rows, gold = np.asarray(rows, dtype=int), check_labels(gold, np.shape(said.z)[0])
     labels = check_labels(labels, len(rows), np.shape(said.z)[1])
@@ -109,8 +128,15 @@ def highest_z(table: Features, labels: ArrayLike, n_classes: int, *, often: int 
 
     Features of fewer than `often` pairs are left out, because the pair's own label decides their z, and so is the null
     feature, which every pair has. NaN for a pair without any feature.
-    Source: the z-statistics of Gardner et al. (2021) and the z-filter paper; their maximum over a pair is what its
-    filter compares with the highest of the corpus. *Departures*: the filter asks for the label's top features alone.
+
+    Notes
+    -----
+    *Departures*: the filter asks for the label's top features alone.
+
+    References
+    ----------
+    The z-statistics of Gardner et al. (2021) and the z-filter paper; their maximum over a pair is what its filter
+    compares with the highest of the corpus.
     """
     stats = z_statistics(table.matrix, labels, n_classes)
     matrix = table.matrix.tocsr()[:, np.flatnonzero((stats.n >= often) & (table.names != "null"))]
@@ -137,7 +163,12 @@ def levels_of_pairs(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -
 def sensitivity_of_pairs(before: ArrayLike, after: ArrayLike, place: ArrayLike, n: int) -> Floats:
     """Mean counterfactual sensitivity of each pair over its revisions, (S, n); NaN for a pair without any.
 
-    before, after  logits (S, K, C) of K originals and of their revisions; place (K,): which of n pairs the original is
+    Parameters
+    ----------
+    before, after
+        logits (S, K, C) of K originals and of their revisions
+    place
+        (K,): which of n pairs the original is
     """
     place = np.asarray(place, dtype=int)
     count = np.bincount(place, minlength=n)

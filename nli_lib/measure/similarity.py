@@ -6,8 +6,10 @@ How far two texts use the same words.
 
 How varied a set of texts is, and how far a data set lies from another.
 
-self_bleu(words(texts))                                       (N,) each sentence's BLEU against all others
-otdd(vectors, labels, others, other_labels, regularisation=0.1)  optimal transport dataset distance
+self_bleu(words(texts))
+    (N,) each sentence's BLEU against all others
+otdd(vectors, labels, others, other_labels, regularisation=0.1)
+    optimal transport dataset distance
 
 Nearest neighbours of the same label, exactly: cosines by a matrix product, block by block.
 
@@ -39,12 +41,20 @@ from nli_lib.measure.features import spaced, tokenize
 def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str = "minilm") -> NDArray[np.float64]:
     """Cosine of the sentence embeddings of premise and hypothesis, -1 to 1; high = alike.
 
+    Notes
+    -----
     Shapes: two sequences of N strings -> (N,).
-    Formula: (u . v) / (|u| |v|), u and v the embeddings of the two sentences by the same encoder.
-    Every distinct sentence is encoded once, in batches of sentences of like length.
-    `model` is an offline name, a local folder or a hub id.
-    Source: WANLI, section 4.3 and Figure 4. *Departures*: the paper does not name its encoder; "minilm" is
-    all-MiniLM-L6-v2, whose training data include SNLI and MultiNLI pairs, so name the encoder beside the figure.
+
+    Formula: ``(u . v) / (|u| |v|)``, u and v the embeddings of the two sentences by the same encoder. Every distinct
+    sentence is encoded once, in batches of sentences of like length. `model` is an offline name, a local folder or a
+    hub id.
+
+    *Departures*: the paper does not name its encoder; "minilm" is all-MiniLM-L6-v2, whose training data include SNLI
+    and MultiNLI pairs, so name the encoder beside the figure.
+
+    References
+    ----------
+    WANLI, section 4.3 and Figure 4.
     """
     with packages("sentence embeddings"):
         from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
@@ -66,10 +76,14 @@ def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str
 def time_under_way(started: np.ndarray, seconds: np.ndarray) -> float:
     """Seconds in which at least one request was under way: how long somebody waited for answers.
 
-    started  (N,) datetime64, when each request was sent, in any order
-    seconds  (N,) float, how long each took
-
     What overlaps counts once, however many requests were sent at a time, and a pause between two runs does not count.
+
+    Parameters
+    ----------
+    started
+        (N,) datetime64, when each request was sent, in any order
+    seconds
+        (N,) float, how long each took
     """
     if not len(started):
         return 0.0
@@ -87,7 +101,10 @@ def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDAr
     """Jaccard index of the word sets of two texts, 0 (no word in common) to 1 (the same words); 0 where both are empty.
 
     texts (N,); one, other: positions of the two texts, of any shape that fits, which is the shape of the answer.
-    Formula: |A and B| / |A or B|. Words are those of `measure.features`, a word once a text.
+
+    Notes
+    -----
+    Formula: ``|A and B| / |A or B|``. Words are those of `measure.features`, a word once a text.
     """
     one, other = np.broadcast_arrays(one, other)
     table = (tokenize(texts).counts() > 0).astype(np.int64)
@@ -108,6 +125,8 @@ Inner = Literal["gaussian", "exact"]
 def words(texts: Sequence[str]) -> list[list[str]]:
     """The words and punctuation marks of each text, by NLTK's tokenizer (Treebank rules), upper and lower case kept.
 
+    Notes
+    -----
     *Departures*: Texygen calls `word_tokenize`, which first splits a text into sentences with a trained model that has
     to be downloaded. Here a text is one sentence, so that only its last full stop stands alone. Of texts written
     without blanks every character is a word.
@@ -122,19 +141,30 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDArray[np.float64]:
     """BLEU of each sentence with all other sentences as its references, 0 to 1; high = the others say the same.
 
+    Raises
+    ------
+    ValueError
+        For fewer than two sentences, or an order below 1.
+
+    Notes
+    -----
     Shapes: N sentences, each a sequence of words -> (N,). Their mean is the set's Self-BLEU, which grows with N:
     compare sets of equal size only.
+
     Formula: b exp(mean over n = 1..order of log p_n). p_n is the share of the sentence's n-grams that occur in the
     references, each counted at most as often as in the one reference that has it most often; where none occurs, .1
     stands for the count. b is 1 for a sentence longer than the reference nearest to it in length (of two equally near,
     the shorter), else exp(1 - r / c). A sentence that shares no word with any other has 0; where there is no word, p_n
     counts one n-gram that does not occur. The same values as NLTK's `sentence_bleu` with smoothing method 1 and uniform
     weights, in time proportional to the number of words instead of the square of the number of sentences.
-    Source: Texygen (Zhu et al., 2018), as DISCO's Table 1 uses it (D9). *Departures*: DISCO states neither order nor
-    sample; Texygen's order is 3. Texygen's fast path looks at the first 500 sentences alone; its slow path has each
-    sentence among its own references, which makes its value 1 whatever the set is. Neither is done here.
 
-    Raises `ValueError` for fewer than two sentences, or an order below 1.
+    *Departures*: DISCO states neither order nor sample; Texygen's order is 3. Texygen's fast path looks at the first
+    500 sentences alone; its slow path has each sentence among its own references, which makes its value 1 whatever the
+    set is. Neither is done here.
+
+    References
+    ----------
+    Texygen (Zhu et al., 2018), as DISCO's Table 1 uses it (D9).
     """
     if len(sentences) < 2 or order < 1:
         raise ValueError(f"{len(sentences)} sentences, order {order}: two sentences and an order of 1 are needed")
@@ -194,22 +224,32 @@ def otdd(
     """Optimal transport dataset distance between labelled sets A and B, 0 or more; high = far apart. One value for each
     ``regularisation``, in its shape.
 
+    Parameters
+    ----------
+    regularisation
+        in the units of d, that is of half a squared distance between vectors: what it does depends on the embedding. 0
+        is exact optimal transport, by POT
+    inner
+        how W is computed: from the classes' means and covariances, or exactly
+
+    Notes
+    -----
     Shapes: vectors (N, D), labels (N,), other (M, D), other_labels (M,): whole numbers, which need not be the same in
     both sets. The examples of a set weigh the same.
-    Formula: min over couplings P of sum P_ij d_ij, d_ij = (|x_i - x'_j|^2 + W(y_i, y'_j)) / 2, where W is the squared
-    Wasserstein distance between the two classes as sets of vectors (`class_distances`), and for a regularisation e > 0
-    of that plus e KL(P | uniform). With ``debias`` the mean of the values of A with A and of B with B is subtracted,
-    which a regularised value needs to be 0 where A is B.
 
-    regularisation  in the units of d, that is of half a squared distance between vectors: what it does depends on the
-                    embedding. 0 is exact optimal transport, by POT
-    inner           how W is computed: from the classes' means and covariances, or exactly
+    Formula: min over couplings P of sum P_ij d_ij, ``d_ij = (|x_i - x'_j|^2 + W(y_i, y'_j)) / 2``, where W is the
+    squared Wasserstein distance between the two classes as sets of vectors (`class_distances`), and for a
+    regularisation e > 0 of that plus e KL(P | uniform). With ``debias`` the mean of the values of A with A and of B
+    with B is subtracted, which a regularised value needs to be 0 where A is B.
 
-    Source: Alvarez-Melis and Fusi (2020), as DISCO's Table 1 uses it (D10), with their code's defaults: Gaussian inner
-    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so is done here. *Departures*:
-    DISCO states neither embedding nor settings, so that only an order of values can be compared with its table. Their
-    solver takes a fixed number of steps from a large to the wanted regularisation, here it goes on until it has
-    converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
+    *Departures*: DISCO states neither embedding nor settings, so that only an order of values can be compared with its
+    table. Their solver takes a fixed number of steps from a large to the wanted regularisation, here it goes on until
+    it has converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
+
+    References
+    ----------
+    Alvarez-Melis and Fusi (2020), as DISCO's Table 1 uses it (D10), with their code's defaults: Gaussian inner
+    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so is done here.
     """
     vectors, other = _vectors(vectors), _vectors(other)
     labels, other_labels = check_labels(labels, len(vectors)), check_labels(other_labels, len(other))
@@ -248,9 +288,11 @@ def class_distances(
     """Squared 2-Wasserstein distances between the classes of two sets, (C, K), and the class of each example, as its
     row (N,) and column (M,).
 
-    gaussian  |m - m'|^2 + tr S + tr S' - 2 tr (S^1/2 S' S^1/2)^1/2, means and covariances (over N, not N - 1) of two
-              classes: the distance of two normal distributions
-    exact     of the classes as sets of points, by POT
+    gaussian
+        ``|m - m'|^2 + tr S + tr S' - 2 tr (S^1/2 S' S^1/2)^1/2``, means and covariances (over N, not N - 1) of two
+        classes: the distance of two normal distributions
+    exact
+        of the classes as sets of points, by POT
 
     The trace of the root is the sum of the singular values of X X'^T / sqrt(n n'), X the centred vectors of a class, so
     that no matrix root is taken; for classes of more than D examples X is replaced by a D x D factor of its covariance.
@@ -303,15 +345,26 @@ def neighbours(
 ) -> NDArray[np.int64]:
     """Positions of the k nearest neighbours of each seed among the examples of its label, (S, k), the nearest first.
 
-    vectors  (N, D), of any length, none of them zero; labels (N,); seeds: positions (S,)
-    cap      how many of the nearest examples of *all* labels are looked at, the seed among them; None looks at all
-
     A seed is not its own neighbour; an exact duplicate of it is, at a cosine of 1. Of neighbours that are equally near,
     to `PLACES` decimals, the earlier comes first. Where there are fewer than k, the rest is -1.
 
-    Source: WANLI, section 2.2: k = 4, of the same label, by the cosine of the task model's first token (W4).
+    Parameters
+    ----------
+    vectors
+        (N, D), of any length, none of them zero
+    labels
+        (N,); seeds: positions (S,)
+    cap
+        how many of the nearest examples of *all* labels are looked at, the seed among them; None looks at all
+
+    Notes
+    -----
     *Departures*: the paper's code looks at the 15 nearest of all labels, drops those of another label and with them the
     seeds that are left with fewer than four, which the paper does not say: ``cap=15``.
+
+    References
+    ----------
+    WANLI, section 2.2: k = 4, of the same label, by the cosine of the task model's first token (W4).
     """
     vectors, labels = np.asarray(vectors), np.asarray(labels)
     seeds = np.asarray(seeds, dtype=np.int64)
@@ -420,13 +473,18 @@ def sinkhorn(
 ) -> tuple[float, State]:
     """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, and the potentials.
 
-    cost       (N, M); regularisation e > 0, in its units
-    start      potentials of a larger regularisation, or of a similar cost; without them the regularisation comes down
-               from the largest cost by halves
-    symmetric  whether cost is that of a set with itself: then one potential is enough, and a few steps
-
     The value is that of the dual at potentials of which one is exact for the other: never above the optimum, and below
     it by the square of the potentials' error. Raises `NotConverged` after `STEPS` steps.
+
+    Parameters
+    ----------
+    cost
+        (N, M); regularisation e > 0, in its units
+    start
+        potentials of a larger regularisation, or of a similar cost; without them the regularisation comes down from the
+        largest cost by halves
+    symmetric
+        whether cost is that of a set with itself: then one potential is enough, and a few steps
     """
     f, g = (np.array(each) for each in start) if start else (np.zeros(size) for size in cost.shape)
     narrow = cost.astype(np.float32)

@@ -1,7 +1,7 @@
 """Arms of a comparison at an equal budget: what each intervention makes of one base corpus, and its random twin.
 
 An arm is a training set of exactly so many rows, the *budget*, so that all arms are equal in rows and in updates. It
-has a twin: as many different pairs of the same labels from the same places, drawn at random.
+has a twin: as many different pairs of the same labels from the same places, drawn at random::
 
     pool = Pool(candidates, additions={"WANLI": wanli}, choices=chosen, absent=why_not)    # one for each training
     sets, absent = training_sets(pool, budget=3000, share=0.25, seed=0)
@@ -10,17 +10,24 @@ has a twin: as many different pairs of the same labels from the same places, dra
 
 The contract, in terms of the budget B, the share s and a = round(s B):
 
-*start*     B - a random pairs of the candidates; all that adds or swaps begins with it
-"base"      the start; twin: another draw of as many candidates (what two draws of one corpus differ by: no effect)
-"more"      the start and a other candidates; twin: the start alone, whose rows repeat
-"chosen"    B of the candidates that ``Pool.choices[arm]`` keeps, or all of them where they are fewer; twin: as many
-            candidates of each label
-"added"     the start and a pairs of ``Pool.additions[source]``; twin: the start and a other candidates of the labels of
-            those
-"swapped"   the start with a of its pairs replaced by pairs of the source; twin: by other candidates of those labels
-"mixed"     the arm chooses among candidates and additions at once (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a
-            kept additions; twin: as many candidates and as many additions of the same labels, not filtered
-"objective"  the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
+*start*
+    B - a random pairs of the candidates; all that adds or swaps begins with it
+"base"
+    the start; twin: another draw of as many candidates (what two draws of one corpus differ by: no effect)
+"more"
+    the start and a other candidates; twin: the start alone, whose rows repeat
+"chosen"
+    B of the candidates that ``Pool.choices[arm]`` keeps, or all of them where they are fewer; twin: as many candidates
+    of each label
+"added"
+    the start and a pairs of ``Pool.additions[source]``; twin: the start and a other candidates of the labels of those
+"swapped"
+    the start with a of its pairs replaced by pairs of the source; twin: by other candidates of those labels
+"mixed"
+    the arm chooses among candidates and additions at once (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a kept
+    additions; twin: as many candidates and as many additions of the same labels, not filtered
+"objective"
+    the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
 
 A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
 different ones); its twin does so as often. An arm and its twin draw in the same random order, so that they have in
@@ -32,7 +39,7 @@ module can, by the name of the arm, of the source, or of what it `needs`.
 Nothing here trains. What an arm needs to be trained or scored first stands in `Arm.needs`: "features" (nothing but the
 texts), "dynamics" (logits of every epoch of a model of the pair), "levels" (and of one of the hypothesis alone), "cross
 scores" (logits of models that did not see the pair), "generated" (pairs of a generator). `choices` makes
-``Pool.choices`` of them.
+``Pool.choices`` of them::
 
     made, why = choices(candidates, pair=run.logits, cross=logits)      # arm -> Selection, what is lacking -> reason
     Pool(candidates, choices=made, absent=why)
@@ -81,12 +88,18 @@ def choices(
 ) -> tuple[dict[str, Selection], dict[str, str]]:
     """`select.arms.Pool.choices` from what has been computed of M candidates, and why others are lacking.
 
-    pair        (E, M, C) logits of every epoch of a model trained on them: ambiguous third, AUM
-    hypothesis  (E', M, C) of one trained on their hypotheses: easy, hard
-    cross       (M, C) logits of models that did not train on the pair: consensus pruning above the ``threshold``
-    generated   Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z, whose filter takes the seed
-
     The z-filter needs the texts alone. Sources: those of `select.zfilter`, `select.selection`, `measure.consensus`.
+
+    Parameters
+    ----------
+    pair
+        (E, M, C) logits of every epoch of a model trained on them: ambiguous third, AUM
+    hypothesis
+        (E', M, C) of one trained on their hypotheses: easy, hard
+    cross
+        (M, C) logits of models that did not train on the pair: consensus pruning above the ``threshold``
+    generated
+        Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z, whose filter takes the seed
     """
     made: dict[str, Selection] = {}
     absent: dict[str, str] = {}
@@ -142,10 +155,15 @@ LEAST = 24  # pairs of a budget below which nothing is compared
 class Arm:
     """One intervention: its name in tables, the form of its training set (see the module), and its inputs.
 
-    source  key of ``Pool.additions``; chooses: key of ``Pool.choices`` is the arm's name
-    needs   what has to be computed before, in the words of the module
-    people  whether people wrote or judged what is added: each pair then counts as one human label. Where the addition's
-            table has a boolean column `BY_PEOPLE`, that says it pair by pair instead (originals of DISCO's revisions)
+    Attributes
+    ----------
+    source
+        key of ``Pool.additions``; chooses: key of ``Pool.choices`` is the arm's name
+    needs
+        what has to be computed before, in the words of the module
+    people
+        whether people wrote or judged what is added: each pair then counts as one human label. Where the addition's
+        table has a boolean column `BY_PEOPLE`, that says it pair by pair instead (originals of DISCO's revisions)
     """
 
     name: str
@@ -183,9 +201,14 @@ BY_NAME = {arm.name: arm for arm in ARMS}
 class TrainingSet(NamedTuple):
     """What is trained on: `corpus` of exactly as many rows as the budget, of which `distinct` pairs differ.
 
-    objective  `CLASSIFY`, `PRODUCT` or `PRODUCT_TWIN`
-    added      rows that do not come from the candidates, before any repeats
-    labels     labels by people that were needed to make it: of its own pairs, or of all candidates where it chose
+    Attributes
+    ----------
+    objective
+        `CLASSIFY`, `PRODUCT` or `PRODUCT_TWIN`
+    added
+        rows that do not come from the candidates, before any repeats
+    labels
+        labels by people that were needed to make it: of its own pairs, or of all candidates where it chose
     """
 
     corpus: Corpus
@@ -199,11 +222,17 @@ class TrainingSet(NamedTuple):
 class Pool:
     """What the arms of one training are made from.
 
-    candidates  M pairs of the base corpus, no pair twice, none that stands in an addition: `candidates_of`
-    additions   source -> Corpus of the candidates' classes
-    choices     name of an arm -> its Selection of the candidates (M,); of a mixed arm, of the candidates and the
-                additions of its source after them (M + K,)
-    absent      name of an arm, source or need -> why it is not there
+    Attributes
+    ----------
+    candidates
+        M pairs of the base corpus, no pair twice, none that stands in an addition: `candidates_of`
+    additions
+        source -> Corpus of the candidates' classes
+    choices
+        name of an arm -> its Selection of the candidates (M,); of a mixed arm, of the candidates and the additions of
+        its source after them (M + K,)
+    absent
+        name of an arm, source or need -> why it is not there
     """
 
     candidates: Corpus
@@ -218,7 +247,10 @@ class Pool:
 def budget_of(corpus: Corpus) -> int:
     """The largest budget for which a corpus has `CANDIDATES` candidates a pair. Repeated pairs count once.
 
-    Raises `CorpusError`, with the number of pairs that it would take, where that is below `LEAST`.
+    Raises
+    ------
+    CorpusError
+        With the number of pairs that it would take, where that is below `LEAST`.
     """
     pairs = len(without_copies(corpus))
     if pairs // CANDIDATES < LEAST:
@@ -248,11 +280,18 @@ def training_sets(
 ) -> tuple[Sets, dict[str, str]]:
     """The training sets of a comparison by (arm, `ARM` or `TWIN`), and the arms that cannot be made, name -> reason.
 
-    budget  rows of every training set; share: of them, those that are added or swapped in, between 0 and 1
-    arms    names in `BY_NAME`, or arms of one's own, in the order that is wanted; None: all of `ARMS`
+    Parameters
+    ----------
+    budget
+        rows of every training set; share: of them, those that are added or swapped in, between 0 and 1
+    arms
+        names in `BY_NAME`, or arms of one's own, in the order that is wanted; None: all of `ARMS`
 
-    Raises `CorpusError` where the candidates are fewer than twice the budget less the share (the base and its twin), or
-    a name is not an arm's.
+    Raises
+    ------
+    CorpusError
+        Where the candidates are fewer than twice the budget less the share (the base and its twin), or a name is not an
+        arm's.
     """
     made: Sets = {}
     absent: dict[str, str] = {}

@@ -14,8 +14,10 @@ Folds for scoring every example by a model that did not train on it, and what le
 
 Training sets made of two corpora: B added to A ("A + B"), or swapped in for as many pairs of A ("A ◇ B").
 
-swap_in(mnli, wanli, seed=0)                    # as large as mnli, and all of wanli in it
-mixtures(mnli, {"WANLI": wanli}, part=1000)     # both ways of mixing, for a comparison
+swap_in(mnli, wanli, seed=0)
+    # as large as mnli, and all of wanli in it
+mixtures(mnli, {"WANLI": wanli}, part=1000)
+    # both ways of mixing, for a comparison
 
 Training sets with counterfactuals: a base, the base and revisions with their originals, and as many other pairs.
 
@@ -130,12 +132,23 @@ PARTS = ("easy", "easy+ambiguous", "ambiguous", "ambiguous+hard", "easy+hard", "
 def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike) -> dict[str, Selection]:
     """The nine training sets by name, in the order of the paper's tables; "all" is the last.
 
-    level        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.difficulty.levels`)
-    variability  (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
-    margin       (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
+    Parameters
+    ----------
+    level
+        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.difficulty.levels`)
+    variability
+        (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
+    margin
+        (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
 
-    Source: the difficulty paper section 4.2 and its code (H11). *Departures*: the text calls the first of these "the
-    top 66% percentile"; the code keeps a third, and so do its tables.
+    Notes
+    -----
+    *Departures*: the text calls the first of these "the top 66% percentile"; the code keeps a third, and so do its
+    tables.
+
+    References
+    ----------
+    The difficulty paper section 4.2 and its code (H11).
     """
     level, variability, margin = (np.asarray(values) for values in (level, variability, margin))
     low, high = np.quantile(margin, QUANTILES)
@@ -166,10 +179,19 @@ def most_variable(
     variability (N,), of the gold label's probability; labels (N,); excluded (N,) bool, pairs that are left out first,
     such as those of a genre
 
-    Source: WANLI, section 2.1, and its `pipeline.py` (W3): telephone is removed first, the quantile is numpy's (linear
-    interpolation), and a pair must lie strictly above it. *Departures*: none; the paper's count of 98,176 is that of
-    all genres.
-    Raises `ValueError` for NaN among the pairs that are not excluded: no quantile is known then.
+    Raises
+    ------
+    ValueError
+        For NaN among the pairs that are not excluded: no quantile is known then.
+
+    Notes
+    -----
+    *Departures*: none; the paper's count of 98,176 is that of all genres.
+
+    References
+    ----------
+    WANLI, section 2.1, and its `pipeline.py` (W3): telephone is removed first, the quantile is numpy's (linear
+    interpolation), and a pair must lie strictly above it.
     """
     variability, labels = np.asarray(variability, dtype=float), np.asarray(labels)
     out = np.zeros(len(labels), dtype=bool) if excluded is None else np.asarray(excluded, dtype=bool)
@@ -188,8 +210,14 @@ def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.
     scores (N,), WANLI's the estimated max variability (`measure.dynamics.max_variability`); labels (N,) the label that
     was asked for. Of equal scores the earlier pair is kept. A label with fewer pairs gives all it has.
 
-    Source: WANLI, section 2.3, and its `keep_ambiguous.py` (W10). *Departures*: the code joins scores by position, so
-    that a pair without one moves all others; here each pair has its own, and NaN is an error.
+    Notes
+    -----
+    *Departures*: the code joins scores by position, so that a pair without one moves all others; here each pair has its
+    own, and NaN is an error.
+
+    References
+    ----------
+    WANLI, section 2.3, and its `keep_ambiguous.py` (W10).
     """
     scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
     if scores.shape != labels.shape or np.isnan(scores).any():
@@ -211,7 +239,15 @@ SMALL = "the probability of the label moves too little"
 def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     """How much more probable the new label is after the perturbation, -1 to 1; high = the perturbation worked.
 
-    before, after  logits (N, C) of the original and of the new pair; labels (N,) the new label -> (N,)
+    Parameters
+    ----------
+    before, after
+        logits (N, C) of the original and of the new pair
+    labels
+        (N,) the new label -> (N,)
+
+    Notes
+    -----
     Formula: p(l' | P', H) - p(l' | P, H). Source: DISCO, equation 1 (D7).
     """
     before, after, labels = np.asarray(before), np.asarray(after), np.asarray(labels, dtype=np.int64)
@@ -234,10 +270,16 @@ def vote(shifts: ArrayLike) -> NDArray[np.float64]:
 def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Selection:
     """Keep where the shift (N,) is above half the threshold.
 
-    threshold  `THRESHOLD`, .3, cuts at .15; that of the code of 2023, .5, at .25
-
     Nothing asks that the teacher predict the new label, nor that the old one become less probable.
-    Source: DISCO, section 3.2, which gives no number, and `run.py` (D7).
+
+    Parameters
+    ----------
+    threshold
+        `THRESHOLD`, .3, cuts at .15; that of the code of 2023, .5, at .25
+
+    References
+    ----------
+    DISCO, section 3.2, which gives no number, and `run.py` (D7).
     """
     shifts = np.asarray(shifts, dtype=np.float64)
     if np.isnan(shifts).any():
@@ -256,10 +298,19 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     group makes a large fold. Without, two examples of one premise may fall on both sides, and their label may be
     remembered rather than predicted.
 
-    Raises `ValueError` where there are fewer examples (or groups) than folds, and where the examples outside some fold
-    lack a label that stands in it, for a model cannot predict what it never saw.
-    Source: the consensus cleaning paper section 2 (E5). *Departures*: the paper states neither seed nor shuffling nor
-    grouping; both ways are offered.
+    Raises
+    ------
+    ValueError
+        Where there are fewer examples (or groups) than folds, and where the examples outside some fold lack a label
+        that stands in it, for a model cannot predict what it never saw.
+
+    Notes
+    -----
+    *Departures*: the paper states neither seed nor shuffling nor grouping; both ways are offered.
+
+    References
+    ----------
+    The consensus cleaning paper section 2 (E5).
     """
     gold = np.asarray(labels)
     if len(gold) and (gold == gold[0]).all():
@@ -295,7 +346,10 @@ def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray
 def linked(*keys: ArrayLike) -> NDArray[np.int64]:
     """(N,) a number for each example, equal where two have a key in common or are linked through others.
 
-    keys  each (N,), such as premises and hypotheses; a missing value (None, NaN) links nothing
+    Parameters
+    ----------
+    keys
+        each (N,), such as premises and hypotheses; a missing value (None, NaN) links nothing
     """
     at = pd.Series(np.arange(len(keys[0])))
     firsts = [at.groupby(np.asarray(key)).transform("min").fillna(at) for key in keys]  # the first with the same key
@@ -329,8 +383,14 @@ def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
 
     The pairs that stay come first, in their order. Equal seeds drop the same pairs of a corpus for every `other` of one
     size. Raises `CorpusError` where ``other`` is the larger, or has other classes.
-    Source: WANLI, section 3.2, random replacement, the diamond of its Table 3 (W15). *Departures*: none; the paper says
-    nothing of a seed.
+
+    Notes
+    -----
+    *Departures*: none; the paper says nothing of a seed.
+
+    References
+    ----------
+    WANLI, section 3.2, random replacement, the diamond of its Table 3 (W15).
     """
     stays = len(corpus) - len(other)
     if stays < 0:
@@ -357,10 +417,14 @@ def training_sets(
 ) -> dict[str, Corpus]:
     """The training sets of a comparison of A, ``base``, and B, ``other``, both with a title; all are random parts.
 
-    "A", "B"       so many ``pairs`` of each, or all where there are fewer; None: all of A, and as many of B
-    "B, part"      the part of B that is mixed in, alone: round(share pairs), or all of B where there are fewer
-    "A ◇ B"        that part in the place of as many pairs of A; "A + B": that part added to A
-    "A ◇ <name>"   of each of ``generated`` that has as many, as many pairs in the place of as many of A
+    "A", "B"
+        so many ``pairs`` of each, or all where there are fewer; None: all of A, and as many of B
+    "B, part"
+        the part of B that is mixed in, alone: round(share pairs), or all of B where there are fewer
+    "A ◇ B"
+        that part in the place of as many pairs of A; "A + B": that part added to A
+    "A ◇ <name>"
+        of each of ``generated`` that has as many, as many pairs in the place of as many of A
 
     and the same two mixtures with `TWIN`, as many pairs of A that are not among the first. It says for "A + B" what
     more pairs do, and for "A ◇ B" what an exchange of pairs does that brings nothing new. Where A has no more pairs,
@@ -418,16 +482,26 @@ def students_of(
 ) -> dict[str, Corpus]:
     """The training sets of a comparison; all are random, and of one seed all have the same base.
 
-    "<title>"           so many ``pairs`` of the pool
-    "<title> + <name>"  and so many pairs ``added`` of each set, originals and revisions (`augmentation`)
-    "<title> + random twin"  and as many others of the pool as the first set added, of the same labels; what more pairs
-                        do. As many as there are where a label has too few
-    "<name> alone"      what the first set adds, alone
+    "<title>"
+        so many ``pairs`` of the pool
+    "<title> + <name>"
+        and so many pairs ``added`` of each set, originals and revisions (`augmentation`)
+    "<title> + random twin"
+        and as many others of the pool as the first set added, of the same labels; what more pairs do. As many as there
+        are where a label has too few
+    "<name> alone"
+        what the first set adds, alone
 
     ``added`` is lowered to what every set has, so that all add the same number; exact copies of an earlier pair are
     taken out afterwards. Raises `CorpusError` where the pool has fewer than ``pairs``.
-    Source: DISCO, section 5.1 (D11): D_train = D^b + D^s + D^c minus duplicates, D^b a random part of the corpus.
+
+    Notes
+    -----
     *Departures*: there every set is added whole, so that they differ in size, and no random pairs are added.
+
+    References
+    ----------
+    DISCO, section 5.1 (D11): D_train = D^b + D^s + D^c minus duplicates, D^b a random part of the corpus.
     """
     first = drawn(pool, pairs, seed=seed)
     base, rest = pool[first], pool[~first]

@@ -8,8 +8,11 @@ The pool holds a corpus D0, the pairs G that a plain generator wrote and the pai
 confident of some of the generated pairs; the paper marks those with a hat.
 
 sets = debiased_sets(features, labels, source, confident, names=names, seed=0)
-sets["Seq-Z"].keep                               # (N,) bool, its pairs
-random_twin(sets["Seq-Z"], labels, source)       # as many of each label and source, without the z-filter
+
+sets["Seq-Z"].keep
+    # (N,) bool, its pairs
+random_twin(sets["Seq-Z"], labels, source)
+    # as many of each label and source, without the z-filter
 
 How much of what the z-filter keeps is due to its settings, and to the size of the corpus.
 """
@@ -87,22 +90,36 @@ def z_filter(
 ) -> Filtered:
     """One pass over the pairs that accepts a pair unless it holds one of the k features most tied to its own label.
 
-    features    (N, V) sparse, any nonzero entry fires (`measure.features.features`); labels (N,) in 0..n_classes-1
-    names       (V,) strings: they break ties and name the reasons; without them columns do both
-    given       (features, labels) of a seed set that Z starts from and that is not filtered itself: conditional
-    batch_size  pairs between two looks at Z; by default `default_batch_size`, a hundredth of the pairs
-    n_classes   by default the number of labels that occur; z compares a label's share with 1 / n_classes
-
     Z starts empty, or as the seed set. For each batch z is taken on Z as it is (`artifacts.z_from_counts`), the k
     features of highest z are found for each label, without any threshold of significance, and a pair is accepted if it
     holds none of its own label's. Accepted pairs join Z; rejected ones are never looked at again.
     So without a seed set the first batch is accepted whole, and one batch as large as the corpus filters nothing.
 
-    Source: the z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
+    Parameters
+    ----------
+    features
+        (N, V) sparse, any nonzero entry fires (`measure.features.features`)
+    labels
+        (N,) in 0..n_classes-1
+    names
+        (V,) strings: they break ties and name the reasons; without them columns do both
+    given
+        (features, labels) of a seed set that Z starts from and that is not filtered itself: conditional
+    batch_size
+        pairs between two looks at Z; by default `default_batch_size`, a hundredth of the pairs
+    n_classes
+        by default the number of labels that occur; z compares a label's share with 1 / n_classes
+
+    Notes
+    -----
     *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has a
-    hundredth of the pairs, at least 3 and at most 1,000, ties are exact (`measure.features.z_order`) and go to the
-    more frequent feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the
-    paper has none (1). See chapter 21 for what these choices are worth.
+    hundredth of the pairs, at least 3 and at most 1,000, ties are exact (`measure.features.z_order`) and go to the more
+    frequent feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the paper
+    has none (1). See chapter 21 for what these choices are worth.
+
+    References
+    ----------
+    The z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
     """
     matrix = binary(features)
     rows, columns = matrix.shape
@@ -139,14 +156,24 @@ def z_filter(
 def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
     """What is kept of a corpus D0 and of generated pairs G, which stand in one table.
 
-    "z-aug"  D0 whole, and Z(G | D0): G filtered on counts that start with D0
-    "par-z"  Z(D0) and Z(G), each filtered on its own
-    "seq-z"  Z(D0), and Z(G | Z(D0))
+    "z-aug"
+        D0 whole, and Z(G | D0): G filtered on counts that start with D0
+    "par-z"
+        Z(D0) and Z(G), each filtered on its own
+    "seq-z"
+        Z(D0), and Z(G | Z(D0))
 
     features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
     The number of classes is that of all labels together, unless `options` say it.
-    Source: the z-filter paper, section 4.2. *Departures*: its sizes include duplicates or not, which it does not say;
-    here every row counts. The public README swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+
+    Notes
+    -----
+    *Departures*: its sizes include duplicates or not, which it does not say; here every row counts. The public README
+    swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+
+    References
+    ----------
+    The z-filter paper, section 4.2.
     """
     if way not in WAYS:
         raise ValueError(f"way is {way!r}: choose one of {', '.join(WAYS)}")
@@ -245,7 +272,10 @@ def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float = TAU) 
 
     probabilities (N, C) of the teacher, labels (N,) the intended ones. Exactly ``tau`` is not enough. A teacher that is
     never so sure keeps nothing, and each pair says so in its reason.
-    Source: the paper on debiased generation, section 2.2.2 and Table 8, tau = .95 (Z10).
+
+    References
+    ----------
+    The paper on debiased generation, section 2.2.2 and Table 8, tau = .95 (Z10).
     """
     probabilities = np.asarray(probabilities, dtype=float)
     gold = check_labels(labels, len(probabilities), probabilities.shape[1])
@@ -271,13 +301,19 @@ def debiased_sets(
     features (N, V) and labels (N,) of the pool; source (N,) of `D0`, `PLAIN`, `DEBIASED`; confident (N,) bool, which is
     not asked for pairs of D0. ``options`` go to `z_filter`, which draws its order with ``seed``.
 
-    "Z(D0)", "Z(G*)"           filtered by themselves; "G*" is unfiltered, all others hold confident pairs of G and G*
-    "D0 + G*", "D0 + G"        both whole, no z-filter
-    "Z-Aug", "Par-Z", "Seq-Z"  as `z_mix` makes them of D0 and G*; "Seq-Z of G": of the plain generator's pairs
+    "Z(D0)", "Z(G*)"
+        filtered by themselves; "G*" is unfiltered, all others hold confident pairs of G and G*
+    "D0 + G*", "D0 + G"
+        both whole, no z-filter
+    "Z-Aug", "Par-Z", "Seq-Z"
+        as `z_mix` makes them of D0 and G*; "Seq-Z of G": of the plain generator's pairs
 
     A set can be empty: where the teacher accepts nothing, or the filter keeps nothing. A label that was never generated
     is a label like any other, of which no pair is there.
-    Source: the paper on debiased generation, section 4.2 and Table 13.
+
+    References
+    ----------
+    The paper on debiased generation, section 4.2 and Table 13.
     """
     matrix, source = sparse.csr_array(features), np.asarray(source, dtype=object)
     options = {
@@ -345,12 +381,16 @@ def to_train_on(
 ) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
     """The sets of a pool that a model can learn from, each with its controls, and those it cannot, title -> pairs.
 
-    pool    one row a pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
-    titles  of the sets that are wanted
-
     First the sets, then the twins of those from which a filter took something, then the `cuts` of the sets;
     the twins are not cut. A set that is
     empty, or lacks a label that D0 has, is left out: a model cannot predict a label that it never saw.
+
+    Parameters
+    ----------
+    pool
+        one row a pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
+    titles
+        of the sets that are wanted
     """
     sets = {title: pool[title].to_numpy(dtype=bool) for title in titles}
     twins = {f"{title}{TWIN}": pool[f"{title}{TWIN}"].to_numpy(dtype=bool) for title in titles}
@@ -383,10 +423,17 @@ def vary(
 ) -> pd.DataFrame:
     """What the filter keeps when one setting is changed and all others stay: one row for each value of the `grid`.
 
-    tables  features of the same N pairs by name, the first being the ones that all other rows use; labels (N,)
-    grid    an argument of `z_filter` -> its values, or "features" -> names among `tables`; `settings` are all others
     Columns: what, value (text), kept (share), highest z (of the kept pairs, features of 20 pairs or more; NaN where
     there are none), overlap (`Selection.overlap` with the run of the settings).
+
+    Parameters
+    ----------
+    tables
+        features of the same N pairs by name, the first being the ones that all other rows use
+    labels
+        (N,)
+    grid
+        an argument of `z_filter` -> its values, or "features" -> names among `tables`; `settings` are all others
     """
     first = next(iter(tables))
 
@@ -405,10 +452,14 @@ def vary(
 def by_size(pool: Corpus, sizes: Iterable[int], seeds: Iterable[int], **settings: object) -> pd.DataFrame:
     """What the filter keeps of random parts of growing size, each contained in the next, and of the whole.
 
-    pool   without its repeated pairs; seeds: orders of the filter; `settings` go to `z_filter`
     The features are those of `artifacts.features` and the cross-fitted prediction from the hypothesis alone, made anew
     for each part; a part too small for its five folds has no row. Columns: pool, pairs, seed, kept (share), highest z
     (after the filter) and before, both among features of 20 pairs or more, NaN where there are none.
+
+    Parameters
+    ----------
+    pool
+        without its repeated pairs; seeds: orders of the filter; `settings` go to `z_filter`
     """
     once = np.flatnonzero(~pool.table.duplicated(["premise", "hypothesis"]).to_numpy())
     once, classes, rows = np.random.default_rng(0).permutation(once), len(pool.classes), []

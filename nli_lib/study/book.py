@@ -22,14 +22,22 @@ chapters a study lacks.
 
 What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
 
-{{ answer 10_data_map }}    the sentences of that chapter's answer
-{{ headline 10_data_map }}  those of them that the chapter's cells tag `headline`
-{{ verdict <claim id> }}    one claim: its verdict, the claim in words, the numbers
-{{ verdicts wanli }}        how many of a paper's own claims, declared before their result, have each verdict
-{{ figure verdicts }}       a figure of a drawn chapter with its caption, by the name in its cell's metadata
-{{ rests 10_data_map }}     what that chapter's headline rests on: its tables and the verdicts on its claims
-{{ lessons do }}            of `ledger`: do, doubt, open, and count, a sentence that says how many there are
-{{ chapters absent }}       the chapters that this study has not recorded
+{{ answer 10_data_map }}
+    the sentences of that chapter's answer
+{{ headline 10_data_map }}
+    those of them that the chapter's cells tag `headline`
+{{ verdict <claim id> }}
+    one claim: its verdict, the claim in words, the numbers
+{{ verdicts wanli }}
+    how many of a paper's own claims, declared before their result, have each verdict
+{{ figure verdicts }}
+    a figure of a drawn chapter with its caption, by the name in its cell's metadata
+{{ rests 10_data_map }}
+    what that chapter's headline rests on: its tables and the verdicts on its claims
+{{ lessons do }}
+    of `ledger`: do, doubt, open, and count, a sentence that says how many there are
+{{ chapters absent }}
+    the chapters that this study has not recorded
 """
 
 import ast
@@ -542,7 +550,10 @@ def _render(site: Site) -> None:
 def build(request: Request, book: Site | None = None) -> Path:
     """Draw the chapters that are due and build the book, where `site` says or at `book`; the path of its first page.
 
-    Raises `StudyError` when a chapter cannot be drawn (the others are still built) or jupyter-book fails.
+    Raises
+    ------
+    StudyError
+        When a chapter cannot be drawn (the others are still built) or jupyter-book fails.
     """
     if find_spec("jupyter_book") is None:
         raise StudyError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")

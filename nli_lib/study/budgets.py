@@ -1,13 +1,13 @@
 """Training sets of equally many rows, made of one corpus in every way that is compared, and the trainings they take.
 
-`Budget` is what every such comparison is made of, that of chapter 61 (`Plan`) and that of `nli-study compare`:
+`Budget` is what every such comparison is made of, that of chapter 61 (`Plan`) and that of `nli-study compare`::
 
     sets, absent = budget.sets(seed)                     # (arm, `ARM` or `TWIN`) -> TrainingSet: `select.arms`
     training = budget.training(made, seed)               # its spec and rows; `.run()` trains it, or finds it
     right = budget.right(predict(training.run(), test), test)
 
 The trainings of chapter 61 can be jobs of their own: the notebook, two jobs at a time, a cluster and another machine
-make the same parts, and none of them twice.
+make the same parts, and none of them twice::
 
     plan = Plan.of(study)                       # in the notebook, whose record then names what was read
     wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
@@ -139,12 +139,18 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
 class Budget:
     """Training sets of one size, made of one corpus in every way that is compared, and the trainings that they take.
 
-    arms        name -> Arm; budget: rows of every set; share: of them, those that are added or swapped in
-    candidates  pairs of the corpus that the arms of a seed choose from, None: all
-    folds       of cross-scoring the candidates; jobs: so many of those models are trained at a time
-    threshold   of consensus pruning
-
     A comparison adds where it gets these from: `whole`, `additions`, `spec`.
+
+    Attributes
+    ----------
+    arms
+        name -> Arm; budget: rows of every set; share: of them, those that are added or swapped in
+    candidates
+        pairs of the corpus that the arms of a seed choose from, None: all
+    folds
+        of cross-scoring the candidates; jobs: so many of those models are trained at a time
+    threshold
+        of consensus pruning
     """
 
     jobs: int | None = None
@@ -298,8 +304,12 @@ class JobError(UserError, ValueError):
 class Plan(Budget):
     """What chapter 61 trains, from the dial alone.
 
-    dial      the scale, or a notebook's view of it; base: title, corpus and split; study: the folder of its results
-    spec      makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
+    Attributes
+    ----------
+    dial
+        the scale, or a notebook's view of it; base: title, corpus and split; study: the folder of its results
+    spec
+        makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
     """
 
     jobs = 1

@@ -99,7 +99,10 @@ def _fixed(value: object) -> object:
 def read_scale(name: str, folder: Path = FOLDER) -> Section:
     """The values of one scale: those of full.yaml, and in their place what the scale's own file says.
 
-    Raises `DialError` naming the file and the key.
+    Raises
+    ------
+    DialError
+        Naming the file and the key.
     """
     path = folder / "full.yaml"
     values = _read(path)

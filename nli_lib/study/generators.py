@@ -1,11 +1,11 @@
-"""The generators of chapters 22 and 23 as parts: what each training recorded, and what the generator then writes.
+"""The generators of chapters 22 and 23 as parts: what each training recorded, and what the generator then writes::
 
-generators = {seed: plain(study, corpus, seed) for seed in study.generator_seeds()}
-generators |= {("longer", seed): further(study, each, "longer", ordinary()) for seed, each in generators.items()}
-found = written(study, generators)      # trains and samples what is not recorded, with torch; the rest without
-found[0].logits, found[0].log, found[0].samples
+    generators = {seed: plain(study, corpus, seed) for seed in study.generator_seeds()}
+    generators |= {("longer", seed): further(study, each, "longer", ordinary()) for seed, each in generators.items()}
+    found = written(study, generators)  # trains and samples what is not recorded, with torch; the rest without
+    found[0].logits, found[0].log, found[0].samples
 
-Samples of a trained generator: drawn in parts that are kept as they come, then read as pairs and counted.
+Samples of a trained generator: drawn in parts that are kept as they come, then read as pairs and counted::
 
     samples = draw(run, corpus, 20_000)          # one row a draw, with the reason where it is no pair
     pairs = samples[samples["reason"] == ""]
@@ -45,11 +45,18 @@ class SampleError(UserError, ValueError):
 def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256, parts: slice = slice(None)) -> pd.DataFrame:
     """`draws` samples of a finished generator, which was trained on `corpus`; columns as `read`, and seed.
 
-    at_once  sequences that are sampled together; the last digits of their probabilities depend on it
-    parts    which parts of `at_once` draws are made and returned, by default all: `slice(1, None, 2)` takes every
-             second one, for a second machine
+    Parameters
+    ----------
+    at_once
+        sequences that are sampled together; the last digits of their probabilities depend on it
+    parts
+        which parts of `at_once` draws are made and returned, by default all: `slice(1, None, 2)` takes every second
+        one, for a second machine
 
-    Raises `StoreError` for a run that is unfinished or damaged.
+    Raises
+    ------
+    StoreError
+        For a run that is unfinished or damaged.
     """
     from nli_lib.learn.model import load_tokenizer  # reading what was written needs no torch
 
@@ -153,7 +160,10 @@ def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
     """Sampled pairs as a corpus; the label is the intended one until somebody has judged it. The rows keep their order.
 
-    pairs  rows of `draw` without a reason, of one or more generators
+    Parameters
+    ----------
+    pairs
+        rows of `draw` without a reason, of one or more generators
     """
     name = "generated"
     uid = [f"{name}-{at}" for at in range(len(pairs))]

@@ -1,4 +1,4 @@
-"""What a notebook uses to take part in the study: checked parameters, tidy tables, numbers in prose, an honest record.
+"""What a notebook uses to take part in the study: checked parameters, tidy tables, numbers in prose, an honest record::
 
     SCALE, CORPUS, SEEDS, DATA_DIR = "smoke", None, None, None      # cell tagged `parameters`, one literal a line
 
@@ -49,7 +49,6 @@ from nli_lib.stats import Estimate
 from nli_lib.store import atomic, device, now
 from nli_lib.study import dial, parts, standing
 from nli_lib.study import record as records
-from nli_lib.study.dial import ParameterError
 from nli_lib.study.record import StudyError
 from nli_lib.tables import find_table, read_table, write_table
 
@@ -105,9 +104,13 @@ def show(
 ) -> None:
     """Show a table; one without rows shows "(no rows)".
 
-    formats  column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole
-             numbers separate thousands, and a missing value is empty
-    index    whether the index is shown, as first columns
+    Parameters
+    ----------
+    formats
+        column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole numbers
+        separate thousands, and a missing value is empty
+    index
+        whether the index is shown, as first columns
     """
     formats = dict(formats or {})
     if unknown := set(formats) - set(table.columns) - set(table.index.names):
@@ -162,8 +165,6 @@ def show_interactive(figure: object) -> None:
 # ---------------------------------------------------------------- notebook
 
 
-__all__ = ["ParameterError", "Study", "StudyError", "begin"]
-
 SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
 DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
 SEEN = "_nli_names_at_begin"
@@ -180,7 +181,10 @@ def begin(
     too. Every public plain value in the namespace counts as a parameter, so a misspelt one is found. Run the cell again
     as often as you like: names that the notebook itself made since are left alone.
 
-    Raises `ParameterError` naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
+    Raises
+    ------
+    ParameterError
+        Naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
     """
     known = namespace.get(SEEN)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
@@ -522,9 +526,13 @@ class Study:
     ) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
 
-        estimate  or one for each part of a claim that says the same of several things, by the part's name
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
         as "own file", even when it bears the name of a published corpus.
+
+        Parameters
+        ----------
+        estimate
+            or one for each part of a claim that says the same of several things, by the part's name
         """
         estimates = {"": estimate} if isinstance(estimate, Estimate) else estimate
         for each in estimates.values():

@@ -1,10 +1,10 @@
-"""Parts: a table that rests on many trainings is made of small tracked files, one a training, which outlive the runs.
+"""Parts: a table that rests on many trainings is made of small tracked files, one a training, which outlive the runs::
 
     tables = study.parts({"longer, training 0": Part("23_debiased_generator", decides, make), ...})
 
 What is recorded is read; what is missing is made, in this order, and recorded the moment it is there. A part is found
 by what decides it, as content (`decided`), and never by code: code that chooses other rows gives another digest by
-itself, and a refactoring loses nothing.
+itself, and a refactoring loses nothing::
 
     data/results/<study>/<chapter>.parts/<name>-<digest of what decides it>.parquet
     data/results/<study>/<chapter>.parts/wanted.json    name -> file of all that the chapter asked for last
@@ -12,7 +12,7 @@ itself, and a refactoring loses nothing.
 A table over 1 MB is a folder of that name with several files. `table.attrs` says what decides it, what it cost and
 where it was made. Processes and machines that share the folder, or bring their files together, make parts each.
 
-Trainings of a chapter as parts: what it asks of each model is recorded, so that no model has to be kept.
+Trainings of a chapter as parts: what it asks of each model is recorded, so that no model has to be kept::
 
     trainings = {("Z-Aug", seed): Training(study.debiased_spec(each, seed), each, tests), ...}
     tables = answers(study, trainings, accuracies)      # key -> the table that `accuracies(run, training)` returns
@@ -68,9 +68,14 @@ class MissingPartsError(UserError, RuntimeError):
 class Part(NamedTuple):
     """A part of a chapter's tables.
 
-    decides  what decides it, as JSON; make: computes it. Its attrs replace what is measured of seconds and device
-    ready    whether the run that it rests on is finished, so that making it trains nothing
-    lock     parts with the same are made by one process at a time, by default each by itself
+    Attributes
+    ----------
+    decides
+        what decides it, as JSON; make: computes it. Its attrs replace what is measured of seconds and device
+    ready
+        whether the run that it rests on is finished, so that making it trains nothing
+    lock
+        parts with the same are made by one process at a time, by default each by itself
     """
 
     chapter: str
@@ -240,9 +245,14 @@ Key = tuple[str, int]  # what is trained, and the number of the training
 class Training(NamedTuple):
     """A training, made or not.
 
-    tested      title -> Corpus that the model is asked about
-    objective   what it learns, the one that the spec names; None: `learn.fit.Classify`
-    validation  examples on which early stopping watches
+    Attributes
+    ----------
+    tested
+        title -> Corpus that the model is asked about
+    objective
+        what it learns, the one that the spec names; None: `learn.fit.Classify`
+    validation
+        examples on which early stopping watches
     """
 
     spec: RunSpec
@@ -288,7 +298,10 @@ class Trained(NamedTuple):
 class CrossScored(NamedTuple):
     """A corpus scored by models that did not train on the pair, made or not; fields as in `learn.predict.cross_score`.
 
-    texts, of  other pairs to score instead, each by the model that did not train on pair number `of` (M,)
+    Attributes
+    ----------
+    texts, of
+        other pairs to score instead, each by the model that did not train on pair number `of` (M,)
     """
 
     spec: RunSpec
@@ -351,10 +364,13 @@ def answers(
 ) -> dict[Key, pd.DataFrame]:
     """What each training's model answers: recorded, or asked now, the model trained where it is not in the store.
 
-    chapter  whose folder holds the parts, by default the study's own
-
     The table's attrs say the seconds of the training and of the question, and the device. Raises `StoreError` for a
     training of another chapter that is neither recorded nor in the store.
+
+    Parameters
+    ----------
+    chapter
+        whose folder holds the parts, by default the study's own
     """
     wanted, names, first = {}, {}, {}
     for (title, seed), training in trainings.items():

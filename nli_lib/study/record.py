@@ -2,7 +2,7 @@
 
 One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. The notebook itself writes it
 (`nli_lib.study.standing`), the runner that watches it (`execute`, `runner`), and `standing.confirm`. "finished" is
-never taken from papermill, which marks a notebook whose kernel died as completed.
+never taken from papermill, which marks a notebook whose kernel died as completed::
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
     cells, definitions, defaults      the code that decides the numbers, see `standing.code_of`
@@ -127,7 +127,10 @@ def cells(notebook: Path) -> list[dict]:
     """The cells of a notebook's file, the source of each as one text, its tags as a set. nbformat takes a second to be
     imported.
 
-    Raises `StoreError` for a file that is no notebook.
+    Raises
+    ------
+    StoreError
+        For a file that is no notebook.
     """
     with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]

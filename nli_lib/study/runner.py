@@ -9,9 +9,9 @@ Each notebook runs in a process of its own (`nli_lib.study.execute`), which deci
 what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
 or the tables it read have changed.
 
-What a command line may say: the options that several commands share, and how what was written is read.
+What a command line may say: the options that several commands share, and how what was written is read::
 
-request = request_of(scale, corpus, **form, seeds=seeds)     # checked, its paths absolute
+    request = request_of(scale, corpus, **form, seeds=seeds)  # checked, its paths absolute
 """
 
 import ast
@@ -355,8 +355,11 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
 def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
     """Make the parts that chapters lack, one after another in this process, and no table; whether all are there.
 
-    only  `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
-          the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
+    Parameters
+    ----------
+    only
+        `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
+        the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
     """
     from nli_lib.study import parts  # which needs pandas
 

@@ -223,9 +223,12 @@ def names(tree: ast.AST, context: type) -> set[str]:
 def code_of(notebook: Path, uses: Iterable[str] = ()) -> dict[str, object]:
     """The part of a record that says which code decides a notebook's numbers.
 
-    cells        digest of the measuring cells; the others draw
-    definitions  digests of what those cells use of the library, and of what that uses; of `uses` (keys of `USES`) too
-    defaults     the defaults of `RunSpec`
+    cells
+        digest of the measuring cells; the others draw
+    definitions
+        digests of what those cells use of the library, and of what that uses; of `uses` (keys of `USES`) too
+    defaults
+        the defaults of `RunSpec`
     """
     cells, roots = _cells_of(notebook, notebook.stat().st_mtime_ns) if notebook.is_file() else (digest_code(), ())
     wanted = [*roots, *(USES[name] for name in uses)]
@@ -267,7 +270,10 @@ def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
 def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refuse: bool) -> dict[str, object]:
     """The record of a notebook that begins to run, with nothing read or written yet; it is not stored here.
 
-    refuse  raise `StudyError` when the notebook is being run elsewhere
+    Parameters
+    ----------
+    refuse
+        raise `StudyError` when the notebook is being run elsewhere
     """
     old, pid = records.read(notebook, study), int(os.environ.get(records.RUN_PID) or os.getpid())
     if refuse and records.end_state(old)[0] == records.RUNNING and old["pid"] != pid:

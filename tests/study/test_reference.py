@@ -9,7 +9,7 @@ import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
@@ -29,12 +29,6 @@ reference = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(reference)
 
 
-def told(text):
-    lines = text.splitlines()
-    reference.docstring(None, "function", "name", None, None, lines)
-    return "\n".join(lines).strip()
-
-
 def test_every_room_has_its_page():
     rooms = {path.name for path in (ROOT / "nli_lib").iterdir() if (path / "__init__.py").is_file()}
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
@@ -42,13 +36,13 @@ def test_every_room_has_its_page():
     for room in rooms:
         assert f"reference/{room}" in listed
         page = (ROOT / "book" / "reference" / f"{room}.rst").read_text()
-        assert reference.LINE.findall(page) == [f"nli_lib.{room}"]
+        assert reference.of(page) == [f"nli_lib.{room}"]
         assert len([line for line in page.splitlines() if line.strip()]) == 3  # a title and the line: no prose by hand
 
 
 def test_the_modules_beside_the_rooms_have_a_page_together():
     page = (ROOT / "book" / "reference" / "nli_lib.rst").read_text()
-    listed = reference.LINE.findall(page)
+    listed = reference.of(page)
     ground = {"__init__", "__main__", "errors", "paths", "spec", "store", "tables"}
     beside = {path.stem for path in (ROOT / "nli_lib").glob("*.py")} - ground
     assert set(listed) == {f"nli_lib.{name}" for name in beside}
@@ -58,7 +52,7 @@ def test_the_modules_beside_the_rooms_have_a_page_together():
 def test_every_public_module_is_listed():
     listed = reference.modules("nli_lib.measure")
     files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
-    assert set(listed) == {"nli_lib.measure", *(f"nli_lib.measure.{name}" for name in files)}
+    assert set(listed) == {f"nli_lib.measure.{name}" for name in files}
     assert "nli_lib.corpora.sources" in reference.modules("nli_lib.corpora")
 
 
@@ -90,42 +84,20 @@ def test_what_the_environment_of_the_book_lacks_is_stood_in_for():
     assert lacking <= set(reference.ABSENT), "autodoc loses the page of a module that imports it"
 
 
-def test_rows_of_names_become_definitions():
-    text = "Do it.\n\nlabels   (N,) gold labels,\n         all of them\nfold     which model"
-    assert told(text) == "Do it.\n\n\n``labels``\n    (N,) gold labels,\n    all of them\n\n``fold``\n    which model"
-
-
-def test_a_meaning_goes_on_in_lower_case():
-    text = "table  columns value,\nlow and high.\nOne training has no interval."
-    assert told(text) == "``table``\n    columns value,\n    low and high.\n\nOne training has no interval."
-
-
-def test_a_paragraph_after_an_empty_line_is_not_set_in():
-    assert told("Do it.\n\nShapes: (N,) -> (N,).") == "Do it.\n\nShapes: (N,) -> (N,)."
-
-
-def test_numbered_rules_stay_a_list():
-    assert told("Rules:\n\n1. g is h\n2. g is *p*") == "Rules:\n\n1. g is h\n2. g is *p*"
-
-
-def test_words_that_mean_something_to_sphinx_are_escaped():
-    assert told("Of `x_y` and a_b: 2 * 3 | 4.\n*Departures*: `a`s.") == (
-        "Of ``x_y`` and a\\_b: 2 \\* 3 \\| 4.\n\n*Departures*: ``a``\\ s."
-    )
-
-
-def test_examples_stay_as_they_are():
-    assert told("So:\n\n    run = fit(spec, *parts)\n    run.logits") == (
-        "So:\n\n::\n\n        run = fit(spec, *parts)\n        run.logits"
-    )
-    alone = told("run = fit(spec, *parts)    # trains\nrun.logits                 # (E, N, C)")
-    assert alone == "::\n\n    run = fit(spec, *parts)    # trains\n    run.logits                 # (E, N, C)"
-
-
-def test_shapes_formula_and_source_stand_apart_and_a_feature_is_no_address():
-    assert told("Share of x.\nShapes: (N,) -> (N,), a@premise.\nFormula: a\nover two lines.\n*Departures*: none.") == (
-        "Share of x.\n\nShapes: (N,) -> (N,), a\\@premise.\n\nFormula: a over two lines.\n\n*Departures*: none."
-    )
+def test_parameters_and_notes_are_sections_that_numpydoc_knows():
+    """A parameter that a section names is one of the function's; no section is misspelt."""
+    known = {"Parameters", "Attributes", "Raises", "Notes", "References", "Returns", "Yields", "Examples"}
+    for path in [*(ROOT / "nli_lib").rglob("*.py"), *(ROOT / "nli_tools").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            text = ast.get_docstring(node) or ""
+            titles = re.findall(r"^(\w+)\n-{3,}$", text, re.MULTILINE)
+            assert set(titles) <= known, f"{path}: {node.name}: {titles}"
+            told = re.search(r"^Parameters\n-+\n((?:.+\n?)+)", text, re.MULTILINE)
+            names = re.findall(r"^(\w.*)$", told[1], re.MULTILINE) if told else []
+            given = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+            assert {name for line in names for name in line.split(", ")} <= given, f"{path}: {node.name}: {names}"
 
 
 def test_types_are_those_of_the_code():
@@ -192,21 +164,3 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
     for page in pages.values():
         for words in ("_SupportsArray", "_ScalarT", "Alias for field", "model_config", " object at 0x"):
             assert words not in page
-
-
-def test_the_keys_of_a_section_of_the_dial_follow_with_what_they_mean():
-    class Section(BaseModel):
-        limit: int | None = Field(description="pairs; None takes `all`")
-        view: Literal["pair", "premise"] = "pair"
-
-    class Bare(BaseModel):
-        name: str
-
-    lines = []
-    reference.docstring(None, "class", "name", Section, None, lines)
-    assert [line for line in lines if line] == [
-        *("``limit``", "    pairs; None takes ``all`` (``int | None``)"),
-        *("``view``", "    ``Literal['pair', 'premise'] = 'pair'``"),
-    ]
-    assert reference.signature(None, "class", "name", Section, None, "(*, limit: int)", None) == ("", None)
-    assert reference.signature(None, "class", "name", Bare, None, "(*, name: str)", None) == ("(*, name: str)", None)
