@@ -1,9 +1,21 @@
-"""Small corpora for the tests of an audit: rows as given, and one with a planted word."""
+"""What tests of the tools share: small corpora, rows as given and one with a planted word, and a call of a command."""
+
+import sys
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_tools import commands
+
+
+def exit_code(command, monkeypatch, *words):
+    """The exit code of a command of the command line."""
+    monkeypatch.setattr(sys, "argv", ["nli-study", command, *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        commands.main()
+    return end.value.code
 
 
 def corpus(rows, classes=LABELS, skipped=None):

@@ -19,11 +19,7 @@ from nli_lib.corpora import concat, load
 from nli_tools.commands import app
 
 DATA = os.environ.get("NLI_DATA")  # a home of one's own unsets it
-pytestmark = [
-    pytest.mark.realdata,
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA, reason="NLI_DATA is not set"),
-]
+pytestmark = [pytest.mark.realdata, pytest.mark.slow, pytest.mark.skipif(not DATA, reason="NLI_DATA is not set")]
 NAMES = {"premise": "passage", "hypothesis": "assertion", "label": "judgement"}
 COLUMNS = ",".join(f"{ours}={theirs}" for ours, theirs in NAMES.items())
 

@@ -2,10 +2,11 @@
 
 import json
 import shlex
-import sys
+from functools import partial
 
 import pandas as pd
 import pytest
+from audited import exit_code
 
 from nli_lib import paths
 from nli_lib.corpora import load
@@ -14,7 +15,7 @@ from nli_lib.generate.perturb import IN_HYPOTHESIS
 from nli_lib.generate.review import pairs
 from nli_lib.select.selection import KEPT, SMALL
 from nli_lib.study import runner
-from nli_tools import commands, generate
+from nli_tools import generate
 
 LABELS = ("entailment", "neutral", "contradiction")
 REASONS = ["the request failed: Timeout", IN_HYPOTHESIS, SMALL]
@@ -68,12 +69,7 @@ def mine(home, monkeypatch, tmp_path):
     return asked
 
 
-def call(monkeypatch, *words):
-    """The exit code of the command line."""
-    monkeypatch.setattr(sys, "argv", ["nli-study", "counterfactuals", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        commands.main()
-    return end.value.code
+call = partial(exit_code, "counterfactuals")
 
 
 def lines(path):

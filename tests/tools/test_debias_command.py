@@ -1,12 +1,12 @@
 """`nli-study debias`: what runs on a file, and what is refused. Alone: pytest tests/tools/test_debias_command.py"""
 
-import sys
+from functools import partial
 
 import pytest
+from audited import exit_code
 
 from nli_lib import paths
 from nli_lib.study import book, runner
-from nli_tools import commands
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -35,11 +35,7 @@ def write(path, rows):
     path.write_text("premise,hypothesis,label\n" + "".join(f"{row}\n" for row in rows))
 
 
-def call(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["nli-study", "debias", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        commands.main()
-    return end.value.code
+call = partial(exit_code, "debias")
 
 
 def test_one_command_runs_the_four_chapters_and_names_the_datasets(asked, monkeypatch, tmp_path, capsys):

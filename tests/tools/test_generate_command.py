@@ -2,12 +2,13 @@
 
 import json
 import shlex
-import sys
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pandas as pd
 import pytest
+from audited import exit_code
 
 from nli_lib import paths
 from nli_lib.corpora import load
@@ -16,7 +17,7 @@ from nli_lib.generate.llm import LanguageModelError
 from nli_lib.generate.review import pairs
 from nli_lib.study import record as records
 from nli_lib.study import runner
-from nli_tools import commands, generate
+from nli_tools import generate
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -64,12 +65,7 @@ def mine(home, monkeypatch, tmp_path):
     return asked
 
 
-def call(monkeypatch, *words):
-    """The exit code of the command line."""
-    monkeypatch.setattr(sys, "argv", ["nli-study", "generate", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        commands.main()
-    return end.value.code
+call = partial(exit_code, "generate")
 
 
 def test_from_a_file_to_pairs_that_can_be_reviewed(mine, monkeypatch, capsys):

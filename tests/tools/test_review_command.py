@@ -1,15 +1,15 @@
 """From a file to the corpus that a review leaves. Alone: pytest tests/tools/test_review_command.py"""
 
 import json
-import sys
+from functools import partial
 
 import nbformat
 import pytest
+from audited import exit_code
 
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.generate.review import Review, ReviewError, pairs
-from nli_tools import commands
 from nli_tools import review as people
 from nli_tools.review import TASKS
 
@@ -29,12 +29,7 @@ def mine(tmp_path, monkeypatch):
     return path
 
 
-def call(monkeypatch, *words):
-    """The exit code of the command line."""
-    monkeypatch.setattr(sys, "argv", ["nli-study", "review", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        commands.main()
-    return end.value.code
+call = partial(exit_code, "review")
 
 
 def folder():
