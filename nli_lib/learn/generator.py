@@ -1,6 +1,6 @@
 """Generator: a causal language model over premise, label and hypothesis, as objectives of the training loop::
 
-    spec = study.generator_spec(seed, objective=Generate(0.5).name)
+    spec = study.spec("generator", seed=seed, objective=Generate(0.5).name)
     run = train(spec, corpus, Generate(0.5))
     run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
 

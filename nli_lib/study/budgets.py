@@ -352,7 +352,9 @@ class Plan(Budget):
         def exported(part: str, notebook: str) -> pd.DataFrame:
             return pd.read_parquet(paths.EXPORTS / study / f"{notebook}.{part}.parquet")
 
-        spec = functools.partial(run_spec, "wanli", dial)
+        def spec(paper: str, **fields: object) -> RunSpec:
+            return run_spec(paper, dial, **fields)
+
         return cls(dial, tuple(base), study, spec=spec, exported=exported, data_dir=data_dir)
 
     # ------------------------------------------------------------ sizes
@@ -430,7 +432,7 @@ class Plan(Budget):
 
     def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
-        return self._spec(**{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
+        return self._spec("wanli", **{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
 
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
         """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""

@@ -281,7 +281,7 @@ class Generator:
 def plain(study: Study, corpus: Corpus, seed: int, unlikelihood: float = 0.5, wrong: str = "one") -> Generator:
     """A generator of chapter 22."""
     learnt = ordinary(unlikelihood, wrong)
-    spec = study.generator_spec(seed, objective=learnt.name)
+    spec = study.spec("generator", seed=seed, objective=learnt.name)
     return Generator(f"unlikelihood {unlikelihood:g}, training {seed}", NOTEBOOK, spec, corpus, learnt)
 
 
@@ -289,7 +289,7 @@ def further(study: Study, start: Generator, title: str, learnt: Learnt) -> Gener
     """A generator that goes on from another, for as many epochs as the dial says."""
     changes = {"model": RUN + start.spec.id, "epochs": study.dial.generator.further_epochs}
     seed = start.spec.seed
-    spec = study.generator_spec(seed, objective=learnt.name, **changes)
+    spec = study.spec("generator", seed=seed, objective=learnt.name, **changes)
     return Generator(f"{title}, training {seed}", study.notebook, spec, start.corpus, learnt, start)
 
 

@@ -24,6 +24,7 @@ as MultiNLI, and true and false as yes and no. A number that is rounded to zero 
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -65,7 +66,14 @@ class _Filler(string.Formatter):
         return (as_text(value) if isinstance(value, str) else value), first
 
     def format_field(self, value, format_spec):
-        return unsigned_zero(super().format_field(value, format_spec))
+        if not format_spec.startswith("ci"):
+            return unsigned_zero(super().format_field(value, format_spec))
+        of = value.__getitem__ if isinstance(value, Mapping | pd.Series) else functools.partial(getattr, value)
+        ends = [of(name) for name in ("value", "low", "high")]
+        if not all(map(math.isfinite, ends)):
+            raise StudyError(f"say: an interval has the ends {ends}: the tables hold no such number")
+        value, low, high = (unsigned_zero(format(end, format_spec[2:])) for end in ends)
+        return f"{value} [{low}, {high}]"
 
 
 def as_text(value: str) -> str:
@@ -77,7 +85,8 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities.
 
     Text among the values is shown as text (`as_text`); what is meant as Markdown comes as IPython's ``Markdown``.
-    A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a table's row.
+    A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a row. ``{gap:ci+.1%}``
+    of whatever has value, low and high writes all three: "+1.2% [-0.3%, +2.7%]".
     """
     fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
     names = {field.split(".")[0].split("[")[0] for field in fields}
@@ -348,66 +357,54 @@ class Study:
 
     # ------------------------------------------------------------ runs
 
-    def spec(self, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
-        """The `RunSpec` of a training run on the study's corpus at this scale; `changes` replace any of its fields."""
-        return self._spec("wanli", None, self.dial.limit, view=view, seed=seed, **changes)
+    def spec(self, paper: str, corpus: Corpus | None = None, seed: int = 0, /, **changes: object) -> RunSpec:
+        """The `RunSpec` of a training by a paper's recipe at this scale.
 
-    def difficulty_spec(self, corpus: Corpus, view: str = "pair", seed: int = 0, **changes: object) -> RunSpec:
-        """The `RunSpec` that records `corpus` as the difficulty paper does: an evaluation pass after each epoch.
-
-        The encoder is the first of the two that the dial names for that paper.
+        Parameters
+        ----------
+        paper
+            a key of `recipes.yaml`. "difficulty" takes the first of the dial's two encoders. "generator" passes over
+            its pairs once, after the last epoch, because a pass costs as much as an epoch. "disco", "zfilter" and
+            "experts" train on ``corpus`` as a whole training set, which a cell put together; "zfilter" without
+            patience unless ``changes`` bring it, since the released script has none.
+        corpus
+            what is trained on; by default the study's own, its training split
+        changes
+            fields of the spec that come before the recipe's and the dial's
         """
-        part, fields = self.dial.difficulty, {"view": view, "seed": seed, **changes}
-        return self._spec("difficulty", corpus, part.limit, **{"model": part.encoders[0], **fields})
-
-    def consensus_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
-        """The `RunSpec` that trains on `corpus` as consensus cleaning does; logits are those of the training pass."""
-        return self._spec("consensus", corpus, self.dial.consensus.limit, **{"seed": seed, **changes})
-
-    def disco_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
-        """The `RunSpec` of a student of DISCO's on `corpus`, a training set that a cell put together."""
-        return self._spec("disco", corpus, None, **{"subset": corpus.digest[:12], "seed": seed, **changes})
-
-    def generator_spec(self, seed: int = 0, **changes: object) -> RunSpec:
-        """The `RunSpec` of a generator that is trained on the study's corpus, by the paper on debiased generation.
-
-        Its pass over the training pairs costs as much as an epoch, so it is made once, after the last.
-        """
-        part = self.dial.generator
-        fields = {"seed": seed, "batch_size": part.batch_size, "record": "last", **changes}
-        return self._spec("generator", None, part.limit, **fields)
-
-    def generator_seeds(self) -> tuple[int, ...]:
-        """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
-        return self.seeds_of(self.dial.generator.trainings)
-
-    def debiased_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
-        """The `RunSpec` that trains on `corpus`, a whole training set, by Table 9 of debiased generation.
-
-        Patience is left out unless `changes` bring it: the released script has none, and it needs development pairs.
-        """
-        part = self.dial.debiased
-        fields = {"epochs": part.epochs, "warmup_steps": part.warmup_steps, "patience": None, "seed": seed}
-        fields |= {"subset": corpus.digest[:12], "capture": "train"}
-        fields |= {name: getattr(part, name) for name in ("model", "learning_rate") if getattr(part, name) is not None}
-        return self._spec("zfilter", corpus, None, **{**fields, **changes})
-
-    def experts_spec(self, corpus: Corpus, seed: int = 0, /, **changes: object) -> RunSpec:
-        """The `RunSpec` that trains on `corpus`, a whole training set, as product of experts was trained."""
-        warmup = self.dial.experts.warmup_steps
-        fields = {"warmup_steps": warmup, "subset": corpus.digest[:12], "seed": seed, "capture": "train"}
-        return self._spec("experts", corpus, None, **{**fields, **changes})
-
-    def _spec(self, paper: str, corpus: Corpus | None, limit: int | None, /, **fields: object) -> RunSpec:
-        """The `RunSpec` of a paper's recipe on a corpus, by default the study's own; `fields` replace what it says."""
         self._measures("a run is named", "recipes")
         self._note("recipes", paper, dial.recipes()[paper])
         name, split = (corpus.name, corpus.split) if corpus is not None else (self.corpus_name, self.train_split)
         # a user's file is named by its path, which the corpus's own name has lost
-        fields = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": limit, **fields}
+        place = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": None}
+        fields = {**place, "seed": seed, **self._at_this_scale(paper, corpus), **changes}
         if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
             fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
         return dial.run_spec(paper, self.dial, **fields)
+
+    def _at_this_scale(self, paper: str, corpus: Corpus | None) -> dict[str, object]:
+        """The fields of a paper's spec that the dial says, without encoder, epochs and learning rate of its section."""
+        if paper == "wanli":
+            return {"limit": self.dial.limit}
+        part = getattr(self.dial, "debiased" if paper == "zfilter" else paper)
+        if paper == "difficulty":
+            return {"limit": part.limit, "model": part.encoders[0]}
+        if paper == "consensus":
+            return {"limit": part.limit}
+        if paper == "generator":
+            return {"limit": part.limit, "batch_size": part.batch_size, "record": "last"}
+        fields = {"subset": corpus.digest[:12]}
+        if paper == "zfilter":
+            fields |= {"epochs": part.epochs, "patience": None}
+            named = {name: getattr(part, name) for name in ("model", "learning_rate")}
+            fields |= {name: value for name, value in named.items() if value is not None}
+        if paper in ("zfilter", "experts"):
+            fields |= {"warmup_steps": part.warmup_steps, "capture": "train"}
+        return fields
+
+    def generator_seeds(self) -> tuple[int, ...]:
+        """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
+        return self.seeds_of(self.dial.generator.trainings)
 
     # ------------------------------------------------------------ tables
 

@@ -14,7 +14,7 @@ where it was made. Processes and machines that share the folder, or bring their 
 
 Trainings of a chapter as parts: what it asks of each model is recorded, so that no model has to be kept::
 
-    trainings = {("Z-Aug", seed): Training(study.debiased_spec(each, seed), each, tests), ...}
+    trainings = {("Z-Aug", seed): Training(study.spec("zfilter", each, seed), each, tests), ...}
     tables = answers(study, trainings, accuracies)      # key -> the table that `accuracies(run, training)` returns
     bits = {key: right_in(table) for key, table in answers(study, trainings, right).items()}
 

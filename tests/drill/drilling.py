@@ -36,7 +36,7 @@ TRAINS = """#| measure
 from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
 corpus = study.corpus(limit=90)
-runs = [fit(study.spec(seed=seed, model={encoder!r}, epochs=6, limit=90), corpus) for seed in range(3)]
+runs = [fit(study.spec("wanli", seed=seed, model={encoder!r}, epochs=6, limit=90), corpus) for seed in range(3)]
 """
 SAVES = """#| measure
 import pandas as pd

@@ -1,6 +1,5 @@
 """Alone: pytest tests/study/test_budget_plan.py"""
 
-import functools
 import hashlib
 import json
 import os
@@ -77,7 +76,13 @@ def make(encoder, tmp_path, monkeypatch):
 
     def plan(exported=generated, **changed):
         dial = SimpleNamespace(budgets=SimpleNamespace(**{**DIAL, **changed}), consensus=SimpleNamespace(threshold=0.1))
-        return Plan(dial, DIAL["base"], "smoke", spec=functools.partial(RunSpec, **settings), exported=exported)
+        return Plan(
+            dial,
+            DIAL["base"],
+            "smoke",
+            spec=lambda paper, **fields: RunSpec(**{**settings, **fields}),
+            exported=exported,
+        )
 
     return plan
 

@@ -20,6 +20,7 @@ from nli_lib.store import StoreError
 from nli_lib.study import StudyError, begin, dial, standing
 from nli_lib.study import record as records
 from nli_lib.study.dial import ParameterError, check
+from nli_lib.study.notebook import fill
 
 
 def started(namespace=None, name="10_try", **more):
@@ -105,9 +106,9 @@ def test_scale_decides_corpus_splits_and_seeds(home):
     assert begin("10_try", {"SCALE": "small", "CORPUS": "snli"}).results_name == "small"
     other = begin("10_try", {"SCALE": "small", "CORPUS": "wanli", "SEEDS": 1})
     assert (other.results_name, other.train_split, other.seeds) == ("small-wanli", "train", (0,))
-    spec = small.spec(view="hypothesis", seed=2, epochs=1)
+    spec = small.spec("wanli", seed=2, view="hypothesis", epochs=1)
     assert (spec.corpus, spec.split, spec.view, spec.seed, spec.epochs) == ("snli", "validation", "hypothesis", 2, 1)
-    spec = small.spec(corpus="mnli", split="test", limit=7)
+    spec = small.spec("wanli", corpus="mnli", split="test", limit=7)
     assert (spec.corpus, spec.split, spec.limit) == ("mnli", "test", 7)
 
 
@@ -357,7 +358,7 @@ def test_what_others_are_mixed_into_is_the_dials_or_what_was_asked_for(home, tmp
 def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     study = started()
     corpus = study.corpus("test", limit=20)
-    spec = study.difficulty_spec(corpus, "hypothesis", 1)
+    spec = study.spec("difficulty", corpus, 1, view="hypothesis")
     assert (spec.corpus, spec.split, spec.view, spec.seed) == ("planted", "test", "hypothesis", 1)
     recipe = (spec.epochs, spec.batch_size, spec.weight_decay, spec.clip, spec.warmup, spec.capture)
     assert recipe == (5, 32, 0.05, 1.5, 0.2, "eval")
@@ -365,22 +366,22 @@ def test_difficulty_takes_the_papers_recipe_and_the_scales_encoder(home):
     mine = home / "mine.csv"
     mine.write_text("premise,hypothesis,label\nA dog.,A cat.,neutral\n")
     own = begin("10_try", {"CORPUS": str(mine)})
-    assert own.difficulty_spec(own.corpus("test")).corpus == str(mine)
-    full = begin("10_try", {"SCALE": "full"}).difficulty_spec(corpus)
+    assert own.spec("difficulty", own.corpus("test")).corpus == str(mine)
+    full = begin("10_try", {"SCALE": "full"}).spec("difficulty", corpus)
     assert (full.model, full.learning_rate) == ("roberta-base", 1e-5)  # the paper's, not the scale's RoBERTa-large
 
 
 def test_a_generator_takes_the_papers_recipe_and_the_scales_model(home):
     study = started()
-    spec, wanted = study.generator_spec(1, objective="generate"), study.dial.generator
+    spec, wanted = study.spec("generator", seed=1, objective="generate"), study.dial.generator
     assert (spec.corpus, spec.split, spec.limit, spec.seed) == ("planted", "train", wanted.limit, 1)
     assert (spec.schedule, spec.warmup, spec.weight_decay, spec.epsilon, spec.clip) == ("constant", 0, 0, 1e-6, None)
     chosen = (spec.model, spec.epochs, spec.batch_size, spec.learning_rate)
     assert chosen == (wanted.model, wanted.epochs, wanted.batch_size, wanted.learning_rate)
-    assert study.generator_spec(model="run:x", epochs=7).epochs == 7 and spec.record == "last"
+    assert study.spec("generator", model="run:x", epochs=7).epochs == 7 and spec.record == "last"
     assert study.generator_seeds() == (0,)
     assert begin("10_try", {"SEEDS": 3}).generator_seeds() == (0, 1, 2)
-    full = begin("10_try", {"SCALE": "full"}).generator_spec()  # Table 7 of the paper
+    full = begin("10_try", {"SCALE": "full"}).spec("generator")  # Table 7 of the paper
     assert (full.model, full.batch_size, full.epochs, full.learning_rate) == ("gpt2-large", 24, 5, 1e-5)
     assert full.max_length == 128 and begin("10_try", {"SCALE": "full"}).generator_seeds() == (0, 1, 2, 3, 4)
 
@@ -520,3 +521,12 @@ def test_a_chapter_on_three_labels_refuses_two():
     assert study.three_way(three) is three
     with pytest.raises(StudyError, match="labels entailment, neutral, contradiction, and planted has yes, no: choose"):
         study.three_way(replace(three, table=three.table[three.table["label"] < 2], classes=("yes", "no")))
+
+
+def test_one_format_writes_an_interval():
+    gap = {"value": 0.0123, "low": -0.0004, "high": 0.03}
+    want = "gap +1.2% [0.0%, +3.0%]"
+    for said in (gap, pd.Series(gap), Estimate(*gap.values(), n=3)):
+        assert fill("gap {gap:ci+.1%}", {"gap": said}) == want
+    with pytest.raises(StudyError, match="no such number"):
+        fill("{gap:ci.2f}", {"gap": {**gap, "low": float("nan")}})

@@ -24,8 +24,8 @@ study.save(pd.DataFrame({"verdict": VERDICTS}), "ledger")"""
 CHAPTERS = {
     "10_scores": (SAVE, "#| measure\nfrom nli_lib.measure.dynamics import scores", SHOW),
     "11_reads": ('#| measure\ntable = study.table("scores", "10_scores")',),
-    "30_trains": ("#| measure\nspec = study.consensus_spec(study.corpus(limit=30))",),
-    "50_sorts": ("#| measure\nspec = study.difficulty_spec(study.corpus(limit=30))",),
+    "30_trains": ('#| measure\nspec = study.spec("consensus", study.corpus(limit=30))',),
+    "50_sorts": ('#| measure\nspec = study.spec("difficulty", study.corpus(limit=30))',),
     "63_ledger": ("import pandas as pd", LEDGER),
 }
 
