@@ -1,4 +1,4 @@
-"""Intervals over premises. Alone: pytest tests/report/test_premises.py"""
+"""Intervals over premises. Alone: pytest tests/test_premises.py"""
 
 import numpy as np
 import pytest

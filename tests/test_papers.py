@@ -1,4 +1,4 @@
-"""Fast, any machine: pytest tests/report/test_papers.py"""
+"""Fast, any machine: pytest tests/test_papers.py"""
 
 import numpy as np
 import pandas as pd

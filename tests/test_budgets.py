@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_budgets.py"""
+"""Alone: pytest tests/test_budgets.py"""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Intervals over trainings and pairs. Alone: pytest tests/report/test_trainings.py"""
+"""Intervals over trainings and pairs. Alone: pytest tests/test_trainings.py"""
 
 import numpy as np
 import pytest

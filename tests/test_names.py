@@ -1,4 +1,4 @@
-"""Names of tables as a reader knows them. Run alone: pytest tests/report/test_names.py"""
+"""Names of tables as a reader knows them. Run alone: pytest tests/test_names.py"""
 
 import matplotlib.text
 import pandas as pd

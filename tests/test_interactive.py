@@ -1,4 +1,4 @@
-"""Figures that answer the pointer. Alone: pytest tests/report/test_interactive.py"""
+"""Figures that answer the pointer. Alone: pytest tests/test_interactive.py"""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""How far scores agree. Alone: pytest tests/report/test_score_agreement.py"""
+"""How far scores agree. Alone: pytest tests/test_score_agreement.py"""
 
 from itertools import chain
 

@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_comparison.py"""
+"""Alone: pytest tests/tools/test_comparison.py"""
 
 import html.parser
 import json

@@ -1,4 +1,4 @@
-"""Figures hold the numbers they were given. Fast, any machine: pytest tests/report/test_plot.py"""
+"""Figures hold the numbers they were given. Fast, any machine: pytest tests/test_plot.py"""
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""The list for a reviewer and cleanlab's arrays. Alone: pytest tests/report/test_exports.py"""
+"""The list for a reviewer and cleanlab's arrays. Alone: pytest tests/test_exports.py"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Box plots hold the quartiles they were given. Alone: pytest tests/report/test_boxes.py"""
+"""Box plots hold the quartiles they were given. Alone: pytest tests/test_boxes.py"""
 
 import matplotlib as mpl
 import numpy as np

@@ -1,4 +1,4 @@
-"""Fast, any machine: pytest tests/report/test_claims.py"""
+"""Fast, any machine: pytest tests/test_claims.py"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_students.py"""
+"""Alone: pytest tests/test_students.py"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""A lesson says what its claims' verdicts say, whatever they are. Alone: pytest tests/report/test_lessons.py"""
+"""A lesson says what its claims' verdicts say, whatever they are. Alone: pytest tests/test_lessons.py"""
 
 import itertools
 import re

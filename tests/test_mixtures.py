@@ -1,4 +1,4 @@
-"""Alone: pytest tests/report/test_mixtures.py"""
+"""Alone: pytest tests/test_mixtures.py"""
 
 import numpy as np
 import pytest

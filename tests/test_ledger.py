@@ -1,4 +1,4 @@
-"""The ledger in words and as a table. Run alone: pytest tests/report/test_ledger.py"""
+"""The ledger in words and as a table. Run alone: pytest tests/test_ledger.py"""
 
 import math
 import re

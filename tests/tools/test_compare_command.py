@@ -1,4 +1,4 @@
-"""`nli-study compare` on files, with a tiny encoder. Run alone: pytest tests/study/test_compare_command.py"""
+"""`nli-study compare` on files, with a tiny encoder. Run alone: pytest tests/tools/test_compare_command.py"""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Fast, any machine: pytest tests/report/test_inference.py"""
+"""Fast, any machine: pytest tests/test_inference.py"""
 
 import numpy as np
 import pandas as pd

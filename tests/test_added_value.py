@@ -1,4 +1,4 @@
-"""What scores say of a truth, alone and on top of confidence. Alone: pytest tests/report/test_added_value.py"""
+"""What scores say of a truth, alone and on top of confidence. Alone: pytest tests/test_added_value.py"""
 
 import numpy as np
 import pytest

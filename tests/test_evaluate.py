@@ -1,4 +1,4 @@
-"""Fast, any machine: pytest tests/report/test_evaluate.py"""
+"""Fast, any machine: pytest tests/test_evaluate.py"""
 
 import warnings
 

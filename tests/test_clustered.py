@@ -1,4 +1,4 @@
-"""Shares over groups against a bootstrap and by hand. Run alone: pytest tests/report/test_clustered.py"""
+"""Shares over groups against a bootstrap and by hand. Run alone: pytest tests/test_clustered.py"""
 
 import numpy as np
 import pytest

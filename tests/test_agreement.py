@@ -1,4 +1,4 @@
-"""Kappa with an interval. Run alone: pytest tests/report/test_agreement.py"""
+"""Kappa with an interval. Run alone: pytest tests/test_agreement.py"""
 
 import numpy as np
 import pandas as pd

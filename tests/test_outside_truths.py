@@ -1,4 +1,4 @@
-"""What others say of the pairs. Alone: pytest tests/report/test_outside_truths.py"""
+"""What others say of the pairs. Alone: pytest tests/test_outside_truths.py"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Numbers by level beside their random twins, over trainings. Alone: pytest tests/report/test_levels.py"""
+"""Numbers by level beside their random twins, over trainings. Alone: pytest tests/test_levels.py"""
 
 import numpy as np
 import pandas as pd

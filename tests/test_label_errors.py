@@ -1,4 +1,4 @@
-"""What the suspicion of a label is worth. Alone: pytest tests/report/test_label_errors.py"""
+"""What the suspicion of a label is worth. Alone: pytest tests/test_label_errors.py"""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Precision and recall of a score for wrong labels. Alone: pytest tests/report/test_retrieval.py"""
+"""Precision and recall of a score for wrong labels. Alone: pytest tests/test_retrieval.py"""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Tests between labels within levels: their control for size, and the one that speaks most against "no difference".
 
-Alone: pytest tests/report/test_contrasts.py"""
+Alone: pytest tests/test_contrasts.py"""
 
 import numpy as np
 import pandas as pd

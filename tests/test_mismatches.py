@@ -1,4 +1,4 @@
-"""Statistics of mismatches over trainings and premises. Alone: pytest tests/report/test_mismatches.py"""
+"""Statistics of mismatches over trainings and premises. Alone: pytest tests/test_mismatches.py"""
 
 import numpy as np
 import pytest
