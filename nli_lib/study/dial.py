@@ -63,7 +63,8 @@ def _read(path: Path) -> object:
 
 def _kind(value: object) -> str:
     """What kind of value a key has; None stands for any."""
-    names = {bool: "truth value", int: "number", float: "number", str: "text", list: "list", dict: "mapping"}
+    names = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping"}
+    names |= {list: "list", tuple: "list"}
     return names.get(type(value), "")
 
 
@@ -112,6 +113,31 @@ def read_scale(name: str, folder: Path = FOLDER) -> Section:
         values = _merged(values, _read(path), path)
     fixed = _fixed(values)
     return Section({key: Section(said) if key in SECTIONS else said for key, said in fixed.items()})
+
+
+def turned(scale: Section, knobs: Mapping[str, str], values: Mapping[str, object]) -> Section:
+    """A scale in which the keys of some knobs have the knobs' values.
+
+    Parameters
+    ----------
+    knobs
+        name of a notebook's parameter -> the key of the dial that it stands for, as "consensus.threshold"
+    values
+        of those that are turned
+
+    Raises
+    ------
+    ParameterError
+        Naming the knob, where its key cannot have the value.
+    """
+    whole = {name: vars(said) if isinstance(said, Section) else said for name, said in vars(scale).items()}
+    for knob, value in values.items():
+        section, _, name = knobs[knob].rpartition(".")
+        try:
+            whole = _merged(whole, {section: {name: value}} if section else {name: value}, Path(knob))
+        except DialError as error:
+            raise ParameterError(str(error)) from None
+    return Section({key: Section(_fixed(said)) if key in SECTIONS else _fixed(said) for key, said in whole.items()})
 
 
 class Dial:

@@ -35,10 +35,12 @@ import string
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, Markdown, display
 from pandas.io.formats.style import Styler
+from pydantic_core import to_jsonable_python
 
 from nli_lib import paths
 from nli_lib.corpora import sources, suites
@@ -181,7 +183,11 @@ _SCALE_LIMIT = object()
 
 
 def begin(
-    notebook: str, namespace: MutableMapping[str, object], *, extra: Mapping[str, dial.Rule] | None = None
+    notebook: str,
+    namespace: MutableMapping[str, object],
+    *,
+    extra: Mapping[str, dial.Rule] | None = None,
+    knobs: Mapping[str, str] | None = None,
 ) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
@@ -190,6 +196,10 @@ def begin(
     too. Every public plain value in the namespace counts as a parameter, so a misspelt one is found. Run the cell again
     as often as you like: names that the notebook itself made since are left alone.
 
+    `knobs` are parameters that stand for a key of the dial, as in {"THRESHOLD": "consensus.threshold"}: None leaves the
+    dial's value, anything else is what `study.dial` gives for that key. The results of turned knobs go to a folder that
+    is named after them; what the notebook reads of other notebooks comes from the study's own folder.
+
     Raises
     ------
     ParameterError
@@ -197,9 +207,9 @@ def begin(
     """
     known = namespace.get(SEEN)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
-    parameters = dial.check(given, extra)
+    parameters = dial.check(given, {**(extra or {}), **dict.fromkeys(knobs or {}, Any)})
     namespace[SEEN] = frozenset(given)
-    return Study(notebook, parameters)
+    return Study(notebook, parameters, knobs or {})
 
 
 class Study:
@@ -210,7 +220,7 @@ class Study:
     `train_split`, `test_split`, `seeds` (tuple of ints), `data_dir`.
     """
 
-    def __init__(self, notebook: str, params: dict[str, object]):
+    def __init__(self, notebook: str, params: dict[str, object], knobs: Mapping[str, str] | None = None):
         self.notebook = notebook
         self.params = params
         self.drawing = os.environ.get(DRAW) == "1"
@@ -218,14 +228,16 @@ class Study:
         self._missing: dict[str, str] = {}
         self._parts: dict[str, parts.Part] = {}
         self._only_parts = os.environ.get(parts.ONLY)
-        scale = dial.read_scale(params["SCALE"])
+        turned = {name: params[name] for name in knobs or {} if params[name] is not None}
+        scale = dial.turned(dial.read_scale(params["SCALE"]), knobs or {}, turned)
         self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
-        self.results_name = records.study_name(params["SCALE"], params["CORPUS"])
+        self.standard = records.study_name(params["SCALE"], params["CORPUS"])  # where no knob is turned
+        self.results_name = records.study_name(params["SCALE"], params["CORPUS"], turned)
         self.corpus_name: str = params["CORPUS"] or scale.corpus
         self.own_file = dial.is_own_file(self.corpus_name)
         self.data_dir: str | None = params["DATA_DIR"]
         self.folder = paths.RESULTS / self.results_name
-        self.exports = paths.EXPORTS / self.results_name
+        self.exports = paths.EXPORTS / self.standard
         print(f"{notebook}: study {self.results_name}, corpus {self.corpus_name}")
         if params["SCALE"] == "smoke":
             print(SMOKE_LABEL)
@@ -236,6 +248,8 @@ class Study:
             standing.opened(notebook, self.results_name, params, refuse=stored),
             time.monotonic(),
         )
+        for name in turned:
+            self._note("turned", knobs[name], to_jsonable_python(params[name]))
         if stored:
             records.write(self._record)
         sources.OBSERVERS[:] = [self.log_corpus]
@@ -426,6 +440,8 @@ class Study:
         self._parts |= wanted
         if any(part.chapter == self.notebook for part in wanted.values()):
             parts.declare(self._parts, self.notebook, self.results_name)
+        for name, part in wanted.items() if self.results_name != self.standard else ():
+            parts.take(name, part, self.standard, self.results_name)
         tables = parts.gather(wanted, self.results_name, self._only_parts)
         for name, part in wanted.items():
             for path in parts.files_in(parts.file_of(name, part, self.results_name)):
@@ -435,10 +451,11 @@ class Study:
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
         """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
         notebook = notebook or self.notebook
-        path = find_table(self.folder / f"{notebook}.{part}")
+        folder = self.folder if notebook == self.notebook else paths.RESULTS / self.standard
+        path = find_table(folder / f"{notebook}.{part}")
         if path is None:
             raise StudyError(
-                f"there is no table {notebook}.{part} in {self.folder}: its chapter has not been run at this scale.\n"
+                f"there is no table {notebook}.{part} in {folder}: its chapter has not been run at this scale.\n"
                 f"Make it with: {self._command(notebook)}"
             )
         if notebook != self.notebook:
@@ -454,19 +471,19 @@ class Study:
         files = {
             self.title_of(name): find_table(paths.RESULTS / study / f"{self.notebook}.{part}")
             for name, study in studies.items()
-            if study != self.results_name
+            if study != self.standard
         }
         return {title: read_table(path) for title, path in files.items() if path is not None}
 
     def stale(self) -> list[str]:
         """Chapters of this study whose record no longer stands. For drawing, as `elsewhere`."""
-        return standing.stale(self.results_name)
+        return standing.stale(self.standard)
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
-        found = records.notebooks_with(part, self.results_name)
+        found = records.notebooks_with(part, self.standard)
         if not found:
-            raise StudyError(f"no notebook has recorded {part!r} in {self.folder}: run the study")
+            raise StudyError(f"no notebook has recorded {part!r} in {paths.RESULTS / self.standard}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
         tables = {name: self.table(part, name) for name in found}
         return pd.concat(tables, names=["notebook"]).reset_index("notebook").reset_index(drop=True)
@@ -480,7 +497,7 @@ class Study:
     def export(self, table: pd.DataFrame, part: str) -> Path:
         """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`."""
         self._measures(f"table {part!r} is exported")
-        path = self.exports / f"{self.notebook}.{part}.parquet"
+        path = paths.EXPORTS / self.results_name / f"{self.notebook}.{part}.parquet"
         if self._only_parts:
             return path
         with atomic(path) as draft:
@@ -493,7 +510,7 @@ class Study:
         self._measures("an exported table is read")
         path = self.exports / f"{notebook}.{part}.parquet"
         digest = records.digest_file(path)
-        if digest is None or digest != records.read(notebook, self.results_name).get("exports", {}).get(path.name):
+        if digest is None or digest != records.read(notebook, self.standard).get("exports", {}).get(path.name):
             found = "is not there" if digest is None else "is not what its chapter recorded"
             raise StudyError(f"{path} {found}. Make it with: {self._command(notebook)} --force")
         self._note("exports", path.name, digest)

@@ -30,6 +30,7 @@ import io
 import json
 import os
 import re
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -170,6 +171,20 @@ def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
         return [buffer.getvalue()]
     half = len(table) // 2
     return [*_encoded(table[:half], about), *_encoded(table[half:], about)]
+
+
+def take(name: str, part: Part, source: str, target: str) -> None:
+    """Copy a part into the folder of a study, where that lacks it and another study's folder has it."""
+    there, here = file_of(name, part, source), file_of(name, part, target)
+    if here.exists() or not there.exists():
+        return
+    if there.is_dir():
+        draft = here.with_name(f".{here.name}.{os.getpid()}")
+        shutil.copytree(there, draft)
+        draft.rename(here)
+    else:
+        with atomic(here) as draft:
+            shutil.copyfile(there, draft)
 
 
 def files_in(path: Path) -> list[Path]:

@@ -40,7 +40,8 @@ FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing
 INCOMPLETE = "incomplete"  # to its last line, but with something missing
 
 # what a run reads, writes and rests on: fields of a record that are filled while it runs
-KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals", "dial", "recipes", "uses")
+KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals")
+KINDS += ("dial", "turned", "recipes", "uses")
 # of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
 TYPES = {"state": str, "reason": str, "ended": str, "seconds": Number, "seeds": list}
 TYPES |= dict.fromkeys((*KINDS, "parameters", "environment", "definitions"), dict)
@@ -57,17 +58,26 @@ class StudyError(UserError, RuntimeError):
     """The study cannot do what was asked; the message says why and what to do."""
 
 
-def study_name(scale: str, corpus: str | None) -> str:
-    """The folder a run's tables live in: the scale's name on its own corpus, else "<scale>-<corpus>".
+def study_name(scale: str, corpus: str | None, turned: Mapping[str, object] | None = None) -> str:
+    """The folder a run's tables live in: the scale's name on its own corpus, else "<scale>-<corpus>"; where knobs
+    of a notebook are turned, with "+<knob>=<value>" for each of them.
 
     A file's name is followed by four digits that stand for its place, so that two files of one name are two studies.
     """
     if corpus in (None, read_scale(scale).corpus):
-        return scale
+        return scale + _as_turned(turned)
     words = [scale, re.sub(r"[^A-Za-z0-9_]+", "-", Path(corpus).name.split(".")[0])]
     if is_own_file(corpus):
         words.append(digest_bytes(str(Path(corpus).expanduser().resolve()).encode())[:4])
-    return "-".join(words)
+    return "-".join(words) + _as_turned(turned)
+
+
+def _as_turned(turned: Mapping[str, object] | None) -> str:
+    said = "".join(
+        f"+{name.lower()}={re.sub(r'[^A-Za-z0-9_.]+', '-', str(value)).strip('-')}"
+        for name, value in sorted((turned or {}).items())
+    )
+    return said if len(said) <= 80 else f"{said[:60]}+{digest_bytes(said.encode())[:8]}"
 
 
 def record_path(notebook: str, study: str) -> Path:

@@ -230,9 +230,20 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
     return {**declared, **asked, **request.others}
 
 
+def study_of(name: str, request: Request) -> str:
+    """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
+    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb") if request.others else ():
+        for node in ast.walk(ast.parse(cell["source"])) if "begin" in cell["metadata"].get("tags", []) else ():
+            if isinstance(node, ast.keyword) and node.arg == "knobs":
+                turned = {knob: request.others.get(knob) for knob in ast.literal_eval(node.value)}
+                turned = {knob: value for knob, value in turned.items() if value is not None}
+                return records.study_name(request.scale, request.corpus, turned)
+    return request.study
+
+
 def stale(name: str, request: Request) -> list[str]:
     """Why a notebook has to run; empty when its finished record still stands."""
-    record = records.read(name, request.study)
+    record = records.read(name, study_of(name, request))
     state, reason = records.end_state(record)
     if state != records.FINISHED:
         return [f"{state}: {reason}".partition("\n")[0].removesuffix(": ")]
@@ -243,8 +254,8 @@ def write_reasons(name: str, request: Request) -> str:
     """The path of a file that says why a notebook has to run, for Snakemake: as long as the notebook stands, the file
     is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
     """
-    path = paths.RUNS / "snakemake" / request.study / f"{name}.why"
-    token = records.read(name, request.study).get("token")
+    path = paths.RUNS / "snakemake" / study_of(name, request) / f"{name}.why"
+    token = records.read(name, study_of(name, request)).get("token")
     reasons = json.dumps([token, *stale(name, request)])
     if not path.is_file() or json.loads(reasons)[1:]:
         records.write_text(path, reasons)
@@ -262,7 +273,7 @@ def _last_line(path: Path) -> str:
 async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
-    job = Job(name, request.study, given, token=uuid.uuid4().hex)
+    job = Job(name, study_of(name, request), given, token=uuid.uuid4().hex)
     words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
     words.parent.mkdir(parents=True, exist_ok=True)
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
@@ -282,7 +293,7 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), PATIENCE)
         raise
-    record = records.read(name, request.study)
+    record = records.read(name, study_of(name, request))
     state, reason = records.end_state(record)
     if record.get("token") != job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
         reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
@@ -295,7 +306,7 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
 async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
     """Run a notebook as the only runner where it has to run; a second one says so and waits."""
     if request.force or stale(name, request):
-        path = paths.RUNS / "notebooks" / request.study / f".{name}.lock"
+        path = paths.RUNS / "notebooks" / study_of(name, request) / f".{name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = AsyncFileLock(path, run_in_executor=False)
         try:
@@ -304,13 +315,13 @@ async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
             print(f"{name}: another process runs it; waiting for it", flush=True)
             held = await lock.acquire(poll_interval=0.5)
         async with held:
-            record = records.read(name, request.study)
+            record = records.read(name, study_of(name, request))
             if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
                 return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
             if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
                 return await _run_one(name, request, threads)
-    seconds = records.read(name, request.study).get("seconds", 0.0)
+    seconds = records.read(name, study_of(name, request)).get("seconds", 0.0)
     return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=seconds)
 
 
@@ -374,7 +385,7 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
         except parts.MissingPartsError:
             complete = False
         if last >= 0:
-            print(f"{name}: {parts.progress(name, request.study)}", flush=True)
+            print(f"{name}: {parts.progress(name, study_of(name, request))}", flush=True)
     return complete
 
 

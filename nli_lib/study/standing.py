@@ -364,7 +364,7 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     if record.get("cells") != code["cells"]:
         reasons.append("the code of its measuring cells changed")
     if scale:
-        reasons += _changes("the dial's {}", then["dial"], _dial_at(scale, then["dial"]))
+        reasons += _changes("the dial's {}", then["dial"], _dial_at(scale, then["dial"]) | then["turned"])
     reasons += _changes("the recipe of {}", then["recipes"], recipes())
     if then["recipes"]:
         reasons += _changes("RunSpec's default of {}", then["defaults"], DEFAULTS)

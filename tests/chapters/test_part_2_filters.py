@@ -75,7 +75,7 @@ def test_what_the_filter_leaves_beside_its_twin(corpus, cut):
 def test_the_shapes_count_what_is_there(corpus, cut):
     part = SimpleNamespace(keep=corpus.labels == 1)
     given = {"corpus": corpus, "labels": corpus.labels, "classes": corpus.classes, "table": cut[0]}
-    rows = ran("21_z_filter", "c42baf1a2d93", kept=part, twin=part, **given).tables["shapes"]
+    rows = ran("21_z_filter", "c42baf1a2d93", k=20, kept=part, twin=part, **given).tables["shapes"]
     counts = rows[["pairs", "n", "premises"]].to_numpy().tolist()
     assert counts == [["before", 120, 1], ["after", 60, 1], ["random twin", 60, 1]]
     assert rows["share of contradiction"].tolist() == [0.5, 1, 1]

@@ -530,3 +530,42 @@ def test_one_format_writes_an_interval():
         assert fill("gap {gap:ci+.1%}", {"gap": said}) == want
     with pytest.raises(StudyError, match="no such number"):
         fill("{gap:ci.2f}", {"gap": {**gap, "low": float("nan")}})
+
+
+# ---------------------------------------------------------------- knobs
+
+
+KNOBS = {"THRESHOLD": "consensus.threshold", "COMPARED": "wanli.compared"}
+
+
+def turned(**values):
+    return begin("10_try", {"THRESHOLD": None, "COMPARED": None, **values}, knobs=KNOBS)
+
+
+def test_a_knob_that_is_not_turned_leaves_the_dials_value_and_the_studys_folder(home):
+    study = turned()
+    assert study.dial.consensus.threshold == dial.read_scale("smoke").consensus.threshold
+    assert study.folder == paths.RESULTS / "smoke"
+
+
+def test_a_turned_knob_is_what_the_dial_says_and_its_results_have_a_folder_of_their_own(home):
+    usual = begin("09_before", {})
+    usual.save(pd.DataFrame({"x": [1]}), "facts")
+    kept = turned()
+    kept.save(pd.DataFrame({"x": [2]}), "facts")
+    study = turned(THRESHOLD=0.75, COMPARED={"planted": "test"})
+    assert (study.dial.consensus.threshold, study.dial.wanli.compared) == (0.75, {"planted": "test"})
+    study.save(pd.DataFrame({"x": [3]}), "facts")
+    study.finish()
+    assert study.folder.name == "smoke+compared=planted-test+threshold=0.75"
+    assert study.table("facts")["x"].item() == 3 and turned().table("facts")["x"].item() == 2
+    assert study.table("facts", "09_before")["x"].item() == 1
+    record = records.read("10_try", study.results_name)
+    assert record["turned"] == {"consensus.threshold": 0.75, "wanli.compared": {"planted": "test"}}
+    assert not [why for why in standing.why_stale(record) if "dial" in why]
+
+
+@pytest.mark.parametrize(("value", "told"), [("much", "THRESHOLD: .*a number is needed"), ([1], "a number is needed")])
+def test_a_knob_of_another_kind_is_refused(home, value, told):
+    with pytest.raises(ParameterError, match=told):
+        turned(THRESHOLD=value)

@@ -370,3 +370,12 @@ def test_the_command_that_is_told_runs_as_it_is_told():
     words = shlex.split(asked.command("10_data_map"))
     assert words[:6] == ["nli-study", "run", "10_data_map", "--scale", "small", "--corpus"]
     assert words[6:] == ["my data/mine.csv", "--data-dir", "/my corpora", "--columns", "label=gold label"]
+
+
+def test_a_turned_knob_runs_beside_what_stands(home, monkeypatch):
+    source = 'study = begin("10_scores", globals(), knobs={"DEPTH": "epochs"})'
+    cell = {"metadata": {"tags": ["begin"]}, "source": source}
+    monkeypatch.setattr(records, "cells", lambda path: [cell])
+    assert runner.study_of("10_scores", Request(others={"DEPTH": 2})) == "smoke+depth=2"
+    assert runner.study_of("10_scores", Request(others={"DEPTH": None, "OTHER": 1})) == "smoke"
+    assert runner.study_of("10_scores", Request()) == "smoke"
