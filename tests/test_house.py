@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST = {"nli_lib": (13_155, 69), "nli_tools": (3_135, 15), "tests": (22_790, 225)}  # lines of code, files
+MOST = {"nli_lib": (13_155, 69), "nli_tools": (3_135, 15), "tests": (22_800, 225)}  # lines of code, files
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
