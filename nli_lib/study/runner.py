@@ -232,13 +232,14 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
 
 def study_of(name: str, request: Request) -> str:
     """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
-    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb") if request.others else ():
-        for node in ast.walk(ast.parse(cell["source"])) if "begin" in cell["metadata"].get("tags", []) else ():
-            if isinstance(node, ast.keyword) and node.arg == "knobs":
-                turned = {knob: request.others.get(knob) for knob in ast.literal_eval(node.value)}
-                turned = {knob: value for knob, value in turned.items() if value is not None}
-                return records.study_name(request.scale, request.corpus, turned)
-    return request.study
+    if not request.others:
+        return request.study
+    cells = records.cells(paths.NOTEBOOKS / f"{name}.ipynb")
+    begin = "\n".join(cell["source"] for cell in cells if "begin" in cell["metadata"].get("tags", []))
+    given = [node for node in ast.walk(ast.parse(begin)) if isinstance(node, ast.keyword) and node.arg == "knobs"]
+    knobs = ast.literal_eval(given[0].value) if given else {}
+    turned = {knob: request.others[knob] for knob in knobs if request.others.get(knob) is not None}
+    return records.study_name(request.scale, request.corpus, turned)
 
 
 def stale(name: str, request: Request) -> list[str]:
