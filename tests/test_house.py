@@ -4,6 +4,7 @@ Whoever makes them fewer lowers the numbers. Alone: pytest tests/test_house.py""
 
 import ast
 import io
+import subprocess
 import tokenize
 from pathlib import Path
 
@@ -35,6 +36,14 @@ def test_it_does_not_grow(folder):
     lines = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in files)
     most_lines, most_files = MOST[folder]
     assert lines <= most_lines and len(files) <= most_files, f"{folder}: {lines} lines of code in {len(files)} files"
+
+
+def test_no_link_is_tracked():
+    """A link points to a place on one machine; a fresh clone would have it dangling."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    tracked = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert tracked and not [line for line in tracked.splitlines() if line.startswith("120000")]
 
 
 def test_what_counts():
