@@ -25,7 +25,7 @@ from nli_lib.corpora import load  # noqa: E402
 from nli_lib.learn.fit import fit  # noqa: E402
 from nli_lib.learn.predict import cross_score  # noqa: E402
 from nli_lib.select.selection import folds  # noqa: E402
-from nli_lib.spec import RunSpec  # noqa: E402
+from nli_lib.store import RunSpec  # noqa: E402
 from nli_lib.study.dial import recipes  # noqa: E402
 
 

@@ -43,12 +43,12 @@ from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, Trai
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.sources import load
-from nli_lib.learn import encode, fast, optimizer
-from nli_lib.learn import fit as loop
+from nli_lib.learn import encode, fast
+from nli_lib.learn import fit as training
 from nli_lib.learn.fit import Loop, fit, train_epoch
 from nli_lib.learn.model import load_classifier, load_tokenizer, pick_device
 from nli_lib.learn.predict import predict
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 
 UNTIMED = 3
 
@@ -236,7 +236,7 @@ class PlainAdamW:
     def __init__(self, model: nn.Module, spec: RunSpec, steps: int, bf16: bool):
         self.spec, self.steps, self.number = spec, steps, 0
         decayed, trained = (
-            optimizer.decayed(model),
+            training.decayed(model),
             [each for each in model.named_parameters() if each[1].requires_grad],
         )
         groups = [
@@ -251,7 +251,7 @@ class PlainAdamW:
             each.grad = each.grad.to_dense() if each.grad.is_sparse else each.grad
         nn.utils.clip_grad_norm_(self.parameters, self.spec.clip)
         for group in self.adamw.param_groups:
-            group["lr"] = self.spec.learning_rate * optimizer.rate_factor(self.spec, self.number, self.steps)
+            group["lr"] = self.spec.learning_rate * training.rate_factor(self.spec, self.number, self.steps)
         self.adamw.step()
         self.adamw.zero_grad()
         self.number += 1
@@ -282,8 +282,8 @@ PARTS = {
     "layers": [NO_LAYERS],
     "layers: first token of the last": [(fast, "_only_first_token_counts", lambda *_: False)],
     "layers and attention": [NO_LAYERS, (fast, "install_attention", lambda *_: [])],
-    "optimizer: flat masters, bf16 copies": [(loop, "FlatAdamW", PlainAdamW), CASTING],
-    "optimizer: bf16 copies alone": [(optimizer, "only_in_linear_layers", lambda _: set()), CASTING],
+    "optimizer: flat masters, bf16 copies": [(training, "FlatAdamW", PlainAdamW), CASTING],
+    "optimizer: bf16 copies alone": [(training, "only_in_linear_layers", lambda _: set()), CASTING],
     "batches of nearly equal length": [(encode, "MEGABATCH", 1)],
 }
 
@@ -321,7 +321,7 @@ import sys, time
 import pandas as pd
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn.fit import Loop
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 table = pd.read_csv(sys.argv[1], keep_default_na=False)
 loop = Loop(RunSpec.model_validate_json(sys.argv[2]), Corpus(table, "rows", "train"))
 now = {"cpu": time.process_time, "wall": time.perf_counter}[sys.argv[4]]

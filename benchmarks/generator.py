@@ -42,7 +42,7 @@ from nli_lib.learn.fit import Loop
 from nli_lib.learn.generator import Debias, Generate, language_model, load, sample
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
 from nli_lib.measure.features import tokenize
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 SHAPES = {"gpt2": (768, 12, 12), "gpt2-large": (1280, 36, 20)}  # width, layers, heads

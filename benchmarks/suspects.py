@@ -32,9 +32,9 @@ import numpy as np
 import pandas as pd
 
 from nli_lib import paths
+from nli_lib.agreement import average_precision, precision_at
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus, concat
-from nli_lib.label_quality import average_precision, precision_at
 from nli_lib.measure.consensus import logit_gap
 from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds
@@ -129,7 +129,7 @@ def varierr(given: argparse.Namespace) -> None:
 def flips(given: argparse.Namespace) -> None:
     from nli_lib.learn.fit import fit
     from nli_lib.learn.predict import fold_specs, predict
-    from nli_lib.spec import RunSpec
+    from nli_lib.store import RunSpec
     from nli_lib.study.dial import recipes
 
     corpus, random = load("snli", "validation", limit=given.train), np.random.default_rng(0)

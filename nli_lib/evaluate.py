@@ -16,7 +16,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, collapse
-from nli_lib.measure.check import check_scored
+from nli_lib.measure import check_scored
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
 from nli_lib.select.selection import Selection
 from nli_lib.stats import LEVEL, Estimate, share, t_interval, wilson

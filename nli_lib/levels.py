@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.errors import UserError
-from nli_lib.measure.difficulty import LEVELS
+from nli_lib.measure.dynamics import LEVELS
 from nli_lib.plots import TWIN
 from nli_lib.select.selection import Selection
 from nli_lib.stats import (

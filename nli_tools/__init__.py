@@ -8,9 +8,10 @@ Nothing here imports torch before it is asked for `RecordLogits`.
 from importlib import import_module
 
 READ_AND_WRITE = ("read_dynamics", "read_cartography", "read_coordinates", "write_cartography", "write_td_metrics")
+FRAMES = ("from_pandas", "to_dataset", "to_pandas")
+ANNOTATORS = ("read_label_studio", "write_label_studio", "read_argilla", "write_argilla")
 NAMES = {
-    "nli_tools.dynamics": ("Dynamics", *READ_AND_WRITE, "from_pandas", "to_dataset", "to_pandas", "datalab", "issues"),
-    "nli_tools.exchange": ("read_label_studio", "write_label_studio", "read_argilla", "write_argilla"),
+    "nli_tools.exchange": ("Dynamics", *READ_AND_WRITE, *FRAMES, *ANNOTATORS, "datalab", "issues"),
     "nli_tools.explorer": ("explore",),
     "nli_lib.learn.recorder": ("RecordLogits",),
 }

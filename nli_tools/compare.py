@@ -50,13 +50,12 @@ from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import LABELS, Corpus, concat
 from nli_lib.errors import UserError
 from nli_lib.select.arms import ARM, BY_NAME, CANDIDATES, TWIN, Arm, Pool, TrainingSet, budget_of, why_absent
-from nli_lib.spec import RunSpec
 from nli_lib.stats import Estimate, clustered_share
-from nli_lib.store import StoreError, alone
+from nli_lib.store import RunSpec, StoreError, alone
 from nli_lib.study.budgets import Budget
 from nli_lib.study.dial import read_scale, run_spec
-from nli_lib.study.record import corpus_file
 from nli_lib.study.runner import Request, version
+from nli_lib.study.standing import corpus_file
 from nli_lib.tables import write_csv
 from nli_tools import own_corpus
 from nli_tools.audit import (

@@ -39,7 +39,7 @@ from nli_lib.errors import UserError
 from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
 from nli_lib.tables import read_csv, write_csv
-from nli_tools.dynamics import Dynamics, IntegrationError, dynamics_of
+from nli_tools.exchange import Dynamics, IntegrationError, dynamics_of
 from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
 
 HERE = Path(__file__).parent

@@ -21,8 +21,7 @@ from nli_lib.generate.llm import LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.pairs import WANLI, prompts
 from nli_lib.generate.perturb import template
 from nli_lib.select.selection import KEPT
-from nli_lib.study import record as records
-from nli_lib.study import runner
+from nli_lib.study import runner, standing
 from nli_lib.study.dial import read_scale
 
 CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
@@ -76,8 +75,8 @@ def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, reque
         check_server(model, paths.EXPORTS / request.study / f"{asks}.journal.jsonl")
     for name, own in chapters.items():
         (end,) = runner.run([name], replace(request, others=own))
-        incomplete = end.state == records.INCOMPLETE and records.unanswered(records.read(name, request.study))
-        if end.state != records.FINISHED and not incomplete:
+        incomplete = end.state == standing.INCOMPLETE and standing.unanswered(standing.read(name, request.study))
+        if end.state != standing.FINISHED and not incomplete:
             raise GenerateError(f"{name} did not finish. The same command continues there.")
 
 

@@ -17,8 +17,7 @@ from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.corpora.sources import SOURCES
 from nli_lib.measure.features import UNSPACED, unspaced
 from nli_lib.store import atomic
-from nli_lib.study import record as records
-from nli_lib.study import runner
+from nli_lib.study import runner, standing
 from nli_lib.study.dial import is_own_file, own_path
 from nli_lib.study.runner import Request, version
 
@@ -119,7 +118,7 @@ def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) ->
         print(f"{path} (from an earlier run)" if path.stat().st_mtime_ns == before.get(path) else path)
     print(book.build(request))
     warn_of_smoke(request)
-    if any(outcome.state != records.FINISHED for outcome in ended):
+    if any(outcome.state != standing.FINISHED for outcome in ended):
         raise typer.Exit(1)
 
 

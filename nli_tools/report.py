@@ -30,12 +30,12 @@ from nli_lib.errors import UserError
 from nli_lib.evaluate import skill
 from nli_lib.levels import by_training, estimate, level_means
 from nli_lib.measure import consensus
-from nli_lib.measure.difficulty import FEATURES, LEVELS, dynamics_features, level_agreement, levels
+from nli_lib.measure.dynamics import FEATURES, LEVELS, dynamics_features, level_agreement, levels
 from nli_lib.measure.features import spaced
 from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.plots import COLOURS, TWIN
 from nli_lib.stats import Estimate, clustered_share, mean_and_range, means_of
-from nli_lib.study import record as records
+from nli_lib.study import standing
 from nli_lib.study.dial import is_own_file, read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_tools import audit_page, compare, own_corpus, suspects
@@ -119,7 +119,7 @@ def level_figures(
 
     References
     ----------
-    The difficulty paper, section 3; see `measure.difficulty.levels`.
+    The difficulty paper, section 3; see `measure.dynamics.levels`.
     """
     labels, premise = corpus.labels, pd.factorize(corpus.premise)[0]
     features = [dynamics_features(*each, labels) for each in trainings]
@@ -275,7 +275,7 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
         folder = paths.EXPORTS / request.study / part
         if not (record := suspects.recorded(folder)):
             continue
-        trained = {} if part else records.read(suspects.CROSS_SCORING, request.study)
+        trained = {} if part else standing.read(suspects.CROSS_SCORING, request.study)
         digests = {each["digest"] for each in trained.get("corpora", {}).values()}
         if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
             continue  # made of another corpus
@@ -301,7 +301,7 @@ def measure_levels(
     part = corpus[rows] if len(rows) < len(corpus) else corpus
     place = {"corpus": request.corpus, "split": part.split, "limit": None}
     if is_own_file(request.corpus):
-        place["content"] = records.corpus_file(request.corpus, request.data_dir)
+        place["content"] = standing.corpus_file(request.corpus, request.data_dir)
     if len(part) < len(corpus):
         place["subset"] = f"{len(part)} pairs, {part.digest[:8]}"
     spec = run_spec("difficulty", read_scale(request.scale), **place, **changes)

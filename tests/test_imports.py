@@ -14,8 +14,8 @@ MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT 
 # Higher may import lower (a larger number), never the other way round.
 ROOMS = ["tools", "study", "beside", "generate", "select", "measure", "learn", "corpora", "ground"]
 # modules beside the rooms: estimates, tables, claims, words, figures
-BESIDE = {"agreement", "claims", "compare", "evaluate", "label_quality", "ledger", "levels", "names", "plots", "stats"}
-GROUND = {"errors", "paths", "spec", "store", "tables"}
+BESIDE = {"agreement", "claims", "compare", "evaluate", "ledger", "levels", "names", "plots", "stats"}
+GROUND = {"errors", "paths", "store", "tables"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
 
@@ -105,7 +105,7 @@ for name in {names!r}:
     ("entrance", "heavy"),
     [
         ("from nli_lib.study import begin", ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")),
-        ("import nli_lib.study.execute", ("torch", "pandas", "scipy", "pyarrow")),
+        ("import nli_lib.study.runner", ("torch", "pandas", "scipy", "pyarrow")),
     ],
     ids=["a notebook begins without what trains or draws", "the runner starts without what notebooks need"],
 )

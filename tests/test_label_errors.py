@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from nli_lib.label_quality import error_shares, overlaps, shares_by_kind
+from nli_lib.agreement import error_shares, overlaps, shares_by_kind
 
 
 def test_shares_by_group_in_the_order_of_the_rows():

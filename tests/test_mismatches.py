@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nli_lib.label_quality import NONE, Mismatches, difference_of_shares, errors_rise, share_of, threshold
+from nli_lib.agreement import NONE, Mismatches, difference_of_shares, errors_rise, share_of, threshold
 
 
 def planted(trainings=3, n=120, seed=0):

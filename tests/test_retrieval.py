@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from nli_lib.label_quality import average_precision, precision_at, weighted_precision
+from nli_lib.agreement import average_precision, precision_at, weighted_precision
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 WRONG = np.array([True, False, True, False])

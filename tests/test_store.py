@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from nli_lib import store
 from nli_lib.learn.text import resolve_model
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 from nli_lib.study.dial import SCALES, read_scale
 
 ARRAYS = {"logits": ((2, 3, 3), "float32"), "labels": ((3,), "int64")}

@@ -25,7 +25,7 @@ from nli_lib.learn.encode import Tokens, encode, sorted_batches
 from nli_lib.learn.fast import speed_up
 from nli_lib.learn.fit import Arrays, Classify, Run
 from nli_lib.learn.model import exact_output, last_token, load_classifier, load_tokenizer, pick_device, takes_bf16
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 
 HEAD = "expert"  # the bias head's name among the model's parameters
 MAX_LENGTH = 64  # word pieces of a hypothesis; longer ones are cut

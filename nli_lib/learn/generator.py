@@ -57,8 +57,7 @@ from nli_lib.learn.encode import (
 from nli_lib.learn.fit import Arrays, Run, fit
 from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
 from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, resolve_model
-from nli_lib.spec import RunSpec
-from nli_lib.store import atomic
+from nli_lib.store import RunSpec, atomic
 
 PACKAGED = "smollm2-6"  # the name under which `learn.text` knows the package's file
 

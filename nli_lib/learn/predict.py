@@ -48,8 +48,7 @@ from nli_lib.learn.model import (
     pick_device,
     takes_bf16,
 )
-from nli_lib.spec import RUN, RunSpec
-from nli_lib.store import RunFolder, StoreError, alone, reading, write_array
+from nli_lib.store import RUN, RunFolder, RunSpec, StoreError, alone, reading, write_array
 
 
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
@@ -127,7 +126,7 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch
 
 @torch.inference_mode()
 def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: int) -> np.ndarray:
-    """One pass over the corpus as `spec` reads it, longest first: a classifier's logits, or the vectors of `embed`."""
+    """One pass over the corpus as `store` reads it, longest first: a classifier's logits, or the vectors of `embed`."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
     device = pick_device()

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib import paths
 from nli_lib.errors import packages
-from nli_lib.spec import RUN
+from nli_lib.store import RUN
 
 # Short names for models. The offline ones are a folder or a file inside an installed package, the others are hub ids.
 OFFLINE_MODELS = {

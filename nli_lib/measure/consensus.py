@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from nli_lib.corpora.corpus import LABELS
-from nli_lib.measure.check import check_scored
+from nli_lib.measure import check_scored
 from nli_lib.measure.dynamics import confidence, margin, variability
 
 AGREE = "agree"

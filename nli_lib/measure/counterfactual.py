@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from nli_lib.measure.check import check_labels, check_logits, check_pairs
+from nli_lib.measure import check_labels, check_logits, check_pairs
 from nli_lib.measure.features import Words, spaced, tokenize
 
 TIE = -1  # the judgement of people whose votes have no majority

@@ -5,22 +5,34 @@ p[e, i, c] is the softmax of the logits over classes, g[i] the gold label of exa
 
 Which logits these are (taken in the training pass with dropout, or in an evaluation pass after each epoch) is not
 decided here and does matter: the run's `capture` says it, and a figure should repeat it.
+
+How hard an example is for a model that reads both texts, or the hypothesis alone (the difficulty paper).
+
+Five measures of spurious correlation in a pair of texts (Table 2 of the difficulty paper), as printed and corrected.
+
+Each takes N premises and N hypotheses and returns (N,). Texts are tokenised as in `tokens`: lower case, no ASCII
+punctuation, split on white space, as the paper's `heuristics.py` does. A text without a token gives 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import softmax
 
-from nli_lib.measure.check import check_logits, check_scored
+from nli_lib.measure import check_logits, check_pairs, check_scored
+from nli_lib.measure.features import Words, tokenize
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
+
 
 Floats = NDArray[np.float64]
 
@@ -171,3 +183,235 @@ def _at_gold(values: Floats, gold: NDArray[np.int64]) -> Floats:
 
 def _correct(scores: Floats, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
     return scores.argmax(axis=-1) == gold  # (E, N)
+
+
+# ---------------------------------------------------------------- difficulty
+
+
+LEVELS = ("easy", "ambiguous", "hard")
+MEASURES = (confidence, variability, margin, correctness)
+FEATURES = tuple(f"{view} {measure.__name__}" for view in ("pair", "hypothesis") for measure in MEASURES)
+
+
+def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """The eight features of an example, (N, 8), in the order of `FEATURES`; each is described in `dynamics`.
+
+    Notes
+    -----
+    Shapes: pair (E, N, C) and hypothesis (E', N, C) are the logits of a model trained on both texts and of one trained
+    on the hypothesis alone, labels (N,).
+
+    References
+    ----------
+    The difficulty paper section 3 (H3); its recorder evaluates after each epoch (`capture="eval"`).
+    """
+    return np.stack([measure(logits, labels) for logits in (pair, hypothesis) for measure in MEASURES], axis=1)
+
+
+def feature_table(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> pd.DataFrame:
+    """`dynamics_features` as a tidy table: a column for each of `FEATURES`, five decimals, and the column ``gold``."""
+    values = dynamics_features(pair, hypothesis, labels).round(5).astype(np.float32)
+    return pd.DataFrame(values, columns=FEATURES).assign(gold=np.asarray(labels))
+
+
+def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[np.int64]:
+    """Level of each example, (N,): 0 easy, 1 ambiguous, 2 hard, as indices of `LEVELS`.
+
+    Notes
+    -----
+    Shapes: features (N, D); the first column must be the pair's confidence, by which the groups are named.
+
+    Formula: standardise every column (a constant one becomes 0), fit a mixture of three Gaussians with full covariance
+    (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one; the
+    group of highest mean confidence is easy, that of lowest is hard.
+
+    *Departures*: the code fits twice without a seed, prints the accuracy by level of the first fit and saves the groups
+    of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
+
+    References
+    ----------
+    The difficulty paper section 3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
+    """
+    from sklearn.mixture import GaussianMixture  # a second to import, which chapters without levels need not wait for
+    from sklearn.preprocessing import StandardScaler
+
+    values = np.asarray(features, dtype=np.float64)
+    mixture = GaussianMixture(len(LEVELS), n_init=starts, random_state=seed)
+    group = mixture.fit_predict(StandardScaler().fit_transform(values))
+    found, member = np.unique(group, return_inverse=True)
+    if len(found) < len(LEVELS):
+        raise ValueError(f"the examples fall into {len(found)} of {len(LEVELS)} groups: too few differ from each other")
+    mean = np.bincount(member, weights=values[:, 0]) / np.bincount(member)
+    return np.argsort(np.argsort(-mean, kind="stable"))[member]
+
+
+def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
+    """How far two sets of levels of the same examples agree, all 1 when they are the same.
+
+    adjusted Rand
+        1 is the same groups, 0 what chance would give (the names of the groups play no part)
+    same level
+        share of the examples that both put into the same level, 0 to 1
+    hard in both
+        share of the first's hard examples that are hard in the second
+    hard by chance
+        the same share were the two independent: how much of everything the second calls hard
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    first, second = np.asarray(first), np.asarray(second)
+    hard = LEVELS.index("hard")
+    return {
+        "adjusted Rand": float(adjusted_rand_score(first, second)),
+        "same level": float((first == second).mean()),
+        "hard in both": float((second[first == hard] == hard).mean()),
+        "hard by chance": float((second == hard).mean()),
+    }
+
+
+# ---------------------------------------------------------------- spurious
+
+
+Texts = Sequence[str]
+Unknown = Callable[[Iterable[str]], Collection[str]]
+Antonyms = Callable[[str], Collection[str]]
+
+SPURIOUS = ("word overlap", "antonyms", "length mismatch", "misspelled", "negation")  # in the paper's order
+NEGATIONS = ("no", "not", "never", "none")
+MORE_NEGATIONS = (*NEGATIONS, "nobody", "nothing", "nor", "neither", "nowhere", "without", "cannot", "cant", "dont")
+INNER_APOSTROPHE = "(\\p{L})['\u2019](\\p{L})"
+APOSTROPHE = "\u02bc"  # a letter to Unicode, so the tokenizer keeps it inside a word
+
+
+def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
+    """Share of the hypothesis that stands in the premise too, 0 to 1; high = much overlap.
+
+    Notes
+    -----
+    Formula: ``|types of the premise and of the hypothesis|`` / tokens of the hypothesis. A repeated word counts once
+    above and each time below, as in the paper's code (H6).
+    """
+    premise, hypothesis = _tokens(premises, hypotheses)
+    shared = (premise.counts() > 0).multiply(hypothesis.counts() > 0).sum(axis=1)
+    return _share(shared, hypothesis.lengths)
+
+
+def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
+    """How much longer the premise is, in lengths of the hypothesis, -1 and up; 0 = equally long.
+
+    Notes
+    -----
+    Formula: (tokens of the premise - tokens of the hypothesis) / tokens of the hypothesis, signed (H6; the paper's
+    table says only "sentence length").
+    """
+    premise, hypothesis = _tokens(premises, hypotheses)
+    return _share(premise.lengths - hypothesis.lengths, hypothesis.lengths)
+
+
+def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> Floats:
+    """1 where a text of the pair has a negation, else 0.
+
+    Notes
+    -----
+    Formula: 1 if either text has one of `NEGATIONS` (H6).
+
+    *Departures*: the paper's four words miss nobody, nothing, nor and every contraction (isn't, won't).
+    `corrected=True` counts `MORE_NEGATIONS` and words ending in n't as well.
+    """
+    premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
+    words = premise.vocabulary
+    known = pc.is_in(words, value_set=pa.array(MORE_NEGATIONS if corrected else NEGATIONS, words.type))
+    if corrected:
+        known = pc.or_(known, pc.ends_with(words, f"n{APOSTROPHE}t"))
+    negates = np.asarray(known).astype(np.int64)  # (W,)
+    return ((premise.counts() @ negates + hypothesis.counts() @ negates) > 0).astype(np.float64)
+
+
+def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, corrected: bool = False) -> Floats:
+    """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
+
+    Notes
+    -----
+    Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
+    and is asked once, for each distinct word of the corpus (`corpora.suites.spelling`).
+
+    *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
+    of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
+    """
+    premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
+    words = premise.vocabulary.to_pylist()
+    forms = [word.replace(APOSTROPHE, "'") for word in words]
+    if corrected:
+        forms = [form.removesuffix("'s").strip("'") for form in forms]
+    missing = set(unknown(form for form in forms if form))
+    strange = np.array([form in missing for form in forms], dtype=np.int64)  # (W,)
+    either = (premise.counts() + hypothesis.counts()) > 0  # (N, W)
+    return _share(either @ strange, premise.lengths + hypothesis.lengths)
+
+
+def antonyms(
+    premises: Texts, hypotheses: Texts, antonyms_of: Antonyms, *, base_form: Callable[[str], str] | None = None
+) -> Floats:
+    """Share of the hypothesis' tokens that are antonyms of a word of the premise, 0 to 1; high = many.
+
+    Notes
+    -----
+    Formula: tokens of the hypothesis, repeats counted, that are in the union of `antonyms_of(word)` over the premise's
+    words / tokens of the hypothesis (H6). `antonyms_of` is asked once for each distinct word of a premise
+    (`corpora.suites.Wordnet`).
+
+    *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
+    "win". With `base_form` the corrected variant compares base forms.
+    """
+    premise, hypothesis = _tokens(premises, hypotheses)
+    words = premise.vocabulary.to_pylist()
+    forms = words if base_form is None else [base_form(word) for word in words]
+    asked = np.unique(premise.ids)
+    others = pd.DataFrame({"row": asked, "form": [list(antonyms_of(words[row])) for row in asked]}).explode("form")
+    pairs = others.merge(pd.DataFrame({"form": forms, "place": range(len(forms))}), on="form").astype({"row": int})
+    where, shape = (pairs["row"], pairs["place"]), (len(words), len(words))
+    opposite = sparse.csr_array((np.ones(len(pairs), np.int64), where), shape=shape)
+    antonymous = (premise.counts() @ opposite) > 0  # (N, W): words that are antonyms of the premise's
+    return _share(hypothesis.counts().multiply(antonymous).sum(axis=1), hypothesis.lengths)
+
+
+def every_measure(
+    premises: Texts, hypotheses: Texts, *, unknown: Callable | None = None, wordnet: object | None = None
+) -> dict[str, Floats]:
+    """The five measures and their corrected variants by name, each (N,).
+
+    Those whose dictionary is not given are left out.
+
+    Parameters
+    ----------
+    unknown
+        as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
+    """
+    texts = (premises, hypotheses)
+    found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}
+    for name, corrected in (("{}", False), ("{}, corrected", True)):
+        found[name.format("negation")] = negation(*texts, corrected=corrected)
+        if unknown:
+            found[name.format("misspelled")] = misspelled(*texts, unknown, corrected=corrected)
+        if wordnet:
+            base_form = wordnet.base_form if corrected else None
+            found[name.format("antonyms")] = antonyms(*texts, wordnet.antonyms_of, base_form=base_form)
+    return found
+
+
+def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -> tuple[Words, Words]:
+    """Words of both sides over one vocabulary; with `contractions` an apostrophe inside a word is kept as a letter."""
+    pairs = check_pairs(premises, hypotheses)
+    texts = [*premises, *hypotheses]
+    if contractions:
+        column = pa.array(texts, pa.large_string())
+        # Twice, since the letter after one apostrophe may be the one before the next.
+        for _ in range(2):
+            column = pc.replace_substring_regex(column, INNER_APOSTROPHE, rf"\1{APOSTROPHE}\2")
+        texts = column.to_pylist()
+    return tokenize(texts).split(pairs)
+
+
+def _share(part: NDArray, whole: NDArray) -> Floats:
+    """part / whole, 0 where there is no whole."""
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 
-from nli_lib.measure.check import check_labels, check_pairs, class_count
+from nli_lib.measure import check_labels, check_pairs, class_count
 
 ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuation, as four ranges
 # of East Asia, and those that Unicode breaks into lines by dictionary alone; Korean has blanks, and is not among them

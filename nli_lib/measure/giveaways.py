@@ -47,7 +47,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.check import check_labels, check_pairs, check_scored, class_count
+from nli_lib.measure import check_labels, check_pairs, check_scored, class_count
 from nli_lib.measure.features import (
     SIDES,
     Features,

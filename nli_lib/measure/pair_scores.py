@@ -16,11 +16,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from nli_lib.measure import dynamics
-from nli_lib.measure.check import check_labels
+from nli_lib.measure import check_labels, dynamics
 from nli_lib.measure.consensus import INSTALL, logit_gap, self_confidence
 from nli_lib.measure.counterfactual import sensitivity
-from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.measure.dynamics import dynamics_features, levels
 from nli_lib.measure.features import OFTEN, Features, z_statistics
 
 Floats = NDArray[np.float64]
@@ -78,7 +77,7 @@ def pair_scores(said: Said, rows: ArrayLike, labels: ArrayLike, gold: ArrayLike)
     low AUM
         the mean margin, recorded in the training pass instead
     level of difficulty
-        0 easy, 1 ambiguous, 2 hard, from both views (`measure.difficulty`)
+        0 easy, 1 ambiguous, 2 hard, from both views (`measure.dynamics`)
     low hypothesis-only confidence
         the data map's of a model that reads the hypothesis; low n-gram probability: of a linear model that did not
         train on the pair
@@ -149,7 +148,7 @@ def highest_z(table: Features, labels: ArrayLike, n_classes: int, *, often: int 
 
 
 def levels_of_pairs(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> Floats:
-    """The level of each pair by each training, (S, N): `measure.difficulty.levels`, mixture seed 0; NaN where either
+    """The level of each pair by each training, (S, N): `measure.dynamics.levels`, mixture seed 0; NaN where either
     view is not known. pair, hypothesis: logits (S, E, N, C) of the two views; labels (N,)."""
     found = []
     for views in zip(np.asarray(pair, dtype=float), np.asarray(hypothesis, dtype=float), strict=True):

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.errors import packages
 from nli_lib.learn.text import resolve_model
-from nli_lib.measure.check import check_labels, check_pairs
+from nli_lib.measure import check_labels, check_pairs
 from nli_lib.measure.features import spaced, tokenize
 
 

@@ -54,8 +54,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, SIDES, Corpus, CorpusError, concat, overlap
 from nli_lib.measure.consensus import THRESHOLD, prunable, suspects
-from nli_lib.measure.difficulty import dynamics_features, levels
-from nli_lib.measure.dynamics import margin, variability
+from nli_lib.measure.dynamics import dynamics_features, levels, margin, variability
 from nli_lib.measure.features import features_in_shards, join, prediction
 from nli_lib.measure.giveaways import cross_fitted, partial_input_predictions
 from nli_lib.select.selection import (

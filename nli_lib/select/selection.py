@@ -37,8 +37,8 @@ from scipy.special import softmax
 from sklearn.model_selection import GroupKFold, KFold
 
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, concat
-from nli_lib.corpora.counterfactuals import Counterfactuals
-from nli_lib.measure.difficulty import LEVELS
+from nli_lib.corpora.suites import Counterfactuals
+from nli_lib.measure.dynamics import LEVELS
 
 KEPT = "kept"
 
@@ -135,7 +135,7 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     Parameters
     ----------
     level
-        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.difficulty.levels`)
+        (N,) 0 easy, 1 ambiguous, 2 hard (`measure.dynamics.levels`)
     variability
         (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
     margin

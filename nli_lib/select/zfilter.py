@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure.check import check_labels, class_count
+from nli_lib.measure import check_labels, class_count
 from nli_lib.measure.features import (
     Features,
     Ranking,

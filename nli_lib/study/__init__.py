@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nli_lib.study.dial import ParameterError
     from nli_lib.study.notebook import Study, begin, show_interactive
-    from nli_lib.study.record import StudyError
+    from nli_lib.study.standing import StudyError
 
 __all__ = ["ParameterError", "Study", "StudyError", "begin", "show_interactive"]
 
@@ -18,5 +18,5 @@ __all__ = ["ParameterError", "Study", "StudyError", "begin", "show_interactive"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = {"ParameterError": "dial", "StudyError": "record"}.get(name, "notebook")
+    home = {"ParameterError": "dial", "StudyError": "standing"}.get(name, "notebook")
     return getattr(import_module(f"{__name__}.{home}"), name)

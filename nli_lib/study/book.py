@@ -7,7 +7,7 @@ The study of a corpus that is not its scale's own gets a book in a folder of its
 Draws chapters for the book: executes the cells that show, from the recorded tables, and none of those that measure.
 
 Chapters share a kernel, so that pandas, matplotlib and seaborn are imported once; `%reset` clears the names of the
-chapter before. What is run and leaves a record has a process of its own instead: `nli_lib.study.execute`.
+chapter before. What is run and leaves a record has a process of its own instead: `nli_lib.study.runner`.
 
 A drawn chapter as a page of the report: the question, its answer, then the rest, with the code out of the way.
 
@@ -72,13 +72,10 @@ from nli_lib.claims import LEDGER as COLUMNS
 from nli_lib.claims import read_claims
 from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
 from nli_lib.store import alone, atomic, write_json
-from nli_lib.study import record as records
 from nli_lib.study import standing
-from nli_lib.study.execute import socket_folder
 from nli_lib.study.notebook import DRAW, PLOTLY, SMOKE_LABEL, as_text
-from nli_lib.study.record import StudyError, write_text
-from nli_lib.study.runner import Request, order, resolve
-from nli_lib.study.standing import stale, stamps
+from nli_lib.study.runner import Request, order, resolve, socket_folder
+from nli_lib.study.standing import StudyError, stale, stamps, write_text
 from nli_lib.tables import find_table, read_table
 
 
@@ -273,9 +270,9 @@ def status_page(names: Collection[str], request: Request) -> str:
     """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
     rows, lists = [HEAD, ["---"] * len(HEAD)], []
     for name in names:
-        record = records.read(name, request.study)
-        state = records.end_state(record)[0]
-        if state == records.FINISHED and stamps(record):
+        record = standing.read(name, request.study)
+        state = standing.end_state(record)[0]
+        if state == standing.FINISHED and stamps(record):
             state += ", stale"
         seconds = f"{record['seconds']:,.0f}" if "seconds" in record else ""
         ended, seeds = record.get("ended", "")[:10], ", ".join(map(str, record.get("seeds", [])))
@@ -339,7 +336,7 @@ def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
 
 def title_of(name: str) -> str:
     """The title of a chapter, as its first cell has it."""
-    return records.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
+    return standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
 
 
 def absent_chapters(chapters: Path) -> str:
@@ -433,7 +430,7 @@ def site(request: Request) -> Site:
 
 def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
     """Name, seen from `root` -> digest."""
-    return {str(path.relative_to(root)): records.digest_file(path) for path in sorted(files)}
+    return {str(path.relative_to(root)): standing.digest_file(path) for path in sorted(files)}
 
 
 # ---------------------------------------------------------------- the book of another corpus
@@ -444,7 +441,9 @@ def gather_pages(site: Site) -> None:
     request, corpus = site.request, Path(site.request.corpus).name
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
-    names = [name for name in order() if records.read(name, request.study).get("state", records.NEVER) != records.NEVER]
+    names = [
+        name for name in order() if standing.read(name, request.study).get("state", standing.NEVER) != standing.NEVER
+    ]
     reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
     parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
     listed = [
@@ -484,8 +483,8 @@ def _key(name: str, request: Request) -> str:
     library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
     own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: `Study.elsewhere`
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
-    record = records.read(name, request.study)
-    return records.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())
+    record = standing.read(name, request.study)
+    return standing.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())
 
 
 def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -494,8 +493,8 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
     `known`: the keys of the last time; a chapter whose key is the same is left as it is.
     """
     request, problems = site.request, []
-    states = {name: records.end_state(records.read(name, request.study)) for name in site.names}
-    keys = {name: _key(name, request) for name, (state, _) in states.items() if state == records.FINISHED}
+    states = {name: standing.end_state(standing.read(name, request.study)) for name in site.names}
+    keys = {name: _key(name, request) for name, (state, _) in states.items() if state == standing.FINISHED}
     due = [name for name in keys if known.get(name) != keys[name] or not (site.chapters / f"{name}.ipynb").is_file()]
     with ThreadPoolExecutor(KERNELS) as pool:
         groups = pool.map(draw, [due[start::KERNELS] for start in range(KERNELS)], [request] * KERNELS)
@@ -506,11 +505,11 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
             states[name] = "failed", problem
             del keys[name]
             continue
-        source, record = paths.NOTEBOOKS / f"{name}.ipynb", records.read(name, request.study)
+        source, record = paths.NOTEBOOKS / f"{name}.ipynb", standing.read(name, request.study)
         run = f"`{request.command(name)}`"
         boxes = [_box("warning", "Run it again", f"{note} Run {run}.") for note in stamps(record)]
         link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
-        foot = f"{records.recorded(record)}. {link} to run it yourself: {run}."
+        foot = f"{standing.recorded(record)}. {link} to run it yourself: {run}."
         page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot)
         write_text(site.chapters / source.name, nbformat.writes(page))
         write_text(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
@@ -518,7 +517,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
         absent, page = site.chapters / f"{name}.md", site.chapters / f"{name}.ipynb"
         (absent if name in keys else page).unlink(missing_ok=True)
         if name not in keys:  # its question, and why there is no answer
-            question = records.cells(paths.NOTEBOOKS / page.name)[0]["source"]
+            question = standing.cells(paths.NOTEBOOKS / page.name)[0]["source"]
             said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**."
             said += f"\n\n```text\n{reason}\n```" if reason else ""
             box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
@@ -577,7 +576,7 @@ def build(request: Request, book: Site | None = None) -> Path:
         # the reference is made from the docstrings of the library
         library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)
         parts = [_digests(files, book.source), library, request.study, sys.version]
-        digest = records.digest_bytes(json.dumps(parts).encode())
+        digest = standing.digest_bytes(json.dumps(parts).encode())
         if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
             print("book: nothing changed since it was built")
         else:

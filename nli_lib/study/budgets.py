@@ -51,9 +51,17 @@ from nli_lib import paths
 from nli_lib.claims import Region, read_yaml
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, check_enough, concat, overlap
-from nli_lib.corpora.counterfactuals import Counterfactuals, join, load_pairs
 from nli_lib.corpora.sources import SOURCES
-from nli_lib.corpora.suites import KINDS, dictionaries, load_each, stress, without_folder
+from nli_lib.corpora.suites import (
+    KINDS,
+    Counterfactuals,
+    dictionaries,
+    join,
+    load_each,
+    load_pairs,
+    stress,
+    without_folder,
+)
 from nli_lib.errors import UserError
 from nli_lib.evaluate import correct_predictions
 from nli_lib.measure.consensus import THRESHOLD, prunable
@@ -74,8 +82,8 @@ from nli_lib.select.arms import (
     training_sets,
 )
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
-from nli_lib.spec import RunSpec
-from nli_lib.study import record as records
+from nli_lib.store import RunSpec
+from nli_lib.study import standing
 from nli_lib.study.dial import form_of, is_own_file, read_scale, run_spec
 from nli_lib.study.parts import Part, Training, decided, file_of, gather, packed, unpacked
 
@@ -139,7 +147,7 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
 class Budget:
     """Training sets of one size, made of one corpus in every way that is compared, and the trainings that they take.
 
-    A comparison adds where it gets these from: `whole`, `additions`, `spec`.
+    A comparison adds where it gets these from: `whole`, `additions`, `store`.
 
     Attributes
     ----------
@@ -345,7 +353,7 @@ class Plan(Budget):
     @classmethod
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
         """The same plan without a notebook, for a job."""
-        dial, study = read_scale(scale), records.study_name(scale, corpus)
+        dial, study = read_scale(scale), standing.study_name(scale, corpus)
         title = SOURCES[corpus].title if corpus in SOURCES else Path(corpus or "").name
         base = dial.budgets.base if corpus in (None, dial.corpus) else (title, corpus, "train")
 
@@ -474,7 +482,7 @@ class Plan(Budget):
         """Digests of the pairs that other chapters wrote, by source, as their records have them."""
         found = {}
         for source, (chapter, part, _) in OWN.items():
-            if digest := records.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet"):
+            if digest := standing.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet"):
                 found[source] = digest
         return found
 

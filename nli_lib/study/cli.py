@@ -16,7 +16,6 @@ import typer
 from nli_lib.errors import UserError
 from nli_lib.generate import perturb
 from nli_lib.learn import text
-from nli_lib.study import record as records
 from nli_lib.study import runner, standing
 from nli_lib.study.dial import is_own_file, read_scale
 from nli_lib.study.runner import (
@@ -135,7 +134,7 @@ def run(
         complete = runner.make_parts(notebooks or [], request, "take" if take_only else "train")
         raise typer.Exit(0 if complete else 1)
     outcomes = runner.run(notebooks or [], request, jobs)
-    failed = [outcome.notebook for outcome in outcomes if outcome.state != records.FINISHED]
+    failed = [outcome.notebook for outcome in outcomes if outcome.state != standing.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} finished, {len(outcomes) - ran} of them found done")
     if failed:
@@ -150,9 +149,9 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
     request = request_of(scale, corpus)
     for name in runner.order():
-        record = records.read(name, request.study)
-        state, reason = records.end_state(record)
-        if state == records.FINISHED:
+        record = standing.read(name, request.study)
+        state, reason = standing.end_state(record)
+        if state == standing.FINISHED:
             notes = standing.stamps(record)
             state, reason = ("stale", " ".join(notes)) if notes else (state, f"{record.get('seconds', 0):,.0f} s")
         print(f"{name:24} {state:12} {record.get('ended', '')[:10]:10}  {reason}".replace("\n", "\n    ").rstrip())

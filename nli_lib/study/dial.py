@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic_core import to_jsonable_python
 
 from nli_lib.errors import UserError
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 
 SCALES = ("smoke", "small", "full")
 SECTIONS = (

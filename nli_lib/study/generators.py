@@ -28,8 +28,7 @@ import pandas as pd
 from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.errors import UserError
 from nli_lib.learn.text import debias_name, generate_name, one_line, parse
-from nli_lib.spec import RUN, RunSpec
-from nli_lib.store import StoreError, alone, atomic, reading
+from nli_lib.store import RUN, RunSpec, StoreError, alone, atomic, reading
 from nli_lib.study.parts import Part, decided, file_of, there
 
 if TYPE_CHECKING:

@@ -47,12 +47,10 @@ from nli_lib.corpora import sources, suites
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.generate.journal import Journal
 from nli_lib.names import CORPORA, name_of, unsigned_zero
-from nli_lib.spec import RunSpec
 from nli_lib.stats import Estimate
-from nli_lib.store import atomic, device, now
+from nli_lib.store import RunSpec, atomic, device, now
 from nli_lib.study import dial, parts, standing
-from nli_lib.study import record as records
-from nli_lib.study.record import StudyError
+from nli_lib.study.standing import StudyError
 from nli_lib.tables import find_table, read_table, write_table
 
 
@@ -231,8 +229,8 @@ class Study:
         turned = {name: params[name] for name in knobs or {} if params[name] is not None}
         scale = dial.turned(dial.read_scale(params["SCALE"]), knobs or {}, turned)
         self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
-        self.standard = records.study_name(params["SCALE"], params["CORPUS"])  # where no knob is turned
-        self.results_name = records.study_name(params["SCALE"], params["CORPUS"], turned)
+        self.standard = standing.study_name(params["SCALE"], params["CORPUS"])  # where no knob is turned
+        self.results_name = standing.study_name(params["SCALE"], params["CORPUS"], turned)
         self.corpus_name: str = params["CORPUS"] or scale.corpus
         self.own_file = dial.is_own_file(self.corpus_name)
         self.data_dir: str | None = params["DATA_DIR"]
@@ -251,7 +249,7 @@ class Study:
         for name in turned:
             self._note("turned", knobs[name], to_jsonable_python(params[name]))
         if stored:
-            records.write(self._record)
+            standing.write(self._record)
         sources.OBSERVERS[:] = [self.log_corpus]
 
     @property
@@ -393,7 +391,7 @@ class Study:
         place = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": None}
         fields = {**place, "seed": seed, **self._at_this_scale(paper, corpus), **changes}
         if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
-            fields = {"content": records.corpus_file(self.corpus_name, self.data_dir), **fields}
+            fields = {"content": standing.corpus_file(self.corpus_name, self.data_dir), **fields}
         return dial.run_spec(paper, self.dial, **fields)
 
     def _at_this_scale(self, paper: str, corpus: Corpus | None) -> dict[str, object]:
@@ -467,7 +465,7 @@ class Study:
 
         For drawing: what another study has recorded makes no record of this one stale, and a page is drawn anew.
         """
-        studies = {name: records.study_name(self.params["SCALE"], name) for name in sources.SOURCES}
+        studies = {name: standing.study_name(self.params["SCALE"], name) for name in sources.SOURCES}
         files = {
             self.title_of(name): find_table(paths.RESULTS / study / f"{self.notebook}.{part}")
             for name, study in studies.items()
@@ -481,7 +479,7 @@ class Study:
 
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
-        found = records.notebooks_with(part, self.standard)
+        found = standing.notebooks_with(part, self.standard)
         if not found:
             raise StudyError(f"no notebook has recorded {part!r} in {paths.RESULTS / self.standard}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
@@ -491,7 +489,7 @@ class Study:
     def book_file(self, file: str) -> Path:
         """The path of a file of the book, such as "claims.yaml". When it changes, this notebook's record is stale."""
         path = paths.BOOK / file
-        self._note("declared", file, records.digest_file(path))
+        self._note("declared", file, standing.digest_file(path))
         return path
 
     def export(self, table: pd.DataFrame, part: str) -> Path:
@@ -502,15 +500,15 @@ class Study:
             return path
         with atomic(path) as draft:
             table.to_parquet(draft, index=False)
-        self._note("exports", path.name, records.digest_file(path))
+        self._note("exports", path.name, standing.digest_file(path))
         return path
 
     def exported(self, part: str, notebook: str) -> pd.DataFrame:
         """What another notebook exported. Raises `StudyError` where it is not there, or not what was recorded."""
         self._measures("an exported table is read")
         path = self.exports / f"{notebook}.{part}.parquet"
-        digest = records.digest_file(path)
-        if digest is None or digest != records.read(notebook, self.standard).get("exports", {}).get(path.name):
+        digest = standing.digest_file(path)
+        if digest is None or digest != standing.read(notebook, self.standard).get("exports", {}).get(path.name):
             found = "is not there" if digest is None else "is not what its chapter recorded"
             raise StudyError(f"{path} {found}. Make it with: {self._command(notebook)} --force")
         self._note("exports", path.name, digest)
@@ -577,7 +575,7 @@ class Study:
     def _command(self, notebook: str) -> str:
         """The shell command that runs another notebook on the same corpus, which is read as here."""
         given = {"data_dir": self.data_dir, **dial.as_options(dial.form_of(self.params))}
-        return records.command(notebook, self.params["SCALE"], self.params["CORPUS"], **given)
+        return standing.command(notebook, self.params["SCALE"], self.params["CORPUS"], **given)
 
     def _measures(self, what: str, use: str = "") -> None:
         """Refuse ``what`` where the book is drawn, and note the part of the library that it uses."""
@@ -587,12 +585,12 @@ class Study:
             standing.rest_on(self._record, use)
 
     def _note(self, kind: str, name: str, value: object) -> None:
-        """Write into the record that something was read or written, by kind (`records.KINDS`) and name."""
+        """Write into the record that something was read or written, by kind (`standing.KINDS`) and name."""
         if not self.drawing:
             self._record[kind][name] = value
 
     def _note_table(self, kind: str, path: Path) -> None:
-        self._note(kind, path.relative_to(paths.RESULTS).as_posix(), records.digest_file(path))
+        self._note(kind, path.relative_to(paths.RESULTS).as_posix(), standing.digest_file(path))
 
     def finish(self) -> None:
         """The last line of a notebook: write what was done into the record and say it.
@@ -601,9 +599,9 @@ class Study:
         """
         if not self.drawing:
             record, seconds = self._record, round(time.monotonic() - self._clock, 1)
-            reason, used = records.unanswered(record), self.params["SEEDS"] or "seeds" in record["dial"]
-            ended = records.INCOMPLETE if reason else records.FINISHED
-            record |= {"state": records.CLOSING if record["token"] else ended, "reason": reason, "ended": now()}
+            reason, used = standing.unanswered(record), self.params["SEEDS"] or "seeds" in record["dial"]
+            ended = standing.INCOMPLETE if reason else standing.FINISHED
+            record |= {"state": standing.CLOSING if record["token"] else ended, "reason": reason, "ended": now()}
             record |= {"seconds": seconds, "device": device(), "seeds": list(self.seeds if used else ())}
-            records.write(record)
-        print(records.recorded(records.read(self.notebook, self.results_name)))
+            standing.write(record)
+        print(standing.recorded(standing.read(self.notebook, self.results_name)))

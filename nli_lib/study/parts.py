@@ -46,8 +46,7 @@ from numpy.typing import NDArray
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import UserError
-from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder, StoreError, atomic, device, now, reading, revision, write_json
+from nli_lib.store import RunFolder, RunSpec, StoreError, atomic, device, now, reading, revision, write_json
 from nli_lib.tables import MOST_BYTES
 
 if TYPE_CHECKING:

@@ -5,18 +5,27 @@ read from the clone, and what is written takes the place of a link.
 
 Runs the study's notebooks: the ones asked for, in their order, several at a time if wished, without what stands.
 
-Each notebook runs in a process of its own (`nli_lib.study.execute`), which decides how it ended. This module decides
+Each notebook runs in a process of its own (`nli_lib.study.runner`), which decides how it ended. This module decides
 what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
 or the tables it read have changed.
 
 What a command line may say: the options that several commands share, and how what was written is read::
 
     request = request_of(scale, corpus, **form, seeds=seeds)  # checked, its paths absolute
+
+Runs one notebook in a process of its own and says truly how it ended.
+
+papermill writes a notebook whose kernel died as if it had completed. So the end is decided from evidence gathered
+here: the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
+"finished", the record that this very run's last cell wrote (its token) and an execution count on every code cell.
+
+Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
 """
 
 import ast
 import asyncio
 import contextlib
+import ctypes
 import functools
 import graphlib
 import inspect
@@ -25,27 +34,30 @@ import os
 import re
 import shutil
 import signal
+import stat
+import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import typer
 import yaml
-from filelock import AsyncFileLock, Timeout
+from filelock import AsyncFileLock, FileLock, Timeout
+from jupyter_client.manager import AsyncKernelManager
 from pydantic import TypeAdapter, ValidationError
+from traitlets.config import Config
 
 from nli_lib import paths
-from nli_lib.store import atomic
-from nli_lib.study import record as records
+from nli_lib.store import atomic, now
 from nli_lib.study import standing
 from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close, is_own_file
-from nli_lib.study.execute import Job
-from nli_lib.study.record import StudyError
+from nli_lib.study.standing import StudyError
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
@@ -79,14 +91,14 @@ def unpack() -> None:
             return
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
         return  # a clone named by NLI_HOME, or somebody's own
-    records.write_text(stamp, f"{own} unfinished\n")  # so that a copy that was interrupted is finished
+    standing.write_text(stamp, f"{own} unfinished\n")  # so that a copy that was interrupted is finished
     print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
             with atomic(target) as draft:
                 shutil.copyfile(source, draft)
-    records.write_text(stamp, f"{own}\n")
+    standing.write_text(stamp, f"{own}\n")
 
 
 def _link() -> None:
@@ -139,11 +151,11 @@ class Request:
 
     @property
     def study(self) -> str:
-        return records.study_name(self.scale, self.corpus)
+        return standing.study_name(self.scale, self.corpus)
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook as asked here."""
-        return records.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
+        return standing.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
 
 
 @dataclass
@@ -204,7 +216,7 @@ def choose(wanted: Iterable[str]) -> list[str]:
 
 def declared_parameters(name: str) -> dict[str, object]:
     """Names and default values in the cell tagged `parameters` of a notebook."""
-    for cell in records.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
+    for cell in standing.cells(paths.NOTEBOOKS / f"{name}.ipynb"):
         if "parameters" in cell["tags"]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
@@ -234,19 +246,19 @@ def study_of(name: str, request: Request) -> str:
     """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
     if not request.others:
         return request.study
-    cells = records.cells(paths.NOTEBOOKS / f"{name}.ipynb")
+    cells = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")
     begin = "\n".join(cell["source"] for cell in cells if "begin" in cell["metadata"].get("tags", []))
     given = [node for node in ast.walk(ast.parse(begin)) if isinstance(node, ast.keyword) and node.arg == "knobs"]
     knobs = ast.literal_eval(given[0].value) if given else {}
     turned = {knob: request.others[knob] for knob in knobs if request.others.get(knob) is not None}
-    return records.study_name(request.scale, request.corpus, turned)
+    return standing.study_name(request.scale, request.corpus, turned)
 
 
 def stale(name: str, request: Request) -> list[str]:
     """Why a notebook has to run; empty when its finished record still stands."""
-    record = records.read(name, study_of(name, request))
-    state, reason = records.end_state(record)
-    if state != records.FINISHED:
+    record = standing.read(name, study_of(name, request))
+    state, reason = standing.end_state(record)
+    if state != standing.FINISHED:
         return [f"{state}: {reason}".partition("\n")[0].removesuffix(": ")]
     return standing.why_stale(record, resolve(name, request))
 
@@ -256,10 +268,10 @@ def write_reasons(name: str, request: Request) -> str:
     is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
     """
     path = paths.RUNS / "snakemake" / study_of(name, request) / f"{name}.why"
-    token = records.read(name, study_of(name, request)).get("token")
+    token = standing.read(name, study_of(name, request)).get("token")
     reasons = json.dumps([token, *stale(name, request)])
     if not path.is_file() or json.loads(reasons)[1:]:
-        records.write_text(path, reasons)
+        standing.write_text(path, reasons)
     return str(path)
 
 
@@ -279,7 +291,7 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     words.parent.mkdir(parents=True, exist_ok=True)
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
-    command = [sys.executable, "-c", "from nli_lib.study.execute import main; main()", json.dumps(asdict(job))]
+    command = [sys.executable, "-c", "from nli_lib.study.runner import main; main()", json.dumps(asdict(job))]
     with words.open("w", encoding="utf-8") as said:
         process = await asyncio.create_subprocess_exec(*command, stdout=said, stderr=said, env={**limits, **os.environ})
     try:
@@ -294,13 +306,13 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), PATIENCE)
         raise
-    record = records.read(name, study_of(name, request))
-    state, reason = records.end_state(record)
-    if record.get("token") != job.token or state in (records.RUNNING, records.CLOSING, records.INTERRUPTED):
+    record = standing.read(name, study_of(name, request))
+    state, reason = standing.end_state(record)
+    if record.get("token") != job.token or state in (standing.RUNNING, standing.CLOSING, standing.INTERRUPTED):
         reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
         state = "killed"
         if record.get("token") == job.token:
-            records.write({**record, "state": state, "reason": reason})
+            standing.write({**record, "state": state, "reason": reason})
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
@@ -316,14 +328,14 @@ async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
             print(f"{name}: another process runs it; waiting for it", flush=True)
             held = await lock.acquire(poll_interval=0.5)
         async with held:
-            record = records.read(name, study_of(name, request))
-            if records.end_state(record)[0] in (records.RUNNING, records.CLOSING):  # in JupyterLab, say
+            record = standing.read(name, study_of(name, request))
+            if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # in JupyterLab, say
                 return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
             if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
                 return await _run_one(name, request, threads)
-    seconds = records.read(name, study_of(name, request)).get("seconds", 0.0)
-    return Outcome(name, records.FINISHED, "still stands", ran=False, seconds=seconds)
+    seconds = standing.read(name, study_of(name, request)).get("seconds", 0.0)
+    return Outcome(name, standing.FINISHED, "still stands", ran=False, seconds=seconds)
 
 
 def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
@@ -377,7 +389,7 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
 
     os.environ[parts.ONLY], complete = only, True
     for name in choose(names):
-        cells, namespace = records.cells(paths.NOTEBOOKS / f"{name}.ipynb"), resolve(name, request)
+        cells, namespace = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb"), resolve(name, request)
         last = max((at for at, cell in enumerate(cells) if "parts" in cell["tags"]), default=-1)
         try:
             for cell in cells[: last + 1]:
@@ -491,3 +503,199 @@ def _absolute(path: str) -> str:
         return os.path.normpath(Path(path).expanduser().absolute())
     except RuntimeError:
         raise ParameterError(f"{path}: there is no such user. A file of this name is ./{path}") from None
+
+
+# ---------------------------------------------------------------- execute
+
+
+LOCK = "nli-study.lock"  # in a folder of sockets, by which it is known as ours
+LONGEST = 75  # bytes of the path of the folder above them: that of a socket has at most 103, on macOS
+
+
+@dataclass
+class Job:
+    """One notebook to run, and what it is given."""
+
+    notebook: str
+    study: str
+    parameters: dict = field(default_factory=dict)
+    token: str = ""
+
+    @property
+    def output(self) -> Path:
+        """Its executed copy; its log lies beside it."""
+        return paths.RUNS / "notebooks" / self.study / f"{self.notebook}.ipynb"
+
+    @property
+    def log(self) -> Path:
+        return self.output.with_suffix(".log")
+
+
+class Cut(BaseException):
+    """This run was asked to stop."""
+
+
+class WatchedKernel(AsyncKernelManager):
+    """A kernel manager that remembers the kernel's process, also once it has ended."""
+
+    process: ClassVar[subprocess.Popen | None] = None
+
+    async def _async_is_alive(self) -> bool:
+        WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
+        return await super()._async_is_alive()
+
+    is_alive = _async_is_alive
+
+
+def oom_kills() -> int | None:
+    """How many processes of our memory group the kernel has killed for memory; None where nothing counts them."""
+    with contextlib.suppress(OSError):
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()]
+        groups = [path.lstrip("/") for _, controllers, path in lines if controllers in ("", "memory")]
+        folders = [Path(root, group) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory") for group in (*groups, "")]
+        files = [folder / name for folder in folders for name in ("memory.events", "memory.oom_control")]
+        counts = [re.search(r"(?m)^oom_kill (\d+)$", file.read_text()) for file in files if file.is_file()]
+        return next((int(count[1]) for count in counts if count), None)
+    return None
+
+
+def verdict_on_death(code: int | None, before: int | None, after: int | None) -> tuple[str, str]:
+    """(state, reason) of a notebook whose kernel died: out of memory only when the memory group's counter says so."""
+    if code is None:
+        return "killed", "the kernel died; its exit code is not known"
+    if code >= 0:
+        return "killed", f"the kernel ended by itself with exit code {code}"
+    if code == -signal.SIGKILL and None not in (before, after) and after > before:
+        return "out of memory", "the kernel was killed because the machine's memory was full"
+    return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
+
+
+def verdict_on_end(job: Job) -> tuple[str, str]:
+    """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
+    stored = standing.read(job.notebook, job.study)
+    if stored.get("token") != job.token or stored.get("state") != standing.CLOSING:
+        return standing.INCOMPLETE, "every cell ran, but study.finish() did not: it must be the notebook's last line"
+    code = [cell for cell in standing.cells(job.output) if cell["cell_type"] == "code" and cell["source"].strip()]
+    if missing := [number for number, cell in enumerate(code, 1) if not cell["execution_count"]]:
+        return standing.INCOMPLETE, f"code cells {missing} were never executed"
+    reason = standing.unanswered(stored)
+    return (standing.INCOMPLETE, reason) if reason else (standing.FINISHED, "")
+
+
+class _Progress:
+    """Says, one line each, how far the notebook is and below which heading."""
+
+    def __init__(self, cells: list[dict]):
+        self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
+        self.at, self.line, self.heading = 0, "", "the beginning"
+
+    def __call__(self, cell: dict, cell_index: int) -> None:
+        if cell["cell_type"] == "markdown":
+            headings = re.findall(r"^#+ +(.+)$", cell["source"], re.MULTILINE)
+            self.heading = headings[-1].strip() if headings else self.heading
+        elif cell["source"].strip() and "injected-parameters" not in cell["metadata"].get("tags", []):
+            self.at += 1
+            self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
+            done = (self.at - 1) / self.cells
+            print(f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)", flush=True)
+
+    def __str__(self) -> str:
+        return f"code cell {self.at} of {self.cells}: {self.line}"
+
+
+@contextlib.contextmanager
+def socket_folder() -> Iterator[str]:
+    """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
+
+    Each holds a lock file that its process keeps locked as long as it lives: what has none, or is locked, stays. It
+    lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path would
+    be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
+    """
+    folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
+    own = next((each for each in folders if len(os.fsencode(each)) <= LONGEST), folders[-1])
+    with contextlib.suppress(FileExistsError):
+        own.mkdir(mode=0o700)
+    about = own.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise standing.StudyError(
+            f"{own} is not a folder of yours that is closed to others (mode 700), which sockets need: remove it, "
+            "or set TMPDIR to another folder with a short path."
+        )
+    with FileLock(own / LOCK):  # nobody takes a new folder for one that was left before its lock is held
+        for left in own.glob(f"*/{LOCK}"):
+            with contextlib.suppress(Timeout), FileLock(left).acquire(blocking=False):
+                shutil.rmtree(left.parent, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(dir=own))
+        held = FileLock(folder / LOCK)
+        held.acquire()
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        held.release()
+
+
+def _cut(*_: object) -> None:
+    """End this run: kill the kernel and whatever it started, which is a session of its own."""
+    process = WatchedKernel.process
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    raise Cut
+
+
+def run_job(job: Job) -> tuple[str, str]:
+    """Execute the notebook; (state, reason) of how it ended."""
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+
+    source = paths.NOTEBOOKS / f"{job.notebook}.ipynb"
+    progress, kills = _Progress(standing.cells(source)), oom_kills()
+    try:
+        with socket_folder() as sockets, job.log.open("w", encoding="utf-8") as log:
+            papermill.execute_notebook(
+                source,
+                job.output,
+                parameters=job.parameters,
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=paths.HOME,
+                stdout_file=log,
+                stderr_file=log,
+                kernel_manager_class="nli_lib.study.runner.WatchedKernel",
+                config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+                on_cell_start=progress,
+            )
+    except papermill.PapermillExecutionError as error:
+        more = " ..." if len(error.evalue) > 2_000 else ""
+        return "failed", f"{progress}\n{error.ename}: {error.evalue[:2_000]}{more}"
+    except DeadKernelError:
+        code = WatchedKernel.process and WatchedKernel.process.poll()
+        state, reason = verdict_on_death(code, kills, oom_kills())
+        return state, f"{reason}, in {progress}"
+    except Cut:
+        return "stopped", f"asked to stop (SIGTERM), in {progress}"
+    except Exception as error:
+        return "failed", f"could not be run: {type(error).__name__}: {error}"
+    return verdict_on_end(job)
+
+
+def main() -> None:
+    """Run the job given as JSON and leave its end state in the record."""
+    job = Job(**json.loads(sys.argv[1]))
+    os.environ.update({standing.TOKEN: job.token, standing.RUN_PID: str(os.getpid())})
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
+    clock, first = time.monotonic(), {**asdict(job), "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
+    standing.write(first)
+    signal.signal(signal.SIGTERM, _cut)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
+    if sys.platform == "linux":
+        # a runner that is killed outright takes its notebooks with it
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    try:
+        state, reason = run_job(job)
+    except Cut:  # while papermill was still being imported
+        state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
+    stored, seconds = standing.read(job.notebook, job.study), round(time.monotonic() - clock, 1)
+    last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
+    standing.write((stored if stored.get("token") == job.token else first) | last)

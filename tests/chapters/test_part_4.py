@@ -12,8 +12,8 @@ from cells import functions, ran
 from nli_lib.claims import paper_table, paper_value
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.counterfactuals import load_pairs
 from nli_lib.corpora.planted import counterfactuals
+from nli_lib.corpora.suites import load_pairs
 from nli_lib.generate.perturb import HOLDS, NOUN, SPAN_RULES, VERB, Demonstration, find_spans
 from nli_lib.measure.counterfactual import sensitivity
 from nli_lib.measure.similarity import otdd, self_bleu

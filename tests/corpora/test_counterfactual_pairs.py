@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.counterfactuals import directions, from_table, join, load_pairs, one_of_each, pair_up
+from nli_lib.corpora.suites import directions, from_table, join, load_pairs, one_of_each, pair_up
 
 
 def corpus(rows, name="mine", **columns):

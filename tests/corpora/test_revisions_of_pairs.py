@@ -6,8 +6,8 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.counterfactuals import matched, pair_up, revisions_of
 from nli_lib.corpora.planted import counterfactuals
+from nli_lib.corpora.suites import matched, pair_up, revisions_of
 
 
 def corpus(*rows, **columns):

@@ -97,7 +97,7 @@ def furnish(home: Path) -> Path:
 
 
 def _spec(**changes: object):
-    from nli_lib.spec import RunSpec
+    from nli_lib.store import RunSpec
 
     settings = {"corpus": "tiny", "model": str(shared() / "encoder"), "epochs": 4, "batch_size": 8, "max_length": 32}
     return RunSpec(**{**settings, "learning_rate": 1e-3, "precision": "fp32", **changes})

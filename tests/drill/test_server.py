@@ -22,9 +22,7 @@ from nli_lib.generate import llm
 from nli_lib.generate.journal import UNUSABLE, Journal
 from nli_lib.generate.llm import FEW, Budget, LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.pairs import cost_table
-from nli_lib.study import cli as study_cli
-from nli_lib.study import record as records
-from nli_lib.study import runner
+from nli_lib.study import cli, runner, standing
 
 pytestmark = pytest.mark.slow
 
@@ -197,20 +195,20 @@ def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, m
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
         (first,) = runner.run([], runner.Request())
         assert (first.state, first.reason.partition(", most")[0]) == (
-            records.INCOMPLETE,
+            standing.INCOMPLETE,
             "4 of 8 requests to the language model failed",
         )
-        study_cli.status()
+        cli.status()
         assert "12_asks                  incomplete" in (said := capsys.readouterr().out) and first.reason in said
         server.mode = "echo as text"
         (second,) = runner.run([], runner.Request())
-        assert (second.state, second.ran) == (records.FINISHED, True)
+        assert (second.state, second.ran) == (standing.FINISHED, True)
         assert set(server.good.values()) == {1} and sorted(server.asked.values()) == [1] * 4 + [2] * 4
-        cost = json.loads(records.record_path("12_asks", "smoke").read_text())["journals"]["j.jsonl"]
+        cost = json.loads(standing.record_path("12_asks", "smoke").read_text())["journals"]["j.jsonl"]
         assert (cost["answered"], cost["failed"]) == (8, 0)
     monkeypatch.delenv("OPENAI_BASE_URL")
     (third,) = runner.run([], runner.Request(force=True))  # from the journal alone
-    assert (third.state, third.ran) == (records.FINISHED, True)
+    assert (third.state, third.ran) == (standing.FINISHED, True)
     for file in home.rglob("*"):
         if file.is_file():
             assert not secrets_in(file.read_bytes().decode("latin-1")), file

@@ -12,8 +12,7 @@ from nli_lib import paths
 from nli_lib.learn import generator
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import Generate, train
-from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError
+from nli_lib.store import RunSpec, StoreError
 from nli_lib.study import generators
 from nli_lib.study.generators import as_corpus, counts, draw, packed, read, unpacked
 

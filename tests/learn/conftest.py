@@ -6,7 +6,7 @@ from tiny_words import WORDS, make_corpus
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from nli_lib import paths
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 
 
 @pytest.fixture(autouse=True)

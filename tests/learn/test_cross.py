@@ -110,7 +110,7 @@ from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.learn.predict import cross_score
 from nli_lib.select.selection import folds
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 def dies():
     while not [path for path in paths.RUNS.glob("*/done.npy") if path.stat().st_size and np.load(path).any()]:
         time.sleep(0.01)

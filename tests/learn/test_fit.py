@@ -126,7 +126,7 @@ from tiny_words import make_corpus
 from nli_lib.learn.fit import fit
 from nli_lib.learn.fit import Loop
 from nli_lib.learn.predict import predict
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 torch.set_num_threads(1)
 step, calls = Loop.step, []
 def dies(loop, rows):

@@ -28,8 +28,7 @@ from nli_lib.learn.generator import (
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.measure.features import tokenize
 from nli_lib.measure.giveaways import flagged_words
-from nli_lib.spec import RunSpec
-from nli_lib.store import RunFolder
+from nli_lib.store import RunFolder, RunSpec
 
 
 @pytest.fixture(scope="module")
@@ -333,7 +332,7 @@ from nli_lib import paths
 paths.RUNS = Path({runs!r})
 from nli_lib.learn.generator import Generate, train
 from nli_lib.learn.fit import Loop
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 from tiny_words import make_corpus
 real, steps = Loop.step, []
 def step(self, rows):

@@ -10,9 +10,8 @@ from transformers import AutoConfig
 
 from nli_lib.learn import fast as layers
 from nli_lib.learn import fit
-from nli_lib.learn.fit import Loop
+from nli_lib.learn.fit import Loop, decayed, rate_factor
 from nli_lib.learn.model import load_classifier, load_tokenizer
-from nli_lib.learn.optimizer import decayed, rate_factor
 
 
 def without_dropout(monkeypatch):

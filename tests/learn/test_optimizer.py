@@ -7,8 +7,8 @@ import torch
 import transformers
 from torch import nn
 
+from nli_lib.learn.fit import FlatAdamW, decayed, rate_factor
 from nli_lib.learn.model import load_classifier
-from nli_lib.learn.optimizer import FlatAdamW, decayed, rate_factor
 
 
 def test_schedule_by_hand(make_spec):

@@ -4,8 +4,7 @@ import pytest
 
 import nli_lib.learn.fit as module
 from nli_lib.learn.predict import stored
-from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError
+from nli_lib.store import RunSpec, StoreError
 
 
 def test_a_run_is_found_by_its_settings_and_nothing_is_trained(corpus, make_spec, runs, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import adjusted_rand_score
 
-from nli_lib.measure.difficulty import (
+from nli_lib.measure.dynamics import (
     FEATURES,
     LEVELS,
     dynamics_features,

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from nli_lib.measure import pair_scores as module
-from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.measure.dynamics import dynamics_features, levels
 from nli_lib.measure.features import Features, features, z_statistics
 from nli_lib.measure.pair_scores import (
     CLEANLAB,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nli_lib.corpora import suites
 from nli_lib.errors import PackageError
-from nli_lib.measure import difficulty
+from nli_lib.measure import dynamics
 
 OPPOSITES = {"win": {"lose"}, "big": {"small", "little"}, "up": {"down"}, "down": {"up"}}
 KNOWN = {"a", "dog", "the", "runs", "don't", "no", "win", "big", "up", "down", "small", "3"}
@@ -24,13 +24,13 @@ def unknown(words):
 
 
 SPURIOUS = {
-    "word overlap": difficulty.word_overlap,
-    "length mismatch": difficulty.length_mismatch,
-    "negation": difficulty.negation,
-    "corrected negation": lambda p, h: difficulty.negation(p, h, corrected=True),
-    "misspelled": lambda p, h: difficulty.misspelled(p, h, unknown),
-    "corrected misspelled": lambda p, h: difficulty.misspelled(p, h, unknown, corrected=True),
-    "antonyms": lambda p, h: difficulty.antonyms(p, h, opposites),
+    "word overlap": dynamics.word_overlap,
+    "length mismatch": dynamics.length_mismatch,
+    "negation": dynamics.negation,
+    "corrected negation": lambda p, h: dynamics.negation(p, h, corrected=True),
+    "misspelled": lambda p, h: dynamics.misspelled(p, h, unknown),
+    "corrected misspelled": lambda p, h: dynamics.misspelled(p, h, unknown, corrected=True),
+    "antonyms": lambda p, h: dynamics.antonyms(p, h, opposites),
 }
 
 
@@ -83,13 +83,13 @@ def test_no_pairs_give_no_numbers():
 
 def test_sides_of_unequal_number_are_refused():
     with pytest.raises(ValueError, match="2 premises and 1 hypotheses"):
-        difficulty.word_overlap(["a", "b"], ["a"])
+        dynamics.word_overlap(["a", "b"], ["a"])
 
 
 def test_base_forms_find_inflected_antonyms():
     base = {"lost": "lose", "won": "win"}
-    assert difficulty.antonyms(["they win"], ["they lost"], opposites)[0] == 0
-    corrected = difficulty.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
+    assert dynamics.antonyms(["they win"], ["they lost"], opposites)[0] == 0
+    corrected = dynamics.antonyms(["they win"], ["they lost"], opposites, base_form=lambda word: base.get(word, word))
     assert corrected[0] == 0.5
 
 
@@ -136,7 +136,7 @@ def test_a_dictionary_is_asked_once_for_each_word():
         asked.extend(wanted)
         return set()
 
-    difficulty.misspelled(["the dog the dog"] * 50, ["a dog"] * 50, counting)
+    dynamics.misspelled(["the dog the dog"] * 50, ["a dog"] * 50, counting)
     assert sorted(asked) == ["a", "dog", "the"]
 
 
@@ -173,10 +173,10 @@ def test_what_is_missing_says_what_to_install(monkeypatch, tmp_path):
 
 def test_every_measure_by_name_and_those_without_a_dictionary_left_out():
     texts = (["A dog isn't here.", ""], ["No dog.", "?!"])
-    bare = difficulty.every_measure(*texts)
+    bare = dynamics.every_measure(*texts)
     assert list(bare) == ["word overlap", "length mismatch", "negation", "negation, corrected"]
     assert bare["negation"].tolist() == [1, 0]
     assert all(values.shape == (2,) for values in bare.values())
-    full = difficulty.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})
+    full = dynamics.every_measure(*texts, unknown=lambda words: {w for w in words if w in ("isnt", "isn't")})
     assert full["misspelled"].tolist() == [1 / 6, 0]
     assert "antonyms" not in full

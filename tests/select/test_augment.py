@@ -5,7 +5,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError, concat
-from nli_lib.corpora.counterfactuals import load_pairs
+from nli_lib.corpora.suites import load_pairs
 from nli_lib.select.selection import TWIN, augmentation, of_labels, students_of, without_copies
 
 SETS = {

@@ -9,8 +9,7 @@ from tiny_encoder import write_encoder
 from tiny_words import make_corpus
 
 from nli_lib import paths
-from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError
+from nli_lib.store import RunSpec, StoreError
 from nli_lib.study import parts
 from nli_lib.study.parts import (
     Trained,

@@ -13,10 +13,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib.study import book, standing
-from nli_lib.study import record as records
 from nli_lib.study.dial import read_scale
-from nli_lib.study.record import StudyError
 from nli_lib.study.runner import Request
+from nli_lib.study.standing import StudyError
 
 LIMIT = read_scale("smoke").limit
 
@@ -244,7 +243,7 @@ def small_book(home):
     stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
     write_notebook(notebooks, "4_new", SAVE)
     for record in (fine, stale, recorded(failed, state="failed", reason="ValueError: the <b>reason</b>")):
-        records.write(record)
+        standing.write(record)
         (results / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
     return home
 
@@ -317,11 +316,11 @@ def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
     request = Request(corpus=str(mine))
     site = book.site(request)
     assert small_book / "data" / "exports" in site.first.parents
-    record = records.read("1_fine", "smoke") | {
+    record = standing.read("1_fine", "smoke") | {
         "study": request.study,
         "parameters": {"BATCH": 10, "CORPUS": str(mine)},
     }
-    records.write(record | {"corpus_file": records.corpus_file(str(mine)), "state": "failed", "reason": "too few"})
+    standing.write(record | {"corpus_file": standing.corpus_file(str(mine)), "state": "failed", "reason": "too few"})
     monkeypatch.setattr(book, "_render", lambda site: None)
     before = sorted(small_book.joinpath("book").rglob("*"))
     assert book.build(request) == site.first
@@ -401,9 +400,9 @@ def test_a_missing_package_is_told_before_anything_is_drawn(home, monkeypatch):
 def test_other_environments_are_stamped(home):
     record = recorded(write_notebook(home / "notebooks", "1_fine"))
     (home / "constraints.txt").write_text("numpy==2.4.6\ntorch==2.13.0\n")
-    records.write({**record, "environment": {"numpy": "1.26.0"}})
-    assert book.stamps(records.read("1_fine", "smoke")) == [
+    standing.write({**record, "environment": {"numpy": "1.26.0"}})
+    assert book.stamps(standing.read("1_fine", "smoke")) == [
         "The numbers here come from another environment: numpy 1.26.0 then, 2.4.6 here."
     ]
-    records.write({**record, "environment": {"numpy": "2.4.6", "torch": "2.13.0+cpu"}})
-    assert book.stamps(records.read("1_fine", "smoke")) == []
+    standing.write({**record, "environment": {"numpy": "2.4.6", "torch": "2.13.0+cpu"}})
+    assert book.stamps(standing.read("1_fine", "smoke")) == []

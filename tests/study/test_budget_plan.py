@@ -22,13 +22,13 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import overlap
 from nli_lib.select.arms import ARM, ARMS, BY_NAME, CLASSIFY, GENERATED, PRODUCT, PRODUCT_TWIN, TrainingSet
 from nli_lib.select.selection import TWIN, Selection
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 from nli_lib.study import budgets
 from nli_lib.study.budgets import TWINS, JobError, Plan, own_pairs, right_of, run_job, table_of
 from nli_lib.study.dial import read_scale
 from nli_lib.study.parts import files_in, gather, key_of
 from nli_lib.study.runner import Request
-from nli_tools import compare as comparisons
+from nli_tools import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [arm.name for arm in ARMS]
@@ -420,10 +420,10 @@ def test_no_training_of_a_user_s_comparison_becomes_another_one(asked, monkeypat
     table = corpus.table[["premise", "hypothesis"]].assign(label=np.array(corpus.classes)[corpus.labels])
     for name, rows in {"mine": table[:180], "more": table[180:240], "held": table[240:]}.items():
         rows.to_csv(f"{name}.csv", index=False)
-    plan = comparisons.Plan(budget=48, seeds=2, folds=2, anyway=True, changes={"epochs": 2})
-    monkeypatch.setattr(comparisons, "comparison", None)  # all is trained by then
+    plan = compare.Plan(budget=48, seeds=2, folds=2, anyway=True, changes={"epochs": 2})
+    monkeypatch.setattr(compare, "comparison", None)  # all is trained by then
     with pytest.raises(TypeError):
-        comparisons.run(Request("smoke", "mine.csv"), "held.csv", {"more": "more.csv"}, plan)
+        compare.run(Request("smoke", "mine.csv"), "held.csv", {"more": "more.csv"}, plan)
     assert ends(asked) == FILE.split()
 
 

@@ -13,7 +13,7 @@ from nli_lib import paths
 from nli_lib.store import write_json
 from nli_lib.study import runner
 from nli_lib.study.cli import WITHOUT_NOTEBOOKS
-from nli_lib.study.record import StudyError
+from nli_lib.study.standing import StudyError
 from nli_tools.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.study import book, cli, runner, standing
-from nli_lib.study import record as records
 from nli_lib.study.cli import app
 from nli_lib.study.runner import yaml_values
 
@@ -228,7 +227,7 @@ def test_status_tells_each_state(home):
         if name == "3_failed":
             record |= {"state": "failed", "reason": "cell 2\nValueError: no"}
         if name != "4_new":
-            records.write(record)
+            standing.write(record)
     lines = {line.split()[0]: line for line in call("status").output.splitlines() if line[0].isdigit()}
     assert "finished" in lines["1_done"]
     assert "stale" in lines["2_changed"] and "the code of its measuring cells changed" in lines["2_changed"]
@@ -240,8 +239,8 @@ def test_status_tells_each_state(home):
 def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong):
     for name in ("1_wrong", "2_new"):
         write_notebook(home / "notebooks", name)
-    records.record_path("1_wrong", "smoke").parent.mkdir(parents=True, exist_ok=True)
-    records.record_path("1_wrong", "smoke").write_text(wrong)
+    standing.record_path("1_wrong", "smoke").parent.mkdir(parents=True, exist_ok=True)
+    standing.record_path("1_wrong", "smoke").write_text(wrong)
     said = call("status").output
     assert "1_wrong.json: " in said and "delete it and run the notebook again" in said
     assert "never run" in said

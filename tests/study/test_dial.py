@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from nli_lib.spec import RunSpec
+from nli_lib.store import RunSpec
 from nli_lib.study import dial
 from nli_lib.study.dial import Dial, DialError, read_scale, recipes, run_spec
 

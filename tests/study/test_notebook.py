@@ -18,7 +18,6 @@ from nli_lib.generate.pairs import WANLI, digest_prompt
 from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
 from nli_lib.study import StudyError, begin, dial, standing
-from nli_lib.study import record as records
 from nli_lib.study.dial import ParameterError, check
 from nli_lib.study.notebook import fill
 
@@ -123,7 +122,7 @@ def test_tables_of_other_corpora_at_the_same_scale_are_found(home, tmp_path):
         ("full", "anli", "gains"),
         ("small", str(mine), "gains"),
     ):
-        folder = paths.RESULTS / records.study_name(scale, corpus)
+        folder = paths.RESULTS / standing.study_name(scale, corpus)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"10_try.{part}.csv").write_text(f"value\n{len(corpus or '')}\n")
     found = begin("10_try", {"SCALE": "small"}).elsewhere("gains")
@@ -145,7 +144,7 @@ def test_corpus_is_limited_by_the_scale_and_recorded(home):
     study = started()
     assert len(study.corpus(limit=30)) == 30
     study.finish()
-    entry = records.read("10_try", "smoke")["corpora"]["planted train"]
+    entry = standing.read("10_try", "smoke")["corpora"]["planted train"]
     assert entry["rows"] == 30
     assert entry["digest"]
 
@@ -258,7 +257,7 @@ def test_every_corpus_that_is_read_stands_in_the_record(home):
     study = started()
     load_each("planted", limit=20)  # not by a method of the study
     study.finish()
-    assert set(records.read("10_try", "smoke")["corpora"]) == {"planted test", "planted challenge"}
+    assert set(standing.read("10_try", "smoke")["corpora"]) == {"planted test", "planted challenge"}
 
 
 def test_what_is_not_at_hand_stands_in_a_table(home):
@@ -269,7 +268,7 @@ def test_what_is_not_at_hand_stands_in_a_table(home):
     study.load_each("planted", limit=30)
     assert study.absent() == ["Lost"]  # a second call adds
     study.finish()
-    corpora = records.read("10_try", "smoke")["corpora"]
+    corpora = standing.read("10_try", "smoke")["corpora"]
     rows = sorted(entry["rows"] for entry in corpora.values())
     assert rows == [20, 30, 30]  # two samples of one split are two entries
 
@@ -280,10 +279,10 @@ def test_what_is_not_at_hand_stands_in_a_table(home):
 def test_the_record_says_what_was_done(home):
     (home / "notebooks" / "10_try.ipynb").write_text(json.dumps({"cells": []}))
     study = started({"DATA_DIR": "/somewhere/private"})
-    assert records.end_state(records.read("10_try", "smoke"))[0] == "running"
+    assert standing.end_state(standing.read("10_try", "smoke"))[0] == "running"
     study.save(pd.DataFrame({"x": [1]}), "scores")
     study.finish()
-    record = records.read("10_try", "smoke")
+    record = standing.read("10_try", "smoke")
     assert record["state"] == "finished"
     unsaid = dict.fromkeys(("CORPUS", "SEEDS", "COLUMNS", "LABELS", "ENCODING"))
     assert record["parameters"] == {"SCALE": "smoke", **unsaid}
@@ -295,41 +294,41 @@ def test_the_record_says_what_was_done(home):
 
 def test_a_second_process_is_told_of_the_first(home):
     started()
-    record = records.read("10_try", "smoke")
-    records.write({**record, "pid": os.getppid()})
+    record = standing.read("10_try", "smoke")
+    standing.write({**record, "pid": os.getppid()})
     with pytest.raises(StudyError, match=f"process {os.getppid()} has been running this notebook"):
         started()
 
 
 def test_a_running_record_whose_process_is_gone_was_interrupted(home):
     started()
-    record = records.read("10_try", "smoke")
-    records.write({**record, "pid": 2**22 - 1})
-    assert records.end_state(records.read("10_try", "smoke"))[0] == "interrupted"
+    record = standing.read("10_try", "smoke")
+    standing.write({**record, "pid": 2**22 - 1})
+    assert standing.end_state(standing.read("10_try", "smoke"))[0] == "interrupted"
     started()
 
 
 def test_a_process_that_began_after_the_run_is_not_its_own(home):
     started()
-    record = records.read("10_try", "smoke")
-    assert records.end_state(record)[0] == "running"
-    assert records.end_state({**record, "started": "2001-01-01T00:00:00+00:00"})[0] == "interrupted"
-    assert records.end_state({**record, "pid": None})[0] == "interrupted"
+    record = standing.read("10_try", "smoke")
+    assert standing.end_state(record)[0] == "running"
+    assert standing.end_state({**record, "started": "2001-01-01T00:00:00+00:00"})[0] == "interrupted"
+    assert standing.end_state({**record, "pid": None})[0] == "interrupted"
 
 
 def test_a_notebook_with_the_marks_of_a_merge_is_named(home):
     path = home / "notebooks" / "10_try.ipynb"
     path.write_text("<<<<<<< ours\n{}\n")
     with pytest.raises(StoreError, match=f"{path} cannot be read .*marks of a merge"):
-        records.cells(path)
+        standing.cells(path)
 
 
 @pytest.mark.parametrize(("text", "said"), [("{half", "Expecting property name"), ("[1]", "not a mapping")])
 def test_a_damaged_record_says_so(home, text, said):
-    path = records.record_path("10_try", "smoke")
+    path = standing.record_path("10_try", "smoke")
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    state, reason = records.end_state(records.read("10_try", "smoke"))
+    state, reason = standing.end_state(standing.read("10_try", "smoke"))
     assert state == "unreadable"
     assert str(path) in reason and said in reason and "delete it and run the notebook again" in reason
 
@@ -398,7 +397,7 @@ def test_a_table_recorded_later_and_a_changed_declaration_make_the_ledger_stale(
     ledger.gather("claims")
     assert ledger.book_file("claims.yaml") == home / "book" / "claims.yaml"
     ledger.finish()
-    record = records.read("63_try", "smoke")
+    record = standing.read("63_try", "smoke")
     assert standing.why_stale(record) == []
     started(name="20_two").save(pd.DataFrame({"x": [2]}), "claims")
     assert standing.why_stale(record) == ["20_two has recorded claims since"]
@@ -414,7 +413,7 @@ def test_a_users_file_in_the_folder_of_corpora_that_changes_makes_its_chapters_s
     given = {"CORPUS": "mine.csv", "DATA_DIR": str(file.parent)}
     study = started(given, name="10_try")
     study.finish()
-    record = records.read("10_try", study.results_name)
+    record = standing.read("10_try", study.results_name)
     assert standing.why_stale(record, given) == []
     file.write_text("premise,hypothesis,label\na,b,entailment\n")
     assert standing.why_stale(record, given) == ["the corpus file mine.csv changed"]
@@ -438,19 +437,19 @@ def test_what_is_exported_is_found_by_another_notebook_and_no_other_file_passes_
     reader = started(name="13_reads")
     assert reader.exported("pairs", "12_writes").equals(table)
     reader.finish()
-    digest = records.digest_file(path)
+    digest = standing.digest_file(path)
     for name in ("12_writes", "13_reads"):
-        assert records.read(name, "smoke")["exports"] == {path.name: digest}
-        assert standing.why_stale(records.read(name, "smoke")) == []
+        assert standing.read(name, "smoke")["exports"] == {path.name: digest}
+        assert standing.why_stale(standing.read(name, "smoke")) == []
     path.write_bytes(b"other")
     with pytest.raises(StudyError, match="is not what its chapter recorded. Make it with: nli-study run 12_writes"):
         reader.exported("pairs", "12_writes")
     for name in ("12_writes", "13_reads"):
-        assert standing.why_stale(records.read(name, "smoke")) == [f"{path.name} changed"]
+        assert standing.why_stale(standing.read(name, "smoke")) == [f"{path.name} changed"]
     path.unlink()
     with pytest.raises(StudyError, match="pairs.parquet is not there"):
         reader.exported("pairs", "12_writes")
-    assert standing.why_stale(records.read("13_reads", "smoke")) == []  # it is not tracked, and a clone lacks it
+    assert standing.why_stale(standing.read("13_reads", "smoke")) == []  # it is not tracked, and a clone lacks it
 
 
 def test_the_record_names_journal_and_prompt_by_digest(home):
@@ -461,22 +460,22 @@ def test_the_record_names_journal_and_prompt_by_digest(home):
         journal.add(Answer(key="b", text=None, reason="busy", **fields))
     study.log_journal(journal, ["a", "b"], WANLI)
     study.finish()
-    entry = records.read("12_asks", "smoke")["journals"]["j.jsonl"]
+    entry = standing.read("12_asks", "smoke")["journals"]["j.jsonl"]
     assert entry == {**journal.summary(["a", "b"]), "prompt": {WANLI: digest_prompt(WANLI)}}
     assert (entry["answered"], entry["failed"], entry["served"]) == (1, 1, ["m"])
 
 
 def test_a_chapter_with_failed_requests_is_not_finished_until_they_are_answered(home):
     fields = {"api": "completions", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0}
-    for text, state in ((None, records.INCOMPLETE), ("x", records.FINISHED)):
+    for text, state in ((None, standing.INCOMPLETE), ("x", standing.FINISHED)):
         study = started(name="12_asks")
         with Journal(study.exports / "j.jsonl") as journal:
             journal.add(Answer(key="a", text="y", **fields))
             journal.add(Answer(key="b", text=text, reason="" if text else "429 Too Many Requests", **fields))
         study.log_journal(journal, ["a", "b"], WANLI)
         study.finish()
-        record = records.read("12_asks", "smoke")
-        assert records.end_state(record)[0] == state
+        record = standing.read("12_asks", "smoke")
+        assert standing.end_state(record)[0] == state
         assert record["reason"].startswith("1 of 2 requests to the language model failed, most with 429") == (not text)
 
 
@@ -560,7 +559,7 @@ def test_a_turned_knob_is_what_the_dial_says_and_its_results_have_a_folder_of_th
     assert study.folder.name == "smoke+compared=planted-test+threshold=0.75"
     assert study.table("facts")["x"].item() == 3 and turned().table("facts")["x"].item() == 2
     assert study.table("facts", "09_before")["x"].item() == 1
-    record = records.read("10_try", study.results_name)
+    record = standing.read("10_try", study.results_name)
     assert record["turned"] == {"consensus.threshold": 0.75, "wanli.compared": {"planted": "test"}}
     assert not [why for why in standing.why_stale(record) if "dial" in why]
 

@@ -19,8 +19,7 @@ from tiny_generator import make_language_model
 from tiny_words import make_corpus
 
 from nli_lib import paths
-from nli_lib.spec import RunSpec
-from nli_lib.store import StoreError
+from nli_lib.store import RunSpec, StoreError
 from nli_lib.study import parts, runner
 from nli_lib.study.generators import Generator, debiasing, ordinary, written
 from nli_lib.study.parts import MissingPartsError, Part, decided, file_of, gather, progress, read

@@ -43,7 +43,7 @@ def test_every_room_has_its_page():
 def test_the_modules_beside_the_rooms_have_a_page_together():
     page = (ROOT / "book" / "reference" / "nli_lib.rst").read_text()
     listed = reference.of(page)
-    ground = {"__init__", "__main__", "errors", "paths", "spec", "store", "tables"}
+    ground = {"__init__", "__main__", "errors", "paths", "store", "tables"}
     beside = {path.stem for path in (ROOT / "nli_lib").glob("*.py")} - ground
     assert set(listed) == {f"nli_lib.{name}" for name in beside}
     assert all(reference.modules(name) == [name] for name in listed)

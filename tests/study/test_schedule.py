@@ -17,11 +17,10 @@ from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib import paths
 from nli_lib.store import now
-from nli_lib.study import execute, runner, standing
-from nli_lib.study import record as records
+from nli_lib.study import runner, standing
 from nli_lib.study.dial import ParameterError
-from nli_lib.study.record import StudyError
 from nli_lib.study.runner import Request
+from nli_lib.study.standing import StudyError
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +30,7 @@ def states(outcomes):
 
 
 def reason_of(name):
-    return records.end_state(records.read(name, "smoke"))[1]
+    return standing.end_state(standing.read(name, "smoke"))[1]
 
 
 @pytest.fixture
@@ -89,8 +88,8 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert "smoke/1_first.scores.csv, which it read, changed" in runner.stale("2_second", Request())
     assert "smoke/1_first.scores.csv, which it wrote, changed" in runner.stale("1_first", Request())
 
-    record = records.read("2_second", "smoke")
-    records.write({**record, "definitions": {**record["definitions"], "atomic": "other"}})
+    record = standing.read("2_second", "smoke")
+    standing.write({**record, "definitions": {**record["definitions"], "atomic": "other"}})
     assert "atomic is missing" in runner.stale("2_second", Request())
 
 
@@ -106,11 +105,11 @@ def running(home):
 @pytest.mark.slow
 def test_sigterm_to_the_runner_is_recorded(home):
     process = running(home)
-    assert records.end_state(records.read("1_slow", "smoke"))[0] == "running"
+    assert standing.end_state(standing.read("1_slow", "smoke"))[0] == "running"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
     assert "the same command continues" in process.stdout.read()
-    assert records.end_state(records.read("1_slow", "smoke"))[0] == "stopped"
+    assert standing.end_state(standing.read("1_slow", "smoke"))[0] == "stopped"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a runner's death takes its notebooks along on Linux only")
@@ -119,12 +118,12 @@ def test_a_killed_runner_leaves_no_finished_record(home):
     process = running(home)
     process.kill()
     process.wait()
-    wait_until(lambda: records.end_state(records.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
+    wait_until(lambda: standing.end_state(standing.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
 
 
 def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
     write_notebook(home / "notebooks", "1_open", SAVE)
-    records.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
+    standing.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
     (busy,) = runner.run([], Request())
     assert (busy.state, busy.ran) == ("busy", False)
 
@@ -134,7 +133,7 @@ def test_a_killed_process_that_keeps_its_number_runs_nothing(home):
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     record = {"state": "running", "pid": process.pid, "started": now()}
-    assert records.end_state(record)[0] == "interrupted"
+    assert standing.end_state(record)[0] == "interrupted"
     process.wait()
 
 
@@ -153,21 +152,21 @@ def test_a_second_runner_waits_and_finds_the_notebook_done(home, monkeypatch):
 
 
 def test_memory_and_kill_are_told_apart():
-    assert execute.verdict_on_death(-9, 4, 5)[0] == "out of memory"
-    assert execute.verdict_on_death(-9, 4, 4) == ("killed", "the kernel was killed by signal 9 (Killed)")
-    assert execute.verdict_on_death(-9, None, None)[0] == "killed"
-    assert execute.verdict_on_death(-11, 4, 5) == ("killed", "the kernel was killed by signal 11 (Segmentation fault)")
-    assert execute.verdict_on_death(None, 4, 5)[0] == "killed"
+    assert runner.verdict_on_death(-9, 4, 5)[0] == "out of memory"
+    assert runner.verdict_on_death(-9, 4, 4) == ("killed", "the kernel was killed by signal 9 (Killed)")
+    assert runner.verdict_on_death(-9, None, None)[0] == "killed"
+    assert runner.verdict_on_death(-11, 4, 5) == ("killed", "the kernel was killed by signal 11 (Segmentation fault)")
+    assert runner.verdict_on_death(None, 4, 5)[0] == "killed"
 
 
 def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
     """The whole worker in this process, with a counter that rises as it does when memory runs out."""
     write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     counts = iter([4, 5])
-    monkeypatch.setattr(execute, "oom_kills", lambda: next(counts))
-    job = execute.Job("1_big", "smoke", token="t")
+    monkeypatch.setattr(runner, "oom_kills", lambda: next(counts))
+    job = runner.Job("1_big", "smoke", token="t")
     job.output.parent.mkdir(parents=True)
-    assert execute.run_job(job)[0] == "out of memory"
+    assert runner.run_job(job)[0] == "out of memory"
 
 
 def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
@@ -181,7 +180,7 @@ def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
             runner.run([], Request(others={name: "small"}))
     with pytest.raises(StudyError, match="no notebook '9'.*there are: 1_fine"):
         runner.run(["9"], Request())
-    assert records.read("1_fine", "smoke")["state"] == "never run"
+    assert standing.read("1_fine", "smoke")["state"] == "never run"
 
 
 @pytest.mark.slow
@@ -195,7 +194,7 @@ def test_plain_papermill_is_as_strict(home):
     assert 'SEEDS: Input should be a valid integer, got "two"' in errors
     assert 'SEDS: no such parameter; did you mean "SEEDS"?' in errors
     assert fine.wait() == 0
-    assert records.read("1_fine", "smoke")["state"] == "finished"
+    assert standing.read("1_fine", "smoke")["state"] == "finished"
 
 
 def papermill(source, output, **given):
@@ -253,11 +252,11 @@ def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(hom
     runner.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before
     record = {"notebook": "1_fine", "study": "smoke", "state": "failed", "token": "t", "parameters": {"SCALE": "smoke"}}
-    records.write(record)
+    standing.write(record)
     runner.write_reasons("1_fine", Request())
     assert json.loads(path.read_text()) == ["t", "failed"]
     before = path.stat().st_mtime_ns
-    records.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
+    standing.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
     runner.write_reasons("1_fine", Request())
     assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
 
@@ -285,7 +284,7 @@ def test_progress_names_the_section(capsys):
         return {"cell_type": kind, "source": source, "metadata": {}}
 
     cells = [cell("markdown", "# Title\n\n## Measure, then draw"), cell("code", "import numpy"), cell("code", "x = 1")]
-    progress = execute._Progress(cells)
+    progress = runner._Progress(cells)
     for number, each in enumerate(cells):
         progress(each, number)
     assert capsys.readouterr().out.splitlines() == [
@@ -295,7 +294,7 @@ def test_progress_names_the_section(capsys):
 
 
 HOLDER = """
-from nli_lib.study.execute import socket_folder
+from nli_lib.study.runner import socket_folder
 with socket_folder() as folder:
     print(folder, flush=True)
     input()
@@ -319,7 +318,7 @@ def test_socket_folders_of_killed_processes_are_removed_and_nothing_else(tempora
         file.parent.mkdir()
         file.write_text("Somebody's own.")
     (own / "elsewhere").symlink_to(foreign[0].parent)
-    with execute.socket_folder() as used, execute.socket_folder() as other:
+    with runner.socket_folder() as used, runner.socket_folder() as other:
         assert {Path(used).parent, Path(other).parent} == {own} and used != other
         assert not left.exists() and held.is_dir() and all(file.is_file() for file in foreign)
     assert not Path(used).exists()
@@ -344,7 +343,7 @@ def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted)
     else:
         place.touch()
     before = sorted(temporary.rglob("*"))
-    with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), execute.socket_folder():
+    with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), runner.socket_folder():
         pass
     assert sorted(temporary.rglob("*")) == before
 
@@ -353,7 +352,7 @@ def test_a_sockets_path_stays_short_whatever_tmpdir_says(temporary, monkeypatch)
     long = temporary / ("long" * 20)
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
-    with execute.socket_folder() as folder:
+    with runner.socket_folder() as folder:
         assert len(f"{folder}/kernel-5") <= 103
     assert not list(long.iterdir())
 
@@ -375,7 +374,7 @@ def test_the_command_that_is_told_runs_as_it_is_told():
 def test_a_turned_knob_runs_beside_what_stands(home, monkeypatch):
     source = 'study = begin("10_scores", globals(), knobs={"DEPTH": "epochs"})'
     cell = {"metadata": {"tags": ["begin"]}, "source": source}
-    monkeypatch.setattr(records, "cells", lambda path: [cell])
+    monkeypatch.setattr(standing, "cells", lambda path: [cell])
     assert runner.study_of("10_scores", Request(others={"DEPTH": 2})) == "smoke+depth=2"
     assert runner.study_of("10_scores", Request(others={"DEPTH": None, "OTHER": 1})) == "smoke"
     assert runner.study_of("10_scores", Request()) == "smoke"

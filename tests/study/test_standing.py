@@ -11,9 +11,8 @@ import yaml
 from tiny import SAVE, SHOW, place_home, write_notebook
 
 from nli_lib import paths
-from nli_lib.spec import DEFAULTS
+from nli_lib.store import DEFAULTS
 from nli_lib.study import book, dial, standing
-from nli_lib.study import record as records
 from nli_lib.study.notebook import as_text
 
 LIBRARY = standing.LIBRARY
@@ -68,7 +67,7 @@ def chapters(project):
 
 def stale():
     """{chapter: reasons} of the chapters that no longer stand."""
-    found = {name: standing.why_stale(records.read(name, "smoke")) for name in CHAPTERS}
+    found = {name: standing.why_stale(standing.read(name, "smoke")) for name in CHAPTERS}
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
@@ -89,8 +88,8 @@ def test_the_stale_chapters_of_a_study_are_listed(chapters):
     assert standing.stale("smoke") == [] == standing.stale("nowhere")
     edit(chapters / "nli_lib" / "claims.py", '"inconclusive"', '"open"')
     assert standing.stale("smoke") == ["63_ledger"]
-    record = records.read("63_ledger", "smoke")
-    records.write({**record, "state": records.INTERRUPTED})
+    record = standing.read("63_ledger", "smoke")
+    standing.write({**record, "state": standing.INTERRUPTED})
     assert standing.stale("smoke") == [], "what did not finish has nothing that could be stale"
 
 
@@ -149,8 +148,8 @@ def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
 
 
 def test_a_table_that_was_read_and_is_gone(chapters):
-    record = records.read("11_reads", "smoke")
-    records.write({**record, "inputs": {**record["inputs"], "smoke/gone.csv": "a digest"}})
+    record = standing.read("11_reads", "smoke")
+    standing.write({**record, "inputs": {**record["inputs"], "smoke/gone.csv": "a digest"}})
     assert stale() == {"11_reads": ["smoke/gone.csv, which it read, is missing"]}
 
 
@@ -215,7 +214,7 @@ def test_a_value_of_the_dial(chapters, monkeypatch):
     monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", limit=before + 1))
     said = f"the dial's consensus.limit: {before} then, {before + 1} now"
     assert stale() == {"30_trains": [said]}
-    names = standing.records.read("30_trains", "smoke")["definitions"]
+    names = standing.read("30_trains", "smoke")["definitions"]
     cells = standing.code_of(paths.NOTEBOOKS / "30_trains.ipynb")["cells"]
     other = {"cells": cells, "definitions": dict.fromkeys(names, "another")}
     monkeypatch.setattr(standing, "code_of", lambda *given: other)
@@ -229,7 +228,7 @@ def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
 
 
 def test_a_new_field_of_the_spec_makes_nothing_stale(chapters, monkeypatch):
-    edit(chapters / "nli_lib" / "spec.py", '    view: View = "pair"', '    view: View = "pair"\n    more: int = 1')
+    edit(chapters / "nli_lib" / "store.py", '    view: View = "pair"', '    view: View = "pair"\n    more: int = 1')
     monkeypatch.setattr(standing, "DEFAULTS", {**DEFAULTS, "more": 1})
     assert stale() == {}
 
@@ -269,7 +268,7 @@ def recorded_small(chapters):
     for name in ("10_scores", "63_ledger"):
         for table in before.glob(f"{name}.*.csv"):
             shutil.copy(table, small)
-        record = records.read(name, "smoke")
+        record = standing.read(name, "smoke")
         old = {key: record[key] for key in ("notebook", "state", "device", "seconds", "started", "ended", "declared")}
         outputs = {key.replace("smoke/", "small/"): digest for key, digest in record["outputs"].items()}
         old |= {
@@ -281,15 +280,15 @@ def recorded_small(chapters):
             "gathered": {},
         }
         old |= {"environment": {"revision": "abc"}, "outputs": outputs}
-        records.write({**old, "parameters": {"SCALE": "small", "CORPUS": None, "SEEDS": None, "SHOW_ONLY": False}})
+        standing.write({**old, "parameters": {"SCALE": "small", "CORPUS": None, "SEEDS": None, "SHOW_ONLY": False}})
     return before
 
 
 def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
-    assert standing.why_stale(records.read("10_scores", "small"))
+    assert standing.why_stale(standing.read("10_scores", "small"))
     done = standing.confirm("small", recorded_small)
     assert done == dict.fromkeys(("10_scores", "63_ledger"), "confirmed: the smoke tables before and after are equal")
-    record = records.read("10_scores", "small")
+    record = standing.read("10_scores", "small")
     assert standing.why_stale(record) == []
     assert "SHOW_ONLY" not in record["parameters"] and record["parameters"]["SCALE"] == "small"
     (entry,) = record["confirmed"]
@@ -298,17 +297,17 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def margin(", "def margin(*_more, ")
     run(chapters / "notebooks" / "10_scores.ipynb")
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
-    record = records.read("10_scores", "small")
+    record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
     assert as_text("Recorded at revision abc; 1 name has changed since") in book.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
 def test_a_stale_smoke_run_confirms_nothing(recorded_small):
-    here = records.read("10_scores", "smoke")
-    records.write({**here, "cells": "of other code"})
+    here = standing.read("10_scores", "smoke")
+    standing.write({**here, "cells": "of other code"})
     assert standing.confirm("small", recorded_small)["10_scores"] == "left: its smoke run here is missing or stale"
-    records.write(here)
+    standing.write(here)
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
@@ -318,9 +317,9 @@ def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
         path = folder / here.name
         told = {"seconds": took, "machine seconds": took, "tokens_per_second": 1 / took, "device": f"{took:g} cores"}
         pd.read_csv(path).assign(**told).to_csv(path, index=False)
-    record = records.read("10_scores", "smoke")
-    outputs = {**record["outputs"], f"smoke/{here.name}": records.digest_file(here)}
-    records.write({**record, "outputs": outputs})
+    record = standing.read("10_scores", "smoke")
+    outputs = {**record["outputs"], f"smoke/{here.name}": standing.digest_file(here)}
+    standing.write({**record, "outputs": outputs})
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
@@ -338,11 +337,11 @@ def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     table = pd.read_csv(recorded_small / "10_scores.scores.csv")
     table.to_csv(recorded_small / "10_scores.scores.csv", index=False)
     smoke = paths.RESULTS / "smoke" / "10_scores.scores.csv"
-    record = records.read("10_scores", "smoke")
+    record = standing.read("10_scores", "smoke")
     table.assign(over="pairs").to_csv(smoke, index=False)
     (smoke.parent / "10_scores.since.csv").write_text("x\n1\n")
-    outputs = {**record["outputs"], "smoke/10_scores.scores.csv": records.digest_file(smoke)}
-    records.write({**record, "outputs": outputs})
+    outputs = {**record["outputs"], "smoke/10_scores.scores.csv": standing.digest_file(smoke)}
+    standing.write({**record, "outputs": outputs})
     done = standing.confirm("small", recorded_small)
     assert done["10_scores"].startswith("confirmed")
     assert done["63_ledger"] == "left: the smoke tables differ: lost"
@@ -351,32 +350,32 @@ def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
 def test_a_table_that_only_the_record_read_confirms_nothing_once_it_changes(recorded_small):
     read = paths.RESULTS / "small" / "21_other.claims.csv"
     read.write_text("id\na\n")
-    record = records.read("10_scores", "small")
-    records.write({**record, "inputs": {"small/21_other.claims.csv": records.digest_file(read)}})
+    record = standing.read("10_scores", "small")
+    standing.write({**record, "inputs": {"small/21_other.claims.csv": standing.digest_file(read)}})
     read.write_text("id\nb\n")
     assert standing.confirm("small", recorded_small)["10_scores"] == (
         "left: small/21_other.claims.csv, which it read, changed"
     )
-    records.write({**record, "inputs": {"small/21_other.claims.csv": records.digest_file(read)}})
+    standing.write({**record, "inputs": {"small/21_other.claims.csv": standing.digest_file(read)}})
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
-    assert "small/21_other.claims.csv" in records.read("10_scores", "small")["inputs"]
+    assert "small/21_other.claims.csv" in standing.read("10_scores", "small")["inputs"]
 
 
 def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small):
-    record = records.read("10_scores", "small")
-    records.write({**record, "dial": {"difficulty.trainings": {"snli": 1}}})
+    record = standing.read("10_scores", "small")
+    standing.write({**record, "dial": {"difficulty.trainings": {"snli": 1}}})
     said = standing.confirm("small", recorded_small)["10_scores"]
     assert said.startswith("left: the dial's difficulty.trainings: {'snli': 1} then, {")
-    records.write({**record, "dial": {"a.key.that.is.gone": 1}})
+    standing.write({**record, "dial": {"a.key.that.is.gone": 1}})
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
 def test_a_key_of_the_dial_that_is_read_since_confirms_only_where_smoke_has_its_value(recorded_small):
-    record, here = records.read("10_scores", "small"), records.read("10_scores", "smoke")
-    records.write({**record, "dial": {}})
-    records.write({**here, "dial": {**here["dial"], "difficulty.trainings": {}}})  # three at small
+    record, here = standing.read("10_scores", "small"), standing.read("10_scores", "smoke")
+    standing.write({**record, "dial": {}})
+    standing.write({**here, "dial": {**here["dial"], "difficulty.trainings": {}}})  # three at small
     assert "the dial's difficulty.trainings is read since" in standing.confirm("small", recorded_small)["10_scores"]
-    records.write({**here, "dial": {"test_split": "test"}})  # at both
+    standing.write({**here, "dial": {"test_split": "test"}})  # at both
     assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
 
 
@@ -388,7 +387,7 @@ def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, cha
         "10_scores": "left: the smoke tables differ: scores",
         "63_ledger": "left: claims.yaml changed",
     }
-    assert "confirmed" not in records.read("10_scores", "small")
+    assert "confirmed" not in standing.read("10_scores", "small")
 
 
 def test_a_line_names_three_reasons_and_counts_the_others():

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import softmax
 
 from nli_lib.measure import dynamics
-from nli_tools.dynamics import (
+from nli_tools.exchange import (
     Dynamics,
     IntegrationError,
     read_cartography,

@@ -9,7 +9,7 @@ import pytest
 from nli_lib.corpora.planted import make_split
 from nli_lib.measure import dynamics
 from nli_tools import explore
-from nli_tools.dynamics import Dynamics, IntegrationError
+from nli_tools.exchange import Dynamics, IntegrationError
 
 CORPUS = make_split("train", 60)
 LOGITS = np.random.default_rng(0).normal(size=(4, 60, 3))

@@ -15,8 +15,7 @@ from nli_lib.corpora import load
 from nli_lib.generate import llm
 from nli_lib.generate.llm import LanguageModelError
 from nli_lib.generate.review import pairs
-from nli_lib.study import record as records
-from nli_lib.study import runner
+from nli_lib.study import runner, standing
 from nli_tools import generate
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -175,8 +174,8 @@ def test_what_was_not_written_is_not_counted_and_does_not_stop_what_was(mine, mo
         written(paths.EXPORTS / request.study, failed=2)
         journals = {"j": {"answered": 8, "failed": 2, "reason": "429 Too Many Requests"}}
         record = {"notebook": names[0], "study": request.study, "state": "incomplete", "journals": journals}
-        records.write(record if names[0].startswith("12") else {**record, "state": "finished"})
-        return [runner.Outcome(names[0], records.read(names[0], request.study)["state"])]
+        standing.write(record if names[0].startswith("12") else {**record, "state": "finished"})
+        return [runner.Outcome(names[0], standing.read(names[0], request.study)["state"])]
 
     monkeypatch.setattr(runner, "run", fake)
     assert call(monkeypatch, "--corpus", "mine.csv") == 0

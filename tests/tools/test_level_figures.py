@@ -7,7 +7,7 @@ import pytest
 from audited import corpus
 
 from nli_lib.corpora.corpus import LABELS, TWO_WAY
-from nli_lib.measure.difficulty import dynamics_features, levels
+from nli_lib.measure.dynamics import dynamics_features, levels
 from nli_tools import report
 from nli_tools.report import CONTRADICTED, WORDS, level_figures
 

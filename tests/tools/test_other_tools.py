@@ -11,9 +11,17 @@ import pytest
 from nli_lib.corpora.planted import make_split
 from nli_lib.evaluate import review_list
 from nli_lib.select.selection import Selection
-from nli_tools import dynamics
-from nli_tools.dynamics import IntegrationError, from_pandas, to_dataset, to_pandas
-from nli_tools.exchange import read_argilla, read_label_studio, write_argilla, write_label_studio
+from nli_tools import exchange
+from nli_tools.exchange import (
+    IntegrationError,
+    from_pandas,
+    read_argilla,
+    read_label_studio,
+    to_dataset,
+    to_pandas,
+    write_argilla,
+    write_label_studio,
+)
 
 CORPUS = make_split("train", 60)
 RANDOM = np.random.default_rng(0)
@@ -73,8 +81,8 @@ def test_datalab_finds_the_planted_errors():
     filtering = pytest.importorskip("cleanlab.filter")
     pytest.importorskip("datasets")
     probabilities = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
-    lab = dynamics.datalab(CORPUS, probabilities, issue_types={"label": {}})
-    table = dynamics.issues(lab, CORPUS)
+    lab = exchange.datalab(CORPUS, probabilities, issue_types={"label": {}})
+    table = exchange.issues(lab, CORPUS)
     found = np.flatnonzero(table["is_label_issue"])
     assert found.tolist() == np.flatnonzero(filtering.find_label_issues(CORPUS.labels, probabilities)).tolist()
     assert len(found) > 1 and set(found) <= set(FLIPPED)
@@ -82,21 +90,21 @@ def test_datalab_finds_the_planted_errors():
     names = np.array(CORPUS.classes)
     assert table.loc[FLIPPED, "predicted"].tolist() == names[LOGITS[FLIPPED].argmax(axis=1)].tolist()
     with pytest.raises(IntegrationError, match="60 rows, planted 59"):
-        dynamics.issues(lab, CORPUS[:59])
+        exchange.issues(lab, CORPUS[:59])
 
 
 def test_what_datalab_is_not_given():
     pytest.importorskip("cleanlab")
     probabilities = np.full((60, 3), 1 / 3)
     with pytest.raises(IntegrationError, match="nothing to look at"):
-        dynamics.datalab(CORPUS)
+        exchange.datalab(CORPUS)
     with pytest.raises(IntegrationError, match=r"shape \(59, 3\)"):
-        dynamics.datalab(CORPUS, probabilities[:59])
+        exchange.datalab(CORPUS, probabilities[:59])
     with pytest.raises(IntegrationError, match="no probabilities"):
-        dynamics.datalab(CORPUS, LOGITS)
+        exchange.datalab(CORPUS, LOGITS)
     two = CORPUS[CORPUS.labels != 1]
     with pytest.raises(IntegrationError, match="no row of neutral"):
-        dynamics.datalab(two, probabilities[: len(two)])
+        exchange.datalab(two, probabilities[: len(two)])
 
 
 # ---------------------------------------------------------------- Label Studio

@@ -9,7 +9,7 @@ import pytest
 import nli_tools
 from nli_lib.corpora.planted import make_split
 from nli_lib.measure import dynamics
-from nli_tools.dynamics import Dynamics, IntegrationError, dynamics_of, read_dynamics
+from nli_tools.exchange import Dynamics, IntegrationError, dynamics_of, read_dynamics
 
 LOGITS = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
 GIVEN = Dynamics(LOGITS, np.array([0, 1, 2, 1]), np.array(["a", "b", "c", "d"]), "train")

@@ -4,17 +4,24 @@ import numpy as np
 import pytest
 
 from nli_lib.corpora.corpus import LABELS, C, E, N
-from nli_lib.corpora.planted import PATTERNS, SPLITS, _fill, _sentence, counterfactuals, draw, make, make_split
-from nli_lib.corpora.planted_reader import (
+from nli_lib.corpora.planted import (
     AMBIGUOUS_PAIR,
     CONFLICT,
     NO_LABEL,
     NO_PATTERN,
     OUTCOMES,
     OUTSIDE,
+    PATTERNS,
     READ,
+    SPLITS,
+    _fill,
+    _sentence,
     bare,
+    counterfactuals,
+    draw,
     gives_away,
+    make,
+    make_split,
     read,
     read_pairs,
 )
