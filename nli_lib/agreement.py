@@ -39,8 +39,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.generate.review import untouched
-from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
-from nli_lib.measure.pair_scores import CONFIDENCE, VOTES
+from nli_lib.measure.consensus import (
+    AGREE,
+    CONFIDENCE,
+    KINDS,
+    PRUNED,
+    VOTES,
+    logit_gap,
+    mismatch,
+    threshold_rule,
+)
 from nli_lib.plots import TWIN
 from nli_lib.stats import (
     Estimate,
@@ -206,7 +214,7 @@ def follows(
 
     Columns: score, measure (`CORRELATION` or `AREA`), and `Estimate`.
 
-    scores (S, M) as `measure.pair_scores` has them; truth (M,). A graded truth: Spearman's correlation, -1 to 1. One of
+    scores (S, M) as chapter 60 has them; truth (M,). A graded truth: Spearman's correlation, -1 to 1. One of
     0 and 1: the probability that a 1 has the higher score than a 0, ties counting half, 0 to 1 (area under the ROC
     curve), .5 where the score says nothing. Over the labels and trainings whose score is known; a score that is
     constant there, or known of fewer than `LEAST`, has no row. One more row is a random twin.

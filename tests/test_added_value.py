@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.agreement import ANOTHER, AREA, CORRELATION, LABEL, adds, follows, gain_of, ordering, out_of_fold
-from nli_lib.measure.pair_scores import CONFIDENCE
+from nli_lib.measure.consensus import CONFIDENCE
 from nli_lib.plots import TWIN
 
 N, S = 900, 3

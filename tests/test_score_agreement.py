@@ -16,7 +16,7 @@ from nli_lib.agreement import (
     same_things,
     square,
 )
-from nli_lib.measure.pair_scores import VOTES
+from nli_lib.measure.consensus import VOTES
 from nli_lib.stats import t_interval
 
 RANDOM = np.random.default_rng(0)

@@ -1,16 +1,13 @@
-"""Where a model that did not train on an example contradicts its label, and by how much (consensus cleaning), beside
-what cleanlab, the field's own tool for wrong labels, says of the same logits.
+"""Suspect labels: where a model that did not train on an example contradicts its label, how strongly, and what to
+review first.
 
-How suspect a label is to models that never saw its pair, where one pair may carry several labels.
+`mismatch` and `logit_gap` are those of consensus cleaning, and `suspects` is its rule. `named_by_cleanlab` says beside
+them what cleanlab, the field's own tool, makes of the same logits. In every order of review a high number is suspect.
 
-Declared before any of it was compared with known errors: the orders of `suspicion`, and of the combinations of
-`combine`. Everywhere a high number is suspect.
-
-The order in which a person reviews suspect labels, learnt anew from the decisions made so far.
-
-A model's strongest contradictions of labels can be systematic errors of its own, and of one kind: what it calls neutral
-may mostly be wrong labels, and what it calls a contradiction hardly ever. The reviewer's first decisions say something
-about that which no score of the model does; chapter 35 measures how much::
+A model's strongest contradictions can be systematic errors of its own, and of one kind: what it calls neutral may
+mostly be wrong labels, and what it calls a contradiction hardly ever. A reviewer's first decisions say something about
+that which no score of the model does, so `next_suspects` learns the order anew from them; chapter 35 measures how much
+that gains::
 
     rest = next_suspects(gap, kind, decided)       # the undecided ones, the most suspect first
 """
@@ -21,19 +18,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.measure import check_scored
-from nli_lib.measure.dynamics import confidence, margin, variability
+from nli_lib.measure.dynamics import confidence, margin
 
 AGREE = "agree"
 KINDS = tuple(f"P{p}G{g}" for p in range(len(LABELS)) for g in range(len(LABELS)) if p != g)
 PRUNED = "P1G0"  # the model says neutral, the label entailment
 THRESHOLD = 2.0
 INSTALL = "pip install -c constraints.txt cleanlab"
+CONFIDENCE, VOTES = "low confidence", "votes"  # names of scores of pairs, a high number doubtful
 
 
 def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
@@ -201,92 +198,6 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> 
     return chosen
 
 
-# ---------------------------------------------------------------- suspicion
-
-
-Floats = NDArray[np.float64]
-
-MODELS = "models together"
-FIVE = "models and MultiNLI's five labels"
-COUNTS = "label counts, then models"
-VOTES = "votes of the trainings"
-MEMBERS = ("low p(label)", "low confidence (data map)", "low margin (AUM)")  # what the models are put together from
-
-
-def suspicion(logits: ArrayLike, labels: ArrayLike) -> dict[str, Floats]:
-    """The orders of review that one training gives K labels, name -> (K,).
-
-    logits (E, K, C), recorded after each of E epochs in which the labels' pairs were not learnt from; a pair with two
-    labels has two rows. labels (K,).
-
-    low p(label)
-        minus the probability of the label after the last epoch, cleanlab's "self-confidence"
-    low normalised margin
-        the largest other probability minus that of the label, cleanlab's second order
-    gap
-        `logit_gap` after the last epoch: 0 where the model predicts the label
-    low confidence (data map)
-        minus the mean probability of the label over the epochs
-    low margin (AUM)
-        minus the mean margin over the epochs
-    variability (data map)
-        spread of the label's probability over the epochs
-
-    Notes
-    -----
-    *Departures*: data maps and AUM are made for the pairs that a model is trained on. Here they are taken on pairs held
-    out, where they say how early and how surely the model's opinion was formed, not how a label was learnt.
-
-    References
-    ----------
-    `measure.consensus`, `measure.dynamics`.
-    """
-    scores, gold = check_scored(logits, labels)
-    last = scores[-1]
-    return {
-        "low p(label)": -self_confidence(last, gold),
-        "low normalised margin": -margin(softmax(last, axis=-1)[None], gold),
-        "gap": logit_gap(last, gold),
-        "low confidence (data map)": -confidence(scores, gold),
-        "low margin (AUM)": -margin(scores, gold),
-        "variability (data map)": variability(scores, gold),
-    }
-
-
-def combine(scores: pd.DataFrame, *, count: ArrayLike, five: ArrayLike) -> dict[str, Floats]:
-    """The combinations, of the orders of one training: name -> (K,). Those of several trainings are the means of these.
-
-    `VOTES`
-        1 where the model predicts another label; the mean over trainings is their vote
-    `MODELS`
-        the mean rank, 0 to 1, in the three orders of `MEMBERS`: the end of training, and all of it in two ways
-    `FIVE`
-        the mean of that and of the share of the five who did not give the label, half and half: what anybody has who
-        takes a label of MultiNLI's development set
-    `COUNTS`
-        the label that fewest annotators gave first, and among equals the order of `MODELS`: VariErr's own "rerank". The
-        counts are of the first round; they are no judgment of the label, but they are the annotation whose errors are
-        sought, so this order is shown apart
-
-    Parameters
-    ----------
-    scores
-        the columns of `suspicion`, K rows
-    count
-        (K,): how many annotators gave the label
-    five
-        (K,): share of the corpus's own annotators who gave it, 0 to 1
-    """
-    ranks = rankdata(scores[list(MEMBERS)], axis=0) / len(scores)
-    models = ranks.mean(axis=1)
-    return {
-        VOTES: (scores["gap"].to_numpy() > 0).astype(float),
-        MODELS: models,
-        FIVE: (models + 1 - np.asarray(five, dtype=float)) / 2,
-        COUNTS: models - 2 * np.asarray(count, dtype=float),
-    }
-
-
 # ---------------------------------------------------------------- review order
 
 
@@ -324,38 +235,14 @@ def next_suspects(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike) -> NDArra
         raise ValueError("a decision is 1 (wrong), 0 (right) or NaN (none yet)")
     learnt = np.zeros(len(gap))
     if len(np.unique(decided[known])) == 2:
-        learnt = _wrong_label_probability(gap, kind, decided, known)
+        names, at = np.unique(kind, return_inverse=True)
+        scaled = StandardScaler().fit(gap[known, None]).transform(gap[:, None])
+        features = np.column_stack([np.eye(len(names))[at], scaled])
+        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky")
+        model.fit(features[known], decided[known])
+        if model.coef_[0, -1] < 0:  # of the weights that are allowed 0 is the best one then
+            features = features[:, :-1]
+            model.fit(features[known], decided[known])
+        learnt = model.predict_proba(features)[:, 1]
     order = np.lexsort((-gap, -learnt))
     return order[~known[order]]
-
-
-def _wrong_label_probability(gap: NDArray, kind: NDArray, decided: NDArray, known: NDArray) -> NDArray[np.float64]:
-    """As `next_suspects` learns it, (N,), from the rows that are known, (N,) bool."""
-    names, at = np.unique(kind, return_inverse=True)
-    scaled = StandardScaler().fit(gap[known, None]).transform(gap[:, None])
-    features = np.column_stack([np.eye(len(names))[at], scaled])
-    model = LogisticRegression(fit_intercept=False, solver="newton-cholesky")
-    model.fit(features[known], decided[known])
-    if model.coef_[0, -1] < 0:  # of the weights that are allowed 0 is the best one then
-        features = features[:, :-1]
-        model.fit(features[known], decided[known])
-    return model.predict_proba(features)[:, 1]
-
-
-def review_in_turn(
-    gap: ArrayLike, kind: ArrayLike, wrong: ArrayLike, *, upto: int, every: int = EVERY
-) -> NDArray[np.int64]:
-    """The first ``upto`` labels that a reviewer sees when the order is learnt anew after every ``every`` decisions.
-
-    gap (N,) and kind (N,) as `next_suspects` takes them; wrong (N,) bool, what the reviewer will say of each label. The
-    decisions of a batch are known when the next batch is chosen. Returns positions (upto,).
-    """
-    wrong = np.asarray(wrong, dtype=float)
-    if not 0 <= upto <= len(wrong):
-        raise ValueError(f"upto={upto} of {len(wrong)} labels")
-    decided, seen = np.full(len(wrong), np.nan), np.empty(0, dtype=int)
-    while len(seen) < upto:
-        batch = next_suspects(gap, kind, decided)[: min(every, upto - len(seen))]
-        decided[batch] = wrong[batch]
-        seen = np.concatenate([seen, batch])
-    return seen

@@ -1,23 +1,21 @@
-"""Training dynamics: what the logits of several epochs say about each example.
+"""What a model's logits say about each example, over the epochs of its training and before and after an edit.
 
-Each function takes `logits (E, N, C)`, as recorded over E epochs, and returns one number per example, `(N,)`.
+The scores of a data map take `logits (E, N, C)`, as recorded over E epochs, and return one number an example, `(N,)`.
 p[e, i, c] is the softmax of the logits over classes, g[i] the gold label of example i. One epoch (E = 1) is allowed.
-
 Which logits these are (taken in the training pass with dropout, or in an evaluation pass after each epoch) is not
 decided here and does matter: the run's `capture` says it, and a figure should repeat it.
 
-How hard an example is for a model that reads both texts, or the hypothesis alone (the difficulty paper).
+`levels` says how hard an example is for a model that reads both texts, and one that reads the hypothesis alone (the
+difficulty paper). Five measures of spurious correlation, of its Table 2, follow, as printed and corrected: each takes N
+premises and N hypotheses and returns (N,). Their words are those of `measure.features`, as in the paper's
+`heuristics.py`. A text without a word gives 0.
 
-Five measures of spurious correlation in a pair of texts (Table 2 of the difficulty paper), as printed and corrected.
-
-Each takes N premises and N hypotheses and returns (N,). Texts are tokenised as in `tokens`: lower case, no ASCII
-punctuation, split on white space, as the paper's `heuristics.py` does. A text without a token gives 0.
+`sensitivity` and `outcomes` compare an original x, with the label l, and its revision x', made for the label l': does
+the prediction follow the edit, and is it right. They give one value a pair of the two, (K,), in the order of the
+revisions: an original with four revisions stands in four places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -27,12 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
 
-from nli_lib.measure import check_logits, check_pairs, check_scored
+from nli_lib.measure import check_labels, check_logits, check_pairs, check_scored
 from nli_lib.measure.features import Words, tokenize
-
-if TYPE_CHECKING:
-    from nli_lib.learn.fit import Run
-
 
 Floats = NDArray[np.float64]
 
@@ -159,19 +153,6 @@ def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
     return named | {"max_variability": max_variability(logits)}
 
 
-def score_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """The six scores of every example under every run: columns position, those of `scores`, seed, corpus.
-
-    One row an example and run, in the order of the runs; no run gives an empty table.
-    """
-    tables = [
-        pd.DataFrame(scores(run.logits, run.labels)).assign(seed=run.spec.seed, corpus=run.spec.corpus) for run in runs
-    ]
-    if not tables:
-        return pd.DataFrame(columns=["position", *DOUBT, "seed", "corpus"])
-    return pd.concat(tables).rename_axis("position").reset_index()
-
-
 def _gold_probabilities(logits: ArrayLike, labels: ArrayLike) -> Floats:
     scores, gold = check_scored(logits, labels)
     return _at_gold(softmax(scores, axis=-1), gold)  # (E, N)
@@ -269,12 +250,65 @@ def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
     }
 
 
+# ---------------------------------------------------------------- counterfactuals
+
+
+def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
+    """How much probability moves from the old to the new *predicted* label, 0 to 1; 0 where the prediction stays.
+
+    Notes
+    -----
+    Shapes: logits of the originals (K, C) and of their revisions (K, C) -> (K,).
+
+    Formula: [p(l2|x') - p(l2|x) + p(l1|x) - p(l1|x')] / 2, l1 the most probable label of x and l2 that of x'; of
+    equally probable labels the first. Gold labels play no part: a model that is always wrong can have 1. `outcomes`
+    tells that apart.
+
+    *Departures*: none. The mean over the pairs is what Table 5 prints, times 100.
+
+    References
+    ----------
+    DISCO, section 5.2 (D14).
+    """
+    before, after = (softmax(each, axis=1) for each in _both_texts(original, revised))
+    at, old, new = np.arange(len(before)), before.argmax(axis=1), after.argmax(axis=1)
+    moved = (after[at, new] - before[at, new] + before[at, old] - after[at, old]) / 2
+    return np.where(old == new, 0.0, moved)  # exactly, whatever the rounding
+
+
+def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.object_]:
+    """What happened to each pair, in words (K,): "changed" or "unchanged" prediction, and how many of its two texts are
+    classified right, as in "changed, 1 right".
+
+    Notes
+    -----
+    Shapes: logits (K, C) twice, gold labels (K,) twice. The share of "2 right" is the pair accuracy, which is never
+    above the accuracy on either text; K counts pairs, so that an original with four revisions counts four times. Where
+    the gold labels differ an unchanged prediction has at most one right; the other two of "changed" are sensitive and
+    wrong.
+
+    References
+    ----------
+    DISCO, section 5.2 (D15).
+    """
+    before, after = _both_texts(original, revised)
+    old, new = before.argmax(axis=1), after.argmax(axis=1)
+    right = (old == check_labels(labels, *before.shape)).astype(int) + (new == check_labels(new_labels, *before.shape))
+    names = [[f"{word}, {count} right" for count in range(3)] for word in ("unchanged", "changed")]
+    return np.array(names, dtype=object)[(old != new).astype(int), right]
+
+
+def _both_texts(original: ArrayLike, revised: ArrayLike) -> tuple[Floats, Floats]:
+    before, after = (check_logits(each, epochs=False) for each in (original, revised))
+    if before.shape != after.shape:
+        raise ValueError(f"logits of shape {before.shape} and {after.shape}: give both texts of each pair a row")
+    return before, after
+
+
 # ---------------------------------------------------------------- spurious
 
 
 Texts = Sequence[str]
-Unknown = Callable[[Iterable[str]], Collection[str]]
-Antonyms = Callable[[str], Collection[str]]
 
 SPURIOUS = ("word overlap", "antonyms", "length mismatch", "misspelled", "negation")  # in the paper's order
 NEGATIONS = ("no", "not", "never", "none")
@@ -327,7 +361,9 @@ def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> 
     return ((premise.counts() @ negates + hypothesis.counts() @ negates) > 0).astype(np.float64)
 
 
-def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, corrected: bool = False) -> Floats:
+def misspelled(
+    premises: Texts, hypotheses: Texts, unknown: Callable[[Iterable[str]], Collection[str]], *, corrected: bool = False
+) -> Floats:
     """Share of the pair's words that a dictionary does not know, 0 to 1; high = many.
 
     Notes
@@ -350,7 +386,11 @@ def misspelled(premises: Texts, hypotheses: Texts, unknown: Unknown, *, correcte
 
 
 def antonyms(
-    premises: Texts, hypotheses: Texts, antonyms_of: Antonyms, *, base_form: Callable[[str], str] | None = None
+    premises: Texts,
+    hypotheses: Texts,
+    antonyms_of: Callable[[str], Collection[str]],
+    *,
+    base_form: Callable[[str], str] | None = None,
 ) -> Floats:
     """Share of the hypothesis' tokens that are antonyms of a word of the premise, 0 to 1; high = many.
 

@@ -1,25 +1,19 @@
-"""Words of many texts at once, as integers: the tokenizer behind every lexical measure.
+"""Surface features of a pair, and how far each gives the label away: the z-statistics of the z-filter paper.
 
-A token is what is left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes
-"theres") and splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that
-it shows. The work is done on columns by Arrow, so there is no Python loop over texts or tokens.
+Words come first, of many texts at once and as integers; they are those of every lexical measure. A token is what is
+left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes "theres") and
+splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that it shows. The
+work is done on columns by Arrow, so there is no Python loop over texts or tokens. Chinese, Japanese, Thai and some
+others put no blanks between words: there a token is a character (`spaced`), so that bigrams are pairs of characters and
+lengths are counted in characters.
 
-Chinese, Japanese, Thai and some others put no blanks between words: there a token is a character (`spaced`), so that
-bigrams are pairs of characters and lengths are counted in characters.
+`features` gives a sparse matrix with a name for each column; `features_in_shards` the same for millions of pairs, where
+memory grows with the ones alone. `z_statistics` counts them against the labels, `top_features` ranks, `z_threshold` and
+`share_at_z` say from where on a correlation is detectable; `Ranking` keeps the features most tied to each label while
+counts grow batch by batch. What z would be by chance, and how far it moves in another sample of the premises::
 
-Which surface features of a pair give its label away: the features of the z-filter paper and their z-statistics.
-
-`features` gives a sparse matrix with a name for each column, `z_statistics` counts it against the labels,
-`top_features` ranks, `z_threshold` and `share_at_z` say from where on a correlation is detectable.
-
-The features of the z-filter paper for a corpus of millions, shard after shard: memory grows with the ones alone.
-
-The features most tied to each label, kept up to date while counts grow batch by batch.
-
-What the z-statistics of a corpus would be by chance, and how far they move in another sample of its premises.
-
-shuffled = (z_statistics(matrix, shuffled_labels(labels, premises, seed=seed)) for seed in range(200))
-resampled = (z_statistics(matrix, labels, weights=each) for each in resample_counts(len(labels), groups=premises))
+    shuffled = (z_statistics(matrix, shuffled_labels(labels, premises, seed=seed)) for seed in range(200))
+    resampled = (z_statistics(matrix, labels, weights=each) for each in resample_counts(len(labels), groups=premises))
 
 Copies come one at a time, so the memory is that of the features and of one table of counts.
 """
@@ -101,6 +95,12 @@ def tokenize(texts: Sequence[str]) -> "Words":
     ends = np.concatenate([[0], np.cumsum(ids >= 0)])  # tokens kept among the first t raw words
     raw_offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.list_value_length(parts)))]).astype(np.int64)
     return Words(ids[ids >= 0], ends[raw_offsets], vocabulary)
+
+
+def tokenize_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> tuple[Words, Words]:
+    """Words of the premises and of the hypotheses, with one vocabulary."""
+    pairs = check_pairs(premises, hypotheses)
+    return tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])).split(pairs)
 
 
 def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
@@ -193,7 +193,7 @@ def features(
     of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix. Columns do not
     depend on the order of the pairs.
 
-    *Departures*: the paper gives no tokenizer (see `tokens`), no grid of lengths, ratios and overlaps beyond the five
+    *Departures*: the paper gives no tokenizer (see the module), no grid of lengths, ratios and overlaps beyond the five
     names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
     An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The one feature that
     needs a model, a prediction from the hypothesis, is made by `prediction`.
@@ -202,13 +202,9 @@ def features(
     ----------
     The z-filter paper, section 3.1 and Tables 8 and 12.
     """
-    pairs = check_pairs(premises, hypotheses)
-    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
-    by_side = dict(zip(SIDES, words.split(pairs), strict=True))
-    blocks = [_ngram_block(by_side[side], side, n) for side in SIDES for n in ngrams]
-    if shape:
-        blocks.append(_shape_block(by_side["premise"], by_side["hypothesis"]))
-    return join(*blocks)
+    sides = tokenize_pairs(premises, hypotheses)
+    blocks = [ngrams_of(words, side, n) for side, words in zip(SIDES, sides, strict=True) for n in ngrams]
+    return join(*blocks, _shape_block(*sides)) if shape else join(*blocks)
 
 
 def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
@@ -232,12 +228,6 @@ def join(*parts: Features) -> Features:
     return Features(matrix, np.concatenate([part.names for part in parts]))
 
 
-def pair_words(premises: Sequence[str], hypotheses: Sequence[str]) -> Features:
-    """Which word occurs in which pair, on either side: matrix (N, V), names (V,) bare words (WANLI, Figure 3)."""
-    both = [f"{premise} {hypothesis}" for premise, hypothesis in zip(premises, hypotheses, strict=True)]
-    return _ngram_block(tokenize(both), "", 1)
-
-
 def side_of(names: ArrayLike) -> NDArray[np.object_]:
     """The text that features are about, by their names (V,): "premise", "hypothesis", or "" where they are about both.
 
@@ -258,7 +248,7 @@ def z_statistics(
     whole numbers, pair i counts weights[i] times: a resample (`stats.resample_counts`).
 
     Formula: z = (counts / n - p0) / sqrt(p0 (1 - p0) / n); sign kept; nan where n = 0. p0 = 1 / n_classes, by default 1
-    / the number of labels that occur (see `check.class_count`): 1/2 in a corpus of two. A feature seen once has z =
+    / the number of labels that occur (see `measure.class_count`): 1/2 in a corpus of two. A feature seen once has z =
     sqrt(2) for its label when there are three classes, 1 when there are two.
 
     References
@@ -394,8 +384,8 @@ def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
     return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
 
 
-def _ngram_block(tokens: Words, side: str, n: int) -> Features:
-    """Unigrams (n = 1) or bigrams (n = 2) of one side, or with side "" bare words.
+def ngrams_of(tokens: Words, side: str, n: int) -> Features:
+    """Which unigrams (n = 1) or bigrams (n = 2) each text has; they are named after the side.
 
     A bigram's code, first * W + second, sorts as its words do.
     """
@@ -406,7 +396,7 @@ def _ngram_block(tokens: Words, side: str, n: int) -> Features:
         codes, rows = (tokens.ids[:-1] * width + tokens.ids[1:])[inside], rows[1:][inside]
     columns, found = pd.factorize(codes, sort=True)
     words = tokens.vocabulary.to_numpy(zero_copy_only=False)
-    names = words[found % width] + (f"@{side}" if side else "")
+    names = words[found % width] + f"@{side}"
     if n == 2:
         names = words[found // width] + " " + names
     texts = len(tokens.offsets) - 1
@@ -449,7 +439,7 @@ SIZE = 250_000  # pairs of a shard: about 1 GB while it is worked on
 
 
 def features_in_shards(premises: Sequence[str], hypotheses: Sequence[str], *, size: int = SIZE) -> Features:
-    """What `artifacts.features` gives, columns in the order in which the shards bring them."""
+    """What `features` gives, columns in the order in which the shards bring them."""
     pairs = check_pairs(premises, hypotheses)
     vocabulary, parts = pa.array([], pa.large_string()), []
     for start in range(0, max(pairs, 1), size):
@@ -474,7 +464,7 @@ SPARE = 8  # the pool of a label is made SPARE x k features large and shrunk whe
 class Ranking:
     """The k features with the highest z for each label, exact, on counts to which `add` adds.
 
-    Features are compared by `artifacts.z_order`, so ties of z are exact. Adding touches few features, so only these
+    Features are compared by `z_order`, so ties of z are exact. Adding touches few features, so only these
     are ordered anew. For each label a *pool* holds every feature that reaches its floor; the k best are sought there. A
     pool that falls below k is made anew from all features.
 
@@ -490,24 +480,27 @@ class Ranking:
         self.counts = np.asarray(counts, dtype=np.int64)
         self.names = None if names is None else np.asarray(names, dtype=object)
         self.k, self.min_count = k, max(min_count, 1)
-        self.classes = self.counts.shape[1]
         self.n = self.counts.sum(axis=1)
         self.order = self._order(slice(None)).T.copy()  # (C, V), -inf where a feature is not ranked
-        self.member = np.zeros(self.order.shape, dtype=bool)
-        self.floor = np.full(self.classes, -np.inf)
-        self.pools = [np.empty(0, np.int64)] * self.classes
-        for label in range(self.classes):
+        self.floor = np.full(len(self.order), -np.inf)
+        self.pools = [np.empty(0, np.int64)] * len(self.order)
+        for label in range(len(self.order)):
             self._fill(label, np.arange(self.order.shape[1]))
 
     def add(self, columns: NDArray, labels: NDArray) -> None:
         """Count feature `columns[i]` once more for `labels[i]`; both (T,)."""
-        columns = columns.astype(np.int64, copy=False)
-        np.add.at(self.counts.reshape(-1), columns * self.classes + labels, 1)
+        cells = columns.astype(np.int64) * len(self.order) + labels
+        np.add.at(self.counts.reshape(-1), cells, 1)  # much faster than with two indices
         touched = pd.unique(columns)
         self.n[touched] = self.counts[touched].sum(axis=1)
         self.order[:, touched] = self._order(touched).T
-        for label in range(self.classes):
-            self._refresh(label, touched)
+        for label, order in enumerate(self.order):
+            pool = np.union1d(self.pools[label], touched[order[touched] >= self.floor[label]])
+            self.pools[label] = pool = pool[order[pool] >= self.floor[label]]
+            if len(pool) < self.k and self.floor[label] > -np.inf:
+                self._fill(label, np.arange(len(order)))
+            elif len(pool) > SPARE * SPARE * self.k:
+                self._fill(label, pool)
 
     def best(self) -> list[NDArray[np.int64]]:
         """For each label the columns of its k best features, best first; fewer where fewer have been seen."""
@@ -519,27 +512,12 @@ class Ranking:
         order[self.n[columns] < self.min_count] = -np.inf
         return order
 
-    def _refresh(self, label: int, touched: NDArray) -> None:
-        order, member = self.order[label], self.member[label]
-        new = touched[(order[touched] >= self.floor[label]) & ~member[touched]]
-        pool = np.concatenate([self.pools[label], new])
-        member[new] = True
-        inside = order[pool] >= self.floor[label]
-        member[pool[~inside]] = False
-        self.pools[label] = pool = pool[inside]
-        if len(pool) < self.k and self.floor[label] > -np.inf:
-            self._fill(label, np.arange(len(order)))
-        elif len(pool) > SPARE * SPARE * self.k:
-            self._fill(label, pool)
-
     def _fill(self, label: int, candidates: NDArray) -> None:
         """Make the pool of what ranks no lower than the (SPARE k)-th of the candidates; ties with it come in too."""
         order, size = self.order[label], SPARE * self.k
-        self.member[label, self.pools[label]] = False
         ranked = candidates[order[candidates] > -np.inf]
         self.floor[label] = np.partition(order[ranked], -size)[-size] if len(ranked) > size else -np.inf
         self.pools[label] = ranked[order[ranked] >= self.floor[label]]
-        self.member[label, self.pools[label]] = True
 
 
 # ---------------------------------------------------------------- chance
@@ -610,21 +588,6 @@ def table_12(
             z[often].max(axis=0).min() / line,
         ))  # fmt: skip
     return np.array(rows, dtype=float)
-
-
-def prediction_lead(copies: Iterable[ZStatistics], names: Sequence[str]) -> NDArray[np.float64]:
-    """How far a prediction from the hypothesis stands above every other feature, (R, C): 1 where it equals the next.
-
-    Of each copy and label, z of the prediction (`artifacts.prediction`) of that label over the highest z of another
-    feature for it, of features seen `OFTEN` times at least; nan for a label that is never predicted.
-    """
-    names = np.asarray(names, dtype=object)
-    predicted = pd.Series(names).str.startswith(PREDICTION).to_numpy(dtype=bool)
-    leads = []
-    for z, n, _ in copies:
-        own = np.array([z[names == f"{PREDICTION}{label}", label].max(initial=-np.inf) for label in range(z.shape[1])])
-        leads.append(own / z[~predicted & (n >= OFTEN)].max(axis=0))
-    return np.array(leads)
 
 
 def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:

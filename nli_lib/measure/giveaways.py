@@ -1,16 +1,12 @@
-"""Which words of a text a model goes by: its prediction with each word beside that without it.
+"""What gives a label away without the pair being understood: half of the input, a bias head, single words.
 
-What half of the input gives away: a linear model on the n-grams of the hypothesis (or the premise) alone.
+A linear model of the n-grams of the hypothesis (or the premise) alone needs no network: hashed uni- and bigrams and
+multinomial logistic regression, deterministic for a seed. The label leaks where such a model is right more often than
+chance, which is one over the number of classes where the labels are balanced (`balanced_sample`). `bias_evidence` says
+what a bias head says of the labels, in nats, and so whether what it adds to a product of experts is neutral.
+`flagged_words` goes back from the features that a pair holds to the words of its two texts.
 
-No network is needed: hashed uni- and bigrams and multinomial logistic regression, deterministic for a seed. The label
-leaks where such a model is right more often than chance, which is one over the number of classes where the labels are
-balanced (`balanced_sample`).
-
-How much a bias head says about the labels, in nats: whether what it adds to a product of experts is neutral.
-
-Which words of a pair make the features that it holds: from n-gram features back to the words of the two texts.
-
-What a linear model sees of a pair without any network: the words of the hypothesis, and how they meet the premise::
+A linear model of both texts, of the words of the hypothesis and how they meet the premise::
 
     features = pair_ngrams(corpus.premise, corpus.hypothesis)           # sparse (N, F)
     probabilities = out_of_fold(features, corpus.labels, fold)          # (N, C), each by a model that never saw the row
@@ -43,99 +39,21 @@ from scipy.special import log_softmax, rel_entr, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.measure import check_labels, check_pairs, check_scored, class_count
+from nli_lib.measure import check_labels, check_scored, class_count
 from nli_lib.measure.features import (
     SIDES,
     Features,
-    Words,
     features_in_shards,
     join,
-    joined,
+    ngrams_of,
     prediction,
     side_of,
     spaced,
-    tokenize,
+    tokenize_pairs,
 )
-
-
-def without_each_word(texts: Sequence[str]) -> pd.DataFrame:
-    """Every text once for each of its words, with that word left out: columns row (of `texts`), word, text.
-
-    Words are what white space parts, or `measure.features.spaced`; they are named in lower case without punctuation at
-    their ends. A text of one word leaves an empty one.
-    """
-    words = [text.split() for text in spaced(list(map(str, texts)), marks=r" \0 ").to_pylist()]
-    left = [
-        (row, each[at], " ".join(each[:at] + each[at + 1 :]))
-        for row, each in enumerate(words)
-        for at in range(len(each))
-    ]
-    table = pd.DataFrame(left, columns=["row", "word", "text"])
-    table["text"] = joined(table["text"])
-    table["word"] = table["word"].astype(str).str.lower().str.strip("\"'.,;:!?()")
-    return table
-
-
-def word_evidence(whole: ArrayLike, without: ArrayLike, table: pd.DataFrame, *, min_count: int = 1) -> pd.DataFrame:
-    """How far each word speaks for each class: mean over its occurrences of log p(class | text) - log p(class | text
-    without it). Above 0: the word raises the class.
-
-    Returns one row for each word that ``min_count`` or more texts have: word, n (texts), and a column for each class, 0
-    to C - 1. Evidence of a word that stands twice in a text is averaged over both places.
-
-    Parameters
-    ----------
-    whole
-        (N, C) logits of the N texts
-    without
-        (M, C) those of the M texts of ``table``, which is `without_each_word` of the texts
-    """
-    whole, without = (log_softmax(np.asarray(each, dtype=float), axis=1) for each in (whole, without))
-    if len(without) != len(table) or whole.shape[1] != without.shape[1]:
-        raise ValueError(
-            f"{without.shape} logits for {len(table)} texts without a word, and {whole.shape} for the whole"
-        )
-    gain = whole[table["row"].to_numpy()] - without
-    classes = list(range(whole.shape[1]))
-    by_word = pd.DataFrame(gain, columns=classes).assign(row=table["row"].to_numpy()).groupby(table["word"].to_numpy())
-    found = by_word[classes].mean().assign(n=by_word["row"].nunique())
-    found = found[found["n"] >= min_count].rename_axis("word").reset_index()
-    return found[["word", "n", *classes]]
-
-
-def words_found(evidence: pd.DataFrame, planted: dict[int, set[str]]) -> pd.DataFrame:
-    """How well the evidence for a class tells its planted words from all others: area under the ROC curve, 0 to 1, .5
-    for chance.
-
-    Parameters
-    ----------
-    evidence
-        of `word_evidence`; planted: class -> its words. Columns: label, planted (how many of its words occur), words,
-        area, gain (mean evidence of the planted words minus that of the others, in nats). The area does not see how
-        large the evidence is: a head that knows nothing can rank the words by a hair. No row for a class none, or
-        nothing but, of whose words occurs.
-    """
-    rows = []
-    for label, words in planted.items():
-        here = evidence["word"].isin(words).to_numpy()
-        if here.any() and not here.all():
-            gain = evidence.loc[here, label].mean() - evidence.loc[~here, label].mean()
-            rows.append((label, int(here.sum()), len(here), roc_auc_score(here, evidence[label]), gain))
-    return pd.DataFrame(rows, columns=["label", "planted", "words", "area", "gain"])
-
-
-def hard_part(probabilities: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
-    """(N,) bool: the pairs whose label a model of the hypothesis alone gets wrong, as SNLI-hard was made.
-
-    probabilities (N, C) of that model, which has not seen the pairs. Source: Gururangan et al. (2018), with fastText.
-    """
-    check_scored(np.asarray(probabilities), np.asarray(labels), epochs=False)
-    return np.asarray(probabilities).argmax(axis=1) != np.asarray(labels)
-
 
 # ---------------------------------------------------------------- partial input
 
@@ -323,43 +241,32 @@ def flagged_words(
     ----------
     The paper on debiased generation, section 4.1, where flagged tokens have the mask m = 0.
     """
-    count = check_pairs(premises, hypotheses)
+    texts = tokenize_pairs(premises, hypotheses)
+    count, vocabulary = len(premises), texts[0].vocabulary
     names, (row, column) = np.asarray(names, dtype=object), sparse.csr_array(fires).nonzero()
     if fires.shape != (count, len(names)):
         raise ValueError(f"fires has shape {fires.shape} for {count} pairs and {len(names)} features")
-    side = side_of(names)
-    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
-    grams = _grams(names, words)
-    found = {}
-    for name, text in zip(SIDES, words.split(count), strict=True):
-        here = side[column] == name
-        found[name] = _occurrences(text, row[here], grams[column[here]])
-    whole = np.zeros(count, bool)
-    whole[row[side[column] == ""]] = True
-    return Flagged(found["premise"], found["hypothesis"], whole)
-
-
-def _grams(names: NDArray, words: Words) -> NDArray[np.int64]:
-    """(V, 2) the vocabulary's numbers of an n-gram's words; the second is -1 for a single word, both for no n-gram."""
+    side, width = side_of(names), len(vocabulary) + 1
+    # the numbers of each n-gram's words, (V, 2); the second is -1 for a single word, both for no n-gram
     bare = pd.Series(names, dtype=object).str.replace(r"@(premise|hypothesis)$", "", regex=True)
     parts = bare.str.split(" ", n=1, expand=True).reindex(columns=[0, 1])
-    ids = [pc.index_in(pa.array(parts[at], pa.large_string(), from_pandas=True), words.vocabulary) for at in (0, 1)]
-    return np.column_stack([np.asarray(pc.fill_null(each, -1)) for each in ids]).astype(np.int64)
-
-
-def _occurrences(text: Words, row: NDArray, grams: NDArray) -> NDArray[np.bool_]:
-    """Where in the texts (T,) the n-grams `grams` (F, 2) occur that text `row` (F,) is asked for."""
-    width = len(text.vocabulary) + 1
+    ids = [pc.index_in(pa.array(parts[at], pa.large_string(), from_pandas=True), vocabulary) for at in (0, 1)]
+    grams = np.column_stack([np.asarray(pc.fill_null(each, -1)) for each in ids]).astype(np.int64)
 
     def key(at: NDArray, first: NDArray, second: NDArray) -> NDArray[np.int64]:
         return (at * width + first) * width + second + 1
 
-    asked = key(row, *grams.T)
-    flagged = np.isin(key(text.rows, text.ids, np.int64(-1)), asked)
-    pair = np.isin(key(text.rows[:-1], text.ids[:-1], text.ids[1:]), asked) & (text.rows[1:] == text.rows[:-1])
-    flagged[:-1] |= pair
-    flagged[1:] |= pair
-    return flagged
+    found = {}
+    for name, text in zip(SIDES, texts, strict=True):
+        here = side[column] == name
+        asked = key(row[here], *grams[column[here]].T)
+        found[name] = flagged = np.isin(key(text.rows, text.ids, np.int64(-1)), asked)
+        pair = np.isin(key(text.rows[:-1], text.ids[:-1], text.ids[1:]), asked) & (text.rows[1:] == text.rows[:-1])
+        flagged[:-1] |= pair
+        flagged[1:] |= pair
+    whole = np.zeros(count, bool)
+    whole[row[side[column] == ""]] = True
+    return Flagged(found["premise"], found["hypothesis"], whole)
 
 
 # ---------------------------------------------------------------- pair ngrams
@@ -367,9 +274,8 @@ def _occurrences(text: Words, row: NDArray, grams: NDArray) -> NDArray[np.bool_]
 
 SHARES = (0.01, 0.2, 0.35, 0.5, 0.65, 0.8, 0.99)  # of the hypothesis' words that the premise has: limits of the bins
 LONGEST = 20  # words from which on hypotheses count as equally long
-PAIR_PENALTY = (
-    0.1  # scikit-learn's C; .03 to .3 give SNLI dev an accuracy of .644 to .664 and the same average precision
-)
+# scikit-learn's C; .03 to .3 give SNLI dev an accuracy of .644 to .664 and the same average precision
+PAIR_PENALTY = 0.1
 PAIR_PASSES = 60  # of the solver, then stop: more of them fit what is trained on, and not what is scored
 RARE = 2  # pairs that a word must occur in on one side: what occurs once cannot be learnt and scored
 
@@ -387,16 +293,14 @@ def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.cs
     Ours. Chosen on SNLI dev, see LOG.md: every word of the premise with every word of the hypothesis on top took ten
     times as long and found no more.
     """
-    pairs = check_pairs(premises, hypotheses)
-    words = tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)]))
-    premise, hypothesis = words.split(pairs)
-    has, said = _indicator(premise.counts()), _indicator(hypothesis.counts())
+    premise, hypothesis = tokenize_pairs(premises, hypotheses)
+    has, said = ((side.counts() > 0).astype(np.float32) for side in (premise, hypothesis))
     shared = said.multiply(has)
     lengths = np.diff(said.indptr)
     share = np.asarray(shared.sum(axis=1)).ravel() / np.maximum(lengths, 1)
-    parts = [said, _bigrams(hypothesis), said - shared, has - shared]
-    parts += [_one_of(np.digitize(share, SHARES), len(SHARES) + 1)]
-    parts += [_one_of(np.minimum(hypothesis.lengths, LONGEST), LONGEST + 1)]
+    parts = [said, ngrams_of(hypothesis, "hypothesis", 2).matrix, said - shared, has - shared]
+    parts.append(sparse.eye_array(len(SHARES) + 1, format="csr")[np.digitize(share, SHARES)])
+    parts.append(sparse.eye_array(LONGEST + 1, format="csr")[np.minimum(hypothesis.lengths, LONGEST)])
     table = sparse.csr_array(sparse.hstack(parts, format="csr", dtype=np.float32))
     table.eliminate_zeros()
     return table[:, np.bincount(table.indices, minlength=table.shape[1]) >= RARE]
@@ -433,26 +337,3 @@ def out_of_fold(
             left = (time.monotonic() - begun) / done * (len(numbers) - done)
             say(f"fold {done} of {len(numbers)}: accuracy {right:.4f}; about {left:,.0f} s left")
     return probabilities
-
-
-def _indicator(counts: sparse.csr_array) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(counts.data), np.float32), counts.indices, counts.indptr), counts.shape)
-
-
-def _bigrams(words: Words) -> sparse.csr_array:
-    """Which pairs of adjacent words each text has, (N, B)."""
-    rows = words.rows
-    inside = np.flatnonzero(rows[1:] == rows[:-1])
-    keys = words.ids[inside] * len(words.vocabulary) + words.ids[inside + 1]
-    found, column = np.unique(keys, return_inverse=True)
-    table = sparse.csr_array(
-        (np.ones(len(column), np.float32), (rows[inside], column)), shape=(len(words.offsets) - 1, len(found))
-    )
-    table.sum_duplicates()
-    return _indicator(table)
-
-
-def _one_of(values: NDArray[np.int64], count: int) -> sparse.csr_array:
-    """(N, count): a 1 in the column of each value."""
-    ones = np.ones(len(values), np.float32)
-    return sparse.csr_array((ones, (np.arange(len(values)), values)), shape=(len(values), count))

@@ -55,8 +55,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib.corpora.corpus import COLUMNS, SIDES, Corpus, CorpusError, concat, overlap
 from nli_lib.measure.consensus import THRESHOLD, prunable, suspects
 from nli_lib.measure.dynamics import dynamics_features, levels, margin, variability
-from nli_lib.measure.features import features_in_shards, join, prediction
-from nli_lib.measure.giveaways import cross_fitted, partial_input_predictions
+from nli_lib.measure.giveaways import joint_features
 from nli_lib.select.selection import (
     TWIN,
     Selection,
@@ -104,22 +103,14 @@ def choices(
     absent: dict[str, str] = {}
     gold, classes = candidates.labels, candidates.classes
     more = candidates[:0] if generated is None or generated.classes != classes else generated
-    # the z-filter, and its three mixtures with generated pairs; the prediction from the hypothesis is cross-fitted for
-    # the candidates, and for generated pairs by a model of all candidates
     try:
-        guess: NDArray = cross_fitted(candidates.hypothesis, gold, n_classes=len(classes), groups=candidates.premise)
-        if len(more):
-            texts = candidates.hypothesis, gold, {"": more.hypothesis}
-            guess = np.concatenate([guess, partial_input_predictions(*texts, n_classes=len(classes))[""]])
-        sides = [np.concatenate([getattr(candidates, side), getattr(more, side)]) for side in SIDES]
-        table = join(features_in_shards(*sides), prediction(guess.argmax(axis=1), n_classes=len(classes)))
+        table, labels = joint_features(candidates, more.table)
     except ValueError as error:  # a label too rare for the cross-fitted prediction
         absent |= dict.fromkeys(("features", "generated"), str(error))
     else:
         options = {"names": table.names, "seed": seed, "n_classes": len(classes)}
         made["z-filter"] = z_filter(table.matrix[: len(gold)], gold, **options)
         if len(more):
-            labels = np.concatenate([gold, more.labels])
             parts = table.matrix, labels, np.arange(len(labels)) < len(gold)
             made |= {way: z_mix(way.lower(), *parts, **options) for way in ("Z-Aug", "Par-Z", "Seq-Z")}
     if not prunable(classes):

@@ -1,31 +1,17 @@
-"""What a selection step answers: which examples are kept, and for each one why.
+"""What a selection step answers: which examples are kept, and for each one why; the filters and samples of the papers.
 
-A selection stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
-``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step dropped. Every
-selection has a control one call away: ``random_twin``, of the same size and label balance.
+A `Selection` stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
+``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step dropped. Every selection has a
+control one call away: ``random_twin``, of the same size and label balance.
 
-Parts of a training set by difficulty, as selections: those of Tables 5 and 6 of the difficulty paper.
-
-WANLI's two selections by ambiguity: the pairs whose pattern is continued, and the generated pairs that are kept.
-
-DISCO's teacher filter: which counterfactuals move a model's probability of the label that was asked for.
-
-Folds for scoring every example by a model that did not train on it, and what leaks between them.
-
-Training sets made of two corpora: B added to A ("A + B"), or swapped in for as many pairs of A ("A ◇ B").
-
-swap_in(mnli, wanli, seed=0)
-    # as large as mnli, and all of wanli in it
-mixtures(mnli, {"WANLI": wanli}, part=1000)
-    # both ways of mixing, for a comparison
-
-Training sets with counterfactuals: a base, the base and revisions with their originals, and as many other pairs.
-
-sets = students_of(snli, {"DISCO": disco, "Human-CAD": cad}, pairs=6000, added=6000, seed=0)
+Selections by difficulty are those of Tables 5 and 6 of the difficulty paper (`training_subsets`). WANLI's two are by
+ambiguity: the pairs whose pattern is continued (`most_variable`) and the generated pairs that are kept
+(`most_ambiguous`). DISCO's teacher keeps the counterfactuals that move a model's probability of the label that was
+asked for (`teacher_filter`). `folds` are drawn for scoring every example by a model that did not train on it. The rest
+draws parts of corpora: at random, of given labels, swapped in for as many others, originals with their revisions.
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,11 +103,6 @@ def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection
     return Selection.where(keep, dropped=f"not in the {name}", kept=name)
 
 
-def bottom(scores: np.ndarray, *, fraction: float) -> "Selection":
-    """Keep the ``fraction`` of the examples with the lowest scores (N,); of equals the earlier position. See `top`."""
-    return top(-np.asarray(scores, dtype=float), fraction=fraction, name="bottom")
-
-
 # ---------------------------------------------------------------- subsets
 
 
@@ -164,11 +145,7 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
 # ---------------------------------------------------------------- ambiguous
 
 
-EXCLUDED, BELOW, LESS = (
-    "excluded genre",
-    "not in the top quarter of its label",
-    "less ambiguous than others of its label",
-)
+EXCLUDED, BELOW = "excluded genre", "not in the top quarter of its label"
 
 
 def most_variable(
@@ -226,7 +203,7 @@ def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         keep[members[np.argsort(-scores[members], kind="stable")[:each]]] = True
-    return Selection.where(keep, dropped=LESS)
+    return Selection.where(keep, dropped="less ambiguous than others of its label")
 
 
 # ---------------------------------------------------------------- teacher
@@ -375,7 +352,6 @@ def sibling_labels(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDA
 
 
 TWIN = "random twin"  # other pairs of the corpus itself
-MADE_FROM = ("origin_uid", "pairID")  # columns that name the example a pair was made from; the second is WANLI's
 
 
 def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
@@ -401,56 +377,6 @@ def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
     return concat([sample(corpus, stays, seed=seed), other], name=f"{corpus.name} ◇ {other.name}")
 
 
-def add(corpus: Corpus, other: Corpus) -> Corpus:
-    """``corpus``, then ``other``. Source: WANLI, section 3.2, augmentation, the plus sign of its Table 3 (W15)."""
-    return concat([corpus, other], name=f"{corpus.name} + {other.name}")
-
-
-def training_sets(
-    base: tuple[str, Corpus],
-    other: tuple[str, Corpus],
-    generated: Mapping[str, Corpus],
-    *,
-    pairs: int | None,
-    share: float,
-    seed: int = 0,
-) -> dict[str, Corpus]:
-    """The training sets of a comparison of A, ``base``, and B, ``other``, both with a title; all are random parts.
-
-    "A", "B"
-        so many ``pairs`` of each, or all where there are fewer; None: all of A, and as many of B
-    "B, part"
-        the part of B that is mixed in, alone: round(share pairs), or all of B where there are fewer
-    "A ◇ B"
-        that part in the place of as many pairs of A; "A + B": that part added to A
-    "A ◇ <name>"
-        of each of ``generated`` that has as many, as many pairs in the place of as many of A
-
-    and the same two mixtures with `TWIN`, as many pairs of A that are not among the first. It says for "A + B" what
-    more pairs do, and for "A ◇ B" what an exchange of pairs does that brings nothing new. Where A has no more pairs,
-    there is no twin. All of one seed have the same pairs of A, of which the mixtures "◇" drop the same. Raises
-    `CorpusError` where no pair of B would be mixed in.
-    """
-    (title, corpus), (new, source) = base, other
-    first = drawn(corpus, min(pairs or len(corpus), len(corpus)), seed=seed)
-    start, rest = corpus[first], corpus[~first]
-    part = min(round(share * len(start)), len(source))
-    if not part:
-        raise CorpusError(
-            f"a share of {share:g} of {len(start):,} pairs of {title}, where {new} has {len(source):,}, is no pair: "
-            "with nothing to mix in all sets would be one. Ask for a larger share, or give more pairs."
-        )
-    alone = {
-        title: start,
-        new: sample(source, min(len(start), len(source)), seed=seed),
-        f"{new}, part": sample(source, part, seed=seed),
-    }
-    pools = {name: pool for name, pool in {new: source, TWIN: rest, **generated}.items() if len(pool) >= part}
-    pieces = {name: sample(pool, part, seed=seed) for name, pool in pools.items()}
-    swapped = {f"{title} ◇ {name}": swap_in(start, piece, seed=seed) for name, piece in pieces.items()}
-    return alone | swapped | {f"{title} + {name}": add(start, pieces[name]) for name in (new, TWIN) if name in pieces}
-
-
 def sample(corpus: Corpus, size: int, *, seed: int = 0) -> Corpus:
     """``size`` random pairs without replacement, in the corpus's order. With equal seeds a smaller sample is part of a
     larger one. Raises `CorpusError` where the corpus has fewer."""
@@ -466,52 +392,7 @@ def drawn(corpus: Corpus, size: int, *, seed: int = 0) -> NDArray[np.bool_]:
     return keep
 
 
-def families(corpus: Corpus) -> NDArray[np.int64]:
-    """(N,) a number for each pair, equal where two pairs were made from the same example (`MADE_FROM`), have the same
-    premise but for case and blanks, or are linked through others. Where no example is named, the premise decides."""
-    keys = [pd.Series(corpus.premise).str.lower().str.split().str.join(" ")]
-    keys += [corpus.table[name].replace("", None) for name in MADE_FROM if name in corpus.table]
-    return linked(*keys)
-
-
 # ---------------------------------------------------------------- augment
-
-
-def students_of(
-    pool: Corpus, sets: Mapping[str, Counterfactuals], *, pairs: int, added: int, title: str = "base", seed: int = 0
-) -> dict[str, Corpus]:
-    """The training sets of a comparison; all are random, and of one seed all have the same base.
-
-    "<title>"
-        so many ``pairs`` of the pool
-    "<title> + <name>"
-        and so many pairs ``added`` of each set, originals and revisions (`augmentation`)
-    "<title> + random twin"
-        and as many others of the pool as the first set added, of the same labels; what more pairs do. As many as there
-        are where a label has too few
-    "<name> alone"
-        what the first set adds, alone
-
-    ``added`` is lowered to what every set has, so that all add the same number; exact copies of an earlier pair are
-    taken out afterwards. Raises `CorpusError` where the pool has fewer than ``pairs``.
-
-    Notes
-    -----
-    *Departures*: there every set is added whole, so that they differ in size, and no random pairs are added.
-
-    References
-    ----------
-    DISCO, section 5.1 (D11): D_train = D^b + D^s + D^c minus duplicates, D^b a random part of the corpus.
-    """
-    first = drawn(pool, pairs, seed=seed)
-    base, rest = pool[first], pool[~first]
-    size = min(added, *(len(np.unique(each.origin)) + len(each) for each in sets.values()))
-    pieces = {name: augmentation(each, size, seed=seed) for name, each in sets.items()}
-    twin = of_labels(rest, np.bincount(next(iter(pieces.values())).labels, minlength=len(pool.classes)), seed=seed)
-    every = {f"{title} + {name}": [base, piece] for name, piece in {**pieces, TWIN: twin}.items()}
-    alone = {f"{name} alone": [piece] for name, piece in list(pieces.items())[:1]}
-    return {name: without_copies(concat(parts, name=parts[-1].name)) for name, parts in
-            {title: [base], **every, **alone}.items()}  # fmt: skip
 
 
 def augmentation(pairs: Counterfactuals, size: int, *, seed: int = 0) -> Corpus:

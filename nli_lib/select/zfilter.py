@@ -1,25 +1,13 @@
 """z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper).
 
-`z_filter` takes one corpus, `z_mix` a corpus and generated pairs: Z-Aug, Par-Z, Seq-Z.
-
-The training sets of the paper on debiased generation, all of them parts of one pool of pairs.
-
-The pool holds a corpus D0, the pairs G that a plain generator wrote and the pairs G* of the debiased one. A teacher is
-confident of some of the generated pairs; the paper marks those with a hat.
-
-sets = debiased_sets(features, labels, source, confident, names=names, seed=0)
-
-sets["Seq-Z"].keep
-    # (N,) bool, its pairs
-random_twin(sets["Seq-Z"], labels, source)
-    # as many of each label and source, without the z-filter
-
-How much of what the z-filter keeps is due to its settings, and to the size of the corpus.
+`z_filter` takes one corpus, `z_mix` a corpus and generated pairs: Z-Aug, Par-Z, Seq-Z. The paper on debiased generation
+makes its training sets with them, all of them parts of one pool: a corpus D0, the pairs G that a plain generator wrote,
+the pairs G* of the debiased one, and a teacher who is `confident` of some of the generated pairs; the paper marks those
+with a hat. Chapter 24 makes and exports the sets, and `to_train_on` reads those that a model can learn from.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,22 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from nli_lib.corpora.corpus import Corpus
 from nli_lib.measure import check_labels, class_count
 from nli_lib.measure.features import (
-    Features,
     Ranking,
     ZStatistics,
     binary,
-    features,
-    features_in_shards,
-    highest_z,
-    join,
-    prediction,
     z_from_counts,
     z_statistics,
 )
-from nli_lib.measure.giveaways import cross_fitted
 from nli_lib.select.selection import KEPT, Selection
 
 # Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
@@ -193,23 +173,6 @@ def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
     return Selection(keep, reason)
 
 
-def compare_ways(corpus: Corpus, generated: Corpus, **options: object) -> pd.DataFrame:
-    """The three ways of `z_mix` on two corpora, by the features of their texts: one row a way; `options` go to it.
-
-    Columns: way, of D0 and of G (shares kept of `corpus` and of `generated`), kept (pairs), highest z among the kept
-    pairs, of features that 20 pairs or more have.
-    """
-    pairs = pd.concat([corpus.table, generated.table])
-    labels, base = pairs["label"].to_numpy(), np.arange(len(pairs)) < len(corpus)
-    table, rows = features(pairs["premise"], pairs["hypothesis"]), []
-    for way in WAYS:
-        mixed = z_mix(way, table.matrix, labels, base, names=table.names, **options)
-        stats = z_statistics(table.matrix[mixed.keep], labels[mixed.keep], len(corpus.classes))
-        shares = {"of D0": mixed.keep[base].mean(), "of G": mixed.keep[~base].mean()}
-        rows.append({"way": way, **shares, "kept": mixed.size, "highest z": highest_z(stats, min_count=20)})
-    return pd.DataFrame(rows)
-
-
 def default_batch_size(pairs: int) -> int:
     """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
     return int(np.clip(pairs // 100, *BATCHES))
@@ -229,8 +192,7 @@ def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> 
 
 
 D0, PLAIN, DEBIASED = "D0", "G", "G*"  # sources: the corpus, the plain generator, the debiased one
-TAU = 0.95
-# Each set and the row of the paper's Table 13 that it belongs to; those cut to a size are named in `cuts`.
+# Each set and the row of the paper's Table 13 that it belongs to; then those cut to the size of another.
 ROWS = {
     "D0": "d0",
     "Z(D0)": "z-d0",
@@ -244,30 +206,19 @@ ROWS = {
     "Seq-Z": "seq-z",
     "Seq-Z of G": "",
 }
-CUT, TWIN = ", cut to ", ", twin"
+CUT = ", cut to "
 CUTS = {
-    "Seq-Z": {"D0": "seq-z-matched"},
-    "Seq-Z of G": {"D0": "seq-z-plain-matched"},
-    "D0 + G*": {"Z-Aug": "d0-and-g-star-as-z-aug"},
-    "D0 + G": {"Z-Aug": "d0-and-g-as-z-aug"},
-    "Z(G*)": {"D0": "z-g-star-matched"},
-    "G* confident": {"D0": "g-star-filtered-matched"},
-    "G*": {"D0": "g-star-unfiltered-matched"},
+    f"Seq-Z{CUT}D0": "seq-z-matched",
+    f"Seq-Z of G{CUT}D0": "seq-z-plain-matched",
+    f"D0 + G*{CUT}Z-Aug": "d0-and-g-star-as-z-aug",
+    f"D0 + G{CUT}Z-Aug": "d0-and-g-as-z-aug",
+    f"Z(G*){CUT}D0": "z-g-star-matched",
+    f"G* confident{CUT}D0": "g-star-filtered-matched",
+    f"G*{CUT}D0": "g-star-unfiltered-matched",
 }
 
 
-class Part(NamedTuple):
-    """One training set: keep (N,) bool, its pairs; pool (N,) bool, the pairs that its filter chose from."""
-
-    keep: NDArray[np.bool_]
-    pool: NDArray[np.bool_]
-
-    @property
-    def size(self) -> int:
-        return int(self.keep.sum())
-
-
-def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float = TAU) -> Selection:
+def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Selection:
     """Keep a pair whose label the teacher gives more than ``tau``.
 
     probabilities (N, C) of the teacher, labels (N,) the intended ones. Exactly ``tau`` is not enough. A teacher that is
@@ -287,103 +238,14 @@ def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float = TAU) 
     return Selection(own > tau, np.where(own > tau, "kept", reason).astype(object))
 
 
-def debiased_sets(
-    features: sparse.sparray,
-    labels: ArrayLike,
-    source: ArrayLike,
-    confident: ArrayLike,
-    *,
-    seed: int = 0,
-    **options: object,
-) -> dict[str, Part]:
-    """The paper's training sets by title, in the order of `ROWS`.
-
-    features (N, V) and labels (N,) of the pool; source (N,) of `D0`, `PLAIN`, `DEBIASED`; confident (N,) bool, which is
-    not asked for pairs of D0. ``options`` go to `z_filter`, which draws its order with ``seed``.
-
-    "Z(D0)", "Z(G*)"
-        filtered by themselves; "G*" is unfiltered, all others hold confident pairs of G and G*
-    "D0 + G*", "D0 + G"
-        both whole, no z-filter
-    "Z-Aug", "Par-Z", "Seq-Z"
-        as `z_mix` makes them of D0 and G*; "Seq-Z of G": of the plain generator's pairs
-
-    A set can be empty: where the teacher accepts nothing, or the filter keeps nothing. A label that was never generated
-    is a label like any other, of which no pair is there.
-
-    References
-    ----------
-    The paper on debiased generation, section 4.2 and Table 13.
-    """
-    matrix, source = sparse.csr_array(features), np.asarray(source, dtype=object)
-    options = {
-        **options,
-        "seed": seed,
-        "n_classes": class_count(np.asarray(labels), n_classes=options.get("n_classes")),
-    }
-    labels = check_labels(labels, matrix.shape[0], options["n_classes"])
-    if unknown := sorted(set(source.tolist()) - {D0, PLAIN, DEBIASED}):
-        raise ValueError(f"source holds {unknown[0]!r}: it must be one of {D0}, {PLAIN}, {DEBIASED}")
-    base, sure = source == D0, np.asarray(confident, dtype=bool)
-    plain, star = (source == PLAIN) & sure, (source == DEBIASED) & sure
-
-    def filtered(pool: NDArray) -> Part:
-        at = np.flatnonzero(pool)
-        return Part(_within(at, z_filter(matrix[at], labels[at], **options).keep, pool), pool)
-
-    def mixed(way: str, made: NDArray) -> Part:
-        at = np.flatnonzero(base | made)
-        return Part(_within(at, z_mix(way, matrix[at], labels[at], base[at], **options).keep, base), base | made)
-
-    unfiltered = source == DEBIASED
-    sets = {
-        "D0": Part(base, base),
-        "Z(D0)": filtered(base),
-        "G*": Part(unfiltered, unfiltered),
-        "G* confident": Part(star, unfiltered),
-        "Z(G*)": filtered(star),
-        "D0 + G*": Part(base | star, base | star),
-        "D0 + G": Part(base | plain, base | plain),
-        "Z-Aug": mixed("z-aug", star),
-        "Par-Z": mixed("par-z", star),
-        "Seq-Z": mixed("seq-z", star),
-        "Seq-Z of G": mixed("seq-z", plain),
-    }
-    return {title: sets[title] for title in ROWS}
-
-
-def random_twin(part: Part, labels: ArrayLike, source: ArrayLike, *, seed: int = 0) -> NDArray[np.bool_]:
-    """(N,) bool: the control of a set, as many pairs of each label and source as it has, drawn from what its filter
-    chose from. It is the set itself where nothing was filtered."""
-    strata = np.unique(
-        np.stack([np.asarray(labels).astype(str), np.asarray(source).astype(str)]), axis=1, return_inverse=True
-    )
-    at = np.flatnonzero(part.pool)
-    codes = strata[1].reshape(-1)[at]
-    chosen = Selection.where(part.keep[at], dropped="filtered").random_twin(codes, seed)
-    return _within(at, chosen.keep, part.pool)
-
-
-def cuts(sets: Mapping[str, Part], *, seed: int = 0) -> dict[str, Part]:
-    """The sets of `CUTS`, cut at random to the size of another where they are larger: "Seq-Z, cut to D0", ..."""
-    found = {}
-    for title, others in CUTS.items():
-        for other in others:
-            if title in sets and other in sets and sets[title].size > sets[other].size > 0:
-                at, keep = np.flatnonzero(sets[title].keep), np.zeros(len(sets[title].keep), dtype=bool)
-                keep[np.random.default_rng(seed).permutation(at)[: sets[other].size]] = True
-                found[f"{title}{CUT}{other}"] = Part(keep, sets[title].keep)
-    return found
-
-
 def to_train_on(
     pool: pd.DataFrame, titles: Sequence[str], *, seed: int = 0
 ) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
     """The sets of a pool that a model can learn from, each with its controls, and those it cannot, title -> pairs.
 
-    First the sets, then the twins of those from which a filter took something, then the `cuts` of the sets;
-    the twins are not cut. A set that is
-    empty, or lacks a label that D0 has, is left out: a model cannot predict a label that it never saw.
+    First the sets, then the twins of those from which a filter took something, then the sets of `CUTS`: those that are
+    larger than the other, cut to its size at random; the twins are not cut. A set that is empty, or lacks a label that
+    D0 has, is left out: a model cannot predict a label that it never saw.
 
     Parameters
     ----------
@@ -393,86 +255,16 @@ def to_train_on(
         of the sets that are wanted
     """
     sets = {title: pool[title].to_numpy(dtype=bool) for title in titles}
-    twins = {f"{title}{TWIN}": pool[f"{title}{TWIN}"].to_numpy(dtype=bool) for title in titles}
-    sets |= {title: keep for title, keep in twins.items() if (keep != sets[title.removesuffix(TWIN)]).any()}
-    sets |= {
-        title: each.keep for title, each in cuts({name: Part(k, k) for name, k in sets.items()}, seed=seed).items()
-    }
+    for title in titles:
+        twin = pool[f"{title}, twin"].to_numpy(dtype=bool)
+        if (twin != sets[title]).any():
+            sets[f"{title}, twin"] = twin
+    for name in CUTS:
+        whole, size = (sets.get(title, np.zeros(0)) for title in name.split(CUT))
+        if whole.sum() > size.sum() > 0:
+            keep = np.random.default_rng(seed).permutation(np.flatnonzero(whole))[: size.sum()]
+            sets[name] = np.isin(np.arange(len(pool)), keep)
     label, base = pool["label"].to_numpy(), (pool["source"] == D0).to_numpy()
     wanted = set(label[base].tolist())
     lacking = {title: int(keep.sum()) for title, keep in sets.items() if wanted - set(label[keep].tolist())}
     return {title: keep for title, keep in sets.items() if title not in lacking}, lacking
-
-
-def _within(at: NDArray, keep: NDArray, like: NDArray) -> NDArray[np.bool_]:
-    """A mask over the pool from one over its positions ``at``."""
-    mask = np.zeros(len(like), dtype=bool)
-    mask[at[keep]] = True
-    return mask
-
-
-# ---------------------------------------------------------------- sensitivity
-
-
-FOLDS = 5
-OFTEN = 20  # a highest z is read off the features that as many pairs have
-
-
-def vary(
-    tables: Mapping[str, Features], labels: ArrayLike, grid: Mapping[str, Iterable], **settings: object
-) -> pd.DataFrame:
-    """What the filter keeps when one setting is changed and all others stay: one row for each value of the `grid`.
-
-    Columns: what, value (text), kept (share), highest z (of the kept pairs, features of 20 pairs or more; NaN where
-    there are none), overlap (`Selection.overlap` with the run of the settings).
-
-    Parameters
-    ----------
-    tables
-        features of the same N pairs by name, the first being the ones that all other rows use
-    labels
-        (N,)
-    grid
-        an argument of `z_filter` -> its values, or "features" -> names among `tables`; `settings` are all others
-    """
-    first = next(iter(tables))
-
-    def run(features: str = first, **changed: object) -> Filtered:
-        return z_filter(tables[features].matrix, labels, names=tables[features].names, **(settings | changed))
-
-    baseline, rows = run(), []
-    for what, value in ((what, value) for what, values in grid.items() for value in values):
-        found = run(**{what: value})
-        facts = {"what": what, "value": str(value), "kept": found.keep.mean()}
-        z = highest_z(found.statistics, min_count=OFTEN)
-        rows.append({**facts, "highest z": z, "overlap": found.overlap(baseline)})
-    return pd.DataFrame(rows)
-
-
-def by_size(pool: Corpus, sizes: Iterable[int], seeds: Iterable[int], **settings: object) -> pd.DataFrame:
-    """What the filter keeps of random parts of growing size, each contained in the next, and of the whole.
-
-    The features are those of `artifacts.features` and the cross-fitted prediction from the hypothesis alone, made anew
-    for each part; a part too small for its five folds has no row. Columns: pool, pairs, seed, kept (share), highest z
-    (after the filter) and before, both among features of 20 pairs or more, NaN where there are none.
-
-    Parameters
-    ----------
-    pool
-        without its repeated pairs; seeds: orders of the filter; `settings` go to `z_filter`
-    """
-    once = np.flatnonzero(~pool.table.duplicated(["premise", "hypothesis"]).to_numpy())
-    once, classes, rows = np.random.default_rng(0).permutation(once), len(pool.classes), []
-    for size in sorted({min(size, len(once)) for size in (*sizes, len(once))}):
-        part = pool[once[:size]]
-        if min(np.bincount(part.labels, minlength=classes).min(), len(set(part.premise))) < FOLDS:
-            continue
-        held_out = cross_fitted(part.hypothesis, part.labels, n_classes=classes, groups=part.premise, folds=FOLDS)
-        shape, predicted = features_in_shards(part.premise, part.hypothesis), held_out.argmax(axis=1)
-        table = join(shape, prediction(predicted, n_classes=classes))
-        before = highest_z(z_statistics(table.matrix, part.labels, classes), min_count=OFTEN)
-        for seed in seeds:
-            found = z_filter(table.matrix, part.labels, names=table.names, seed=seed, n_classes=classes, **settings)
-            facts = {"pool": f"{pool.name} {pool.split}", "pairs": size, "seed": seed, "kept": found.keep.mean()}
-            rows.append({**facts, "highest z": highest_z(found.statistics, min_count=OFTEN), "before": before})
-    return pd.DataFrame(rows, columns=["pool", "pairs", "seed", "kept", "highest z", "before"])
