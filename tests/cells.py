@@ -48,8 +48,8 @@ def _defined(name: str, given: dict[str, object]) -> dict[str, object]:
     namespace = dict(given)
     for source in code(name):
         for node in ast.parse(source).body:
-            targets = [each for each in getattr(node, "targets", []) if isinstance(each, ast.Name)]
-            constant = isinstance(node, ast.Assign) and targets and all(each.id.isupper() for each in targets)
+            targets = [one for each in getattr(node, "targets", []) for one in getattr(each, "elts", [each])]
+            constant = isinstance(node, ast.Assign) and targets and all(getattr(each, "id", "").isupper() for each in targets)
             if constant or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef):
                 exec(compile(ast.Module([node], []), name, "exec"), namespace)
     return namespace

@@ -1,4 +1,4 @@
-"""Selections, their twins, the papers' filters, folds, samples and mixtures. Alone: pytest tests/select/test_selection.py"""
+"""Selections and twins, the papers' filters, folds, samples, mixtures. Alone: pytest tests/select/test_selection.py"""
 
 import os
 

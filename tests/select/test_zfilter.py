@@ -1,9 +1,10 @@
-"""Alone: pytest tests/select/test_zfilter.py"""
+"""The z-filter, its mixtures, and the debiased sets that are trained on. Alone: pytest tests/select/test_zfilter.py"""
 
 from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from scipy import sparse
 from nli_lib.corpora.planted import ARTIFACT_WORDS, make_split
 from nli_lib.measure.features import Ranking, features, top_features, z_statistics, z_threshold
 from nli_lib.select import zfilter
-from nli_lib.select.zfilter import default_batch_size, z_filter
+from nli_lib.select.zfilter import CUTS, ROWS, confident, default_batch_size, to_train_on, z_filter, z_mix
 
 
 def slow_z_filter(instances, labels, *, seed_set=(), k, batch_size, order, classes=3, min_count=1):
@@ -110,13 +111,14 @@ def planted():
 
 def test_planted_words_lose_their_label(planted):
     matrix, labels = planted
-    before = z_statistics(matrix, labels).z
-    found = z_filter(matrix, labels, k=2, batch_size=100)
-    after = z_statistics(matrix[found.keep], labels[found.keep]).z
+    found, other = (z_filter(matrix, labels, k=2, batch_size=100, seed=seed) for seed in (0, 1))
+    before, after = (z_statistics(matrix[rows], labels[rows]).z for rows in (np.arange(6_000), found.keep))
     assert before[0, 2] > 20 and before[1, 0] > 15
-    assert after[0, 2] < 5 and after[1, 0] < 5
-    assert np.nanmax(after) < 6
+    assert after[0, 2] < 5 and after[1, 0] < 5 and np.nanmax(after) < 6
     np.testing.assert_array_equal(found.statistics.z, after)  # Z is what was kept
+    again = z_filter(matrix, labels, k=2, batch_size=100)
+    assert (found.keep == again.keep).all() and (found.reason == again.reason).all()
+    assert not (found.keep == other.keep).all()
 
 
 def test_one_batch_filters_nothing_and_an_own_label_alone_is_asked(planted):
@@ -129,33 +131,23 @@ def test_one_batch_filters_nothing_and_an_own_label_alone_is_asked(planted):
 
 def test_the_seed_set_is_not_filtered_and_sets_the_counts(planted):
     matrix, labels = planted
-    half = len(labels) // 2
-    seeded = z_filter(matrix[half:], labels[half:], given=(matrix[:half], labels[:half]), k=2, batch_size=100)
-    assert len(seeded) == half
-    firsts = np.random.default_rng(0).permutation(half)[:100]
-    assert not seeded.keep[firsts].all()  # with a seed set the first batch is filtered too
-    assert seeded.statistics.n.sum() == matrix[:half].sum() + matrix[half:][seeded.keep].sum()
+    seeded = z_filter(matrix[3_000:], labels[3_000:], given=(matrix[:3_000], labels[:3_000]), k=2, batch_size=100)
+    firsts = np.random.default_rng(0).permutation(3_000)[:100]
+    assert len(seeded) == 3_000 and not seeded.keep[firsts].all()  # with a seed set the first batch is filtered too
+    assert seeded.statistics.n.sum() == matrix[:3_000].sum() + matrix[3_000:][seeded.keep].sum()
 
 
-def test_same_from_run_to_run_and_by_seed(planted):
-    first, again, other = (z_filter(*planted, k=3, batch_size=200, seed=seed) for seed in (0, 0, 1))
-    assert (first.keep == again.keep).all() and (first.reason == again.reason).all()
-    assert not (first.keep == other.keep).all()
-
-
-def test_a_growing_ranking_equals_a_fresh_one(monkeypatch):
+def test_a_growing_ranking_equals_a_fresh_one():
     """The pools are refilled and shrunk on the way: many features, few of them in each step."""
     random = np.random.default_rng(0)
     names = np.array([f"f{at:04d}" for at in random.permutation(3_000)], dtype=object)
     ranking, counts = Ranking(np.zeros((3_000, 3)), names, k=4), np.zeros((3_000, 3), int)
     for _ in range(120):
-        columns = np.minimum(random.geometric(0.004, 200) - 1, 2_999)
-        labels = random.integers(0, 3, 200)
+        columns, labels = np.minimum(random.geometric(0.004, 200) - 1, 2_999), random.integers(0, 3, 200)
         ranking.add(columns, labels)
         np.add.at(counts, (columns, labels), 1)
-        expected = top_features(zfilter.z_from_counts(counts), names, k=4)
-        for label, found in enumerate(ranking.best()):
-            assert found.tolist() == expected.loc[expected["label"] == label, "column"].tolist()
+        expected = top_features(zfilter.z_from_counts(counts), names, k=4).groupby("label")["column"].agg(list)
+        assert [found.tolist() for found in ranking.best()] == expected.tolist()
 
 
 def two_classes():
@@ -214,22 +206,22 @@ def test_edges():
     assert not z_filter(texts.matrix[[1, 1]], np.array([0, 0]), k=99, batch_size=1, n_classes=3).keep.all()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"labels": np.zeros(3, int)}, "give one label each"),
-        ({"labels": np.full(4, 3)}, "not one of 0..2"),
-        ({"labels": np.full(4, -1)}, "without a gold label"),
-        ({"names": ["a"]}, "1 names for 2 features"),
-        ({"k": 0}, "k=0"),
-        ({"batch_size": 0}, "batch_size=0"),
-        ({"given": (np.ones((2, 3)), np.zeros(2, int))}, "3 features, the pairs 2"),
-    ],
-)
-def test_wrong_input_is_named(change, words):
-    arguments = {"features": sparse.csr_array(np.ones((4, 2))), "labels": np.zeros(4, int), "n_classes": 3, **change}
-    with pytest.raises(ValueError, match=words):
-        z_filter(arguments.pop("features"), arguments.pop("labels"), **arguments)
+WRONG = {
+    "give one label each": {"labels": np.zeros(3, int)},
+    "not one of 0..2": {"labels": np.full(4, 3)},
+    "without a gold label": {"labels": np.full(4, -1)},
+    "1 names for 2 features": {"names": ["a"]},
+    "k=0": {"k": 0},
+    "batch_size=0": {"batch_size": 0},
+    "3 features, the pairs 2": {"given": (np.ones((2, 3)), np.zeros(2, int))},
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_wrong_input_is_named(said):
+    given_labels = {"labels": np.zeros(4, int), "n_classes": 3} | WRONG[said]
+    with pytest.raises(ValueError, match=said):
+        z_filter(sparse.csr_array(np.ones((4, 2))), **given_labels)
 
 
 def test_the_planted_words_stand_out_before_and_not_after():
@@ -262,3 +254,80 @@ def test_rejections_are_counted_by_feature(planted):
     assert len(rows) == len(set().union(*held.values()))
     assert list(rows["pairs"]) == sorted(rows["pairs"], reverse=True)
     assert found.by_feature(names, most=2)["feature"].tolist() == rows["feature"].tolist()[:2]
+
+
+# ---------------------------------------------------------------- mixtures
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    """900 pairs, every third generated; word 0 gives contradiction away in both, word 1 in the generated ones alone."""
+    random = np.random.default_rng(1)
+    labels, base = random.integers(0, 3, 900), np.arange(900) % 3 != 0
+    present = random.random((900, 30)) < 0.1
+    present[:, 0] = random.random(900) < np.where(labels == 2, 0.5, 0.05)
+    present[:, 1] = random.random(900) < np.where((labels == 2) & ~base, 0.5, 0.05)
+    return sparse.csr_array(present.astype(np.uint8)), labels, base
+
+
+def test_the_three_ways_are_made_of_the_filter(corpora):
+    matrix, labels, base = corpora
+    options = {"k": 2, "batch_size": 20, "seed": 5}
+    own = z_filter(matrix[base], labels[base], **options)
+    rest = matrix[~base], labels[~base]
+    found = {way: z_mix(way, *corpora, **options) for way in ("z-aug", "par-z", "seq-z")}
+    keep = {way: each.keep for way, each in found.items()}
+    assert keep["z-aug"][base].all()
+    assert (keep["z-aug"][~base] == z_filter(*rest, given=(matrix[base], labels[base]), **options).keep).all()
+    assert (keep["par-z"][base] == own.keep).all() and (keep["seq-z"][base] == own.keep).all()
+    assert (keep["par-z"][~base] == z_filter(*rest, **options).keep).all()
+    given_set = matrix[base][own.keep], labels[base][own.keep]
+    assert (keep["seq-z"][~base] == z_filter(*rest, given=given_set, **options).keep).all()
+    assert ((found["seq-z"].reason == "kept") == keep["seq-z"]).all() and 0 < found["seq-z"].size < 900
+
+
+def test_nothing_generated_and_nothing_else(corpora):
+    for base in (np.ones(900, bool), np.zeros(900, bool)):
+        assert len(z_mix("seq-z", *corpora[:2], base)) == 900
+    with pytest.raises(ValueError, match="'z-augment'"):
+        z_mix("z-augment", *corpora)
+
+
+# ---------------------------------------------------------------- debiased sets
+
+
+def test_a_pair_is_kept_above_tau_and_not_at_it():
+    probabilities = np.array([[0.96, 0.02, 0.02], [0.95, 0.03, 0.02], [0.1, 0.8, 0.1], [0.01, 0.01, 0.98]])
+    found = confident(probabilities, [0, 0, 0, 2], tau=0.95)
+    assert found.keep.tolist() == [True, False, False, True]
+    assert found.reason.tolist()[1:3] == ["the teacher gives its label 0.95 or less", "the teacher gives another label"]
+    assert confident(np.full((180, 3), 1 / 3), np.arange(180) % 3, tau=0.95).size == 0
+    with pytest.raises(ValueError, match="1 probabilities are not finite"):
+        confident([[np.nan, 0.5, 0.5], [0.2, 0.4, 0.4]], [0, 0], tau=0.95)
+
+
+AT = np.arange(120)
+
+
+def exported(sets):
+    """A pool of 120 pairs, half of them D0; a set is its pairs, or those and its twin's. All others are D0."""
+    table = {"label": AT % 3, "source": np.where(AT < 60, "D0", "G*")}
+    for title in ROWS:
+        both = sets.get(title, AT < 60)
+        table[title], table[f"{title}, twin"] = both if isinstance(both, tuple) else (both, both)
+    return pd.DataFrame(table)
+
+
+def test_sets_come_with_twins_where_something_was_filtered_and_with_cuts():
+    name = "D0 + G*, cut to Z-Aug"
+    pool = exported({"Seq-Z": (AT % 2 == 0, AT % 2 == 1), "Z-Aug": AT < 90, "D0 + G*": AT < 120})
+    (found, lacking), (again, _), (other, _) = (to_train_on(pool, list(ROWS), seed=seed) for seed in (1, 1, 2))
+    assert list(found) == [*ROWS, "Seq-Z, twin", name] and name in CUTS and not lacking
+    assert found[name].sum() == 90 and (found[name] == again[name]).all() and (found[name] != other[name]).any()
+    assert list(to_train_on(pool, ["D0", "Seq-Z"])[0]) == ["D0", "Seq-Z", "Seq-Z, twin"]
+
+
+def test_empty_sets_and_those_without_a_label_are_left_out_and_counted():
+    pool = exported({"G*": (AT >= 60) & (AT % 3 < 2), "G* confident": AT < 0})
+    found, lacking = to_train_on(pool, list(ROWS))
+    assert lacking == {"G*": 40, "G* confident": 0} and list(found) == [title for title in ROWS if title not in lacking]
