@@ -49,7 +49,9 @@ def _defined(name: str, given: dict[str, object]) -> dict[str, object]:
     for source in code(name):
         for node in ast.parse(source).body:
             targets = [one for each in getattr(node, "targets", []) for one in getattr(each, "elts", [each])]
-            constant = isinstance(node, ast.Assign) and targets and all(getattr(each, "id", "").isupper() for each in targets)
+            constant = (
+                isinstance(node, ast.Assign) and targets and all(getattr(each, "id", "").isupper() for each in targets)
+            )
             if constant or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef):
                 exec(compile(ast.Module([node], []), name, "exec"), namespace)
     return namespace

@@ -14,7 +14,7 @@ from nli_lib.corpora.corpus import LABELS
 from nli_lib.corpora.suites import BENCHMARK
 from nli_lib.evaluate import seed_gains
 from nli_lib.measure.features import Features, features, top_in_sets, z_statistics, z_threshold
-from nli_lib.select.zfilter import debiased_sets, random_twin, z_filter
+from nli_lib.select.zfilter import z_filter
 
 CLASSES = np.array(LABELS, dtype=object)
 
@@ -154,8 +154,9 @@ def test_figure_two_has_all_that_stands_out_and_a_tenth_of_the_rest():
 def test_sizes_add_up():
     table, labels = planted_table()
     source = np.array(["D0", "G", "G*"] * 200, dtype=object)
-    sets = debiased_sets(table.matrix, labels, source, np.ones(600, bool), n_classes=3, k=2, batch_size=10)
-    twins = {title: random_twin(part, labels, source) for title, part in sets.items()}
+    chapter, options = functions("24_three_datasets", np=np), {"n_classes": 3, "k": 2, "batch_size": 10, "seed": 0}
+    sets = chapter.debiased_sets(table.matrix, labels, source, np.ones(600, bool), **options)
+    twins = {title: chapter.random_twin(*part, labels, source, 0) for title, part in sets.items()}
     given = {"pools": {0: (table, labels, source, None)}, "sets": {0: sets}, "twins": {0: twins}, "classes": CLASSES}
     cells = ran("24_three_datasets", "17-da5c5b", **given)
     found = cells.tables["sizes"].set_index("set")

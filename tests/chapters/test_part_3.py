@@ -11,13 +11,13 @@ from sklearn.metrics import average_precision_score
 
 from nli_lib.corpora.people import known_errors
 from nli_lib.corpora.planted import make_split
-from nli_lib.measure.consensus import COUNTS, FIVE, MODELS
 from nli_lib.plots import TWIN
 from nli_lib.stats import with_trainings
 
 # ---------------------------------------------------------------- 34: known errors
 
 KNOWN = functions("34_known_errors", np=np, pd=pd)
+COUNTS, FIVE, MODELS = KNOWN.COUNTS, KNOWN.FIVE, KNOWN.MODELS
 RANDOM = np.random.default_rng(1)
 WRONG = RANDOM.random(120) < 0.2
 GOOD = RANDOM.normal(size=(3, 120)) + 1.5 * WRONG  # three trainings that know something

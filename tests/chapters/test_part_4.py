@@ -15,7 +15,7 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.corpora.suites import load_pairs
 from nli_lib.generate.perturb import HOLDS, NOUN, SPAN_RULES, VERB, Demonstration, find_spans
-from nli_lib.measure.counterfactual import sensitivity
+from nli_lib.measure.dynamics import sensitivity
 from nli_lib.measure.similarity import otdd, self_bleu
 from nli_lib.select.selection import KEPT, Selection
 

@@ -331,7 +331,8 @@ def test_a_resample_counts_a_pair_as_often_as_its_weight_says():
 def test_the_highest_z_and_the_share_above_a_line_of_each_copy():
     table = features(PREMISES, HYPOTHESES)
     shuffles = [measure.shuffled_labels(LABELS, PREMISES, seed=seed) for seed in range(4)]
-    copies, columns = [z_statistics(table.matrix, each, 3) for each in shuffles], measure.side_of(table.names) == "hypothesis"
+    copies = [z_statistics(table.matrix, each, 3) for each in shuffles]
+    columns = measure.side_of(table.names) == "hypothesis"
     highest, above = measure.above_line(copies, columns, 1.0)
     assert highest.tolist() == [np.nanmax(copy.z, axis=0).tolist() for copy in copies]
     assert above.tolist() == [(copy.z[columns] > 1.0).mean() for copy in copies]
