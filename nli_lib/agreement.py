@@ -1,36 +1,20 @@
-"""How far scores of the same pairs agree, which of them are one thing under two names, and in which order to draw them.
+"""How far scores agree with each other, with a truth and with people, and what the suspicion of a label is worth.
 
-table = agreement(scores, premises)
-    # scores: name -> (S, N), a row a training names, groups = drawing_order(table), same_things(table)
+Scores of the same pairs: `rank_correlations` of each two, `ordering` of a truth, what regressions on them predict
+`out_of_fold`. Two annotators: `kappa`. Labels that models contradict: the shares of them that people call wrong
+(`error_shares`), how well a score finds those (`average_precision`, `precision_at`), and the same with intervals over
+trainings and premises::
 
-What scores say of an outside truth: each by itself, and on top of a data map's confidence.
-
-alone = follows(scores, truth, premises)
-    # rank correlation, or how often a yes has the higher score than a no
-more = adds(scores, truth, premises)
-    # variance explained out of sample, with confidence and without the score
-
-How well two annotators agree: `kappa`, with an interval over the items.
-
-What the suspicion of a label is worth: shares of wrong labels, how well a score finds them, how far lists agree.
-
-What people say of the labels that several trainings contradict, with intervals over trainings and premises.
-
-found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
-
-share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)
-    # Estimate, or None
+    found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
+    share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)  # Estimate, or None
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
-from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score
@@ -39,71 +23,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.generate.review import untouched
-from nli_lib.measure.consensus import (
-    AGREE,
-    CONFIDENCE,
-    KINDS,
-    PRUNED,
-    VOTES,
-    logit_gap,
-    mismatch,
-    threshold_rule,
-)
-from nli_lib.plots import TWIN
+from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
 from nli_lib.stats import (
     Estimate,
     Statistic,
-    drawn_rows,
     gaps_between,
     means_of,
     over_trainings,
     percentile_interval,
     spearman,
-    with_trainings,
     with_wilson,
 )
 
-SAME = 0.95  # two scores are one thing under two names where the whole interval of |rho| lies above; fixed beforehand
 FEW = 20  # pairs that two scores must share
 
 Floats = NDArray[np.float64]
-
-
-def agreement(scores: Mapping[str, ArrayLike], premises: ArrayLike, *, resamples: int = 200) -> pd.DataFrame:
-    """Spearman correlation of every two scores within one training, with an interval over trainings and premises.
-
-    Columns: one, other, value, and the rest of `Estimate`; n counts the premises of the pairs that both know. The value
-    is the mean over the trainings that both know; where none of the two changes with the training, the interval is over
-    premises alone. Its ends are kept within -1 and 1. A row whose two names are equal says how far the score agrees
-    with itself in another training: the mean over every two trainings, low and high the smallest and the largest of
-    them, 1 for a score that no training changes; with one training there is no such row. Scores that share fewer than
-    `FEW` pairs, or are constant on them, have no row. The votes of all trainings (`VOTES`) are one number: their rows
-    say nothing of other voters.
-
-    Parameters
-    ----------
-    scores
-        name -> (S, N), a row a training, NaN where a pair, or in a whole row a training, is not known
-    premises
-        (N,), anything that is equal where the premise is
-    """
-    names, values = list(scores), np.stack([np.asarray(each, dtype=float) for each in scores.values()])  # (K, S, N)
-    premises = pd.factorize(np.asarray(premises))[0]
-    by_training = np.stack([rank_correlations(each) for each in values.swapaxes(0, 1)])  # (S, K, K)
-    draws = np.stack([_mean_over_trainings(values[..., rows]) for rows in drawn_rows(premises, resamples=resamples)])
-    known = np.isfinite(values).any(axis=1)
-    fixed = (np.isnan(values) | (values == values[:, :1])).all(axis=(1, 2))
-    rows = [_itself(name, of) for name, of in zip(names, values, strict=True) if name != VOTES]
-    for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
-        found = by_training[:, i, j][np.isfinite(by_training[:, i, j])]
-        if len(found):
-            found = found[:1] if fixed[i] and fixed[j] else found
-            n = len(np.unique(premises[known[i] & known[j]]))
-            drawn = draws[:, i, j]
-            found = with_trainings(found.mean(), drawn[np.isfinite(drawn)], found, n=n, units="premises")
-            found = found._replace(low=max(found.low, -1.0), high=min(found.high, 1.0))
-            rows.append((names[i], names[j], *found))
-    return pd.DataFrame([row for row in rows if row], columns=["one", "other", *Estimate._fields])
 
 
 def rank_correlations(values: ArrayLike) -> Floats:
@@ -128,164 +62,19 @@ def rank_correlations(values: ArrayLike) -> Floats:
     return rho
 
 
-def estimate_of(table: pd.DataFrame, one: str, other: str) -> Estimate | None:
-    """The row of two scores, whichever comes first; None where there is none."""
-    found = table[table[["one", "other"]].isin([one, other]).all(axis=1) & (table["one"] != table["other"])]
-    return Estimate(*found[list(Estimate._fields)].iloc[0]) if len(found) else None
+# ---------------------------------------------------------------- of a truth
 
 
-def square(table: pd.DataFrame, column: str = "value", names: Sequence[str] | None = None) -> pd.DataFrame:
-    """A column of `agreement` as a symmetric square, a row and a column for each of ``names`` (all); NaN: no row."""
-    both = pd.concat([table, table.rename(columns={"one": "other", "other": "one"})]).drop_duplicates(["one", "other"])
-    names = list(names) if names is not None else list(pd.unique(table[["one", "other"]].to_numpy().ravel()))
-    return both.pivot(index="one", columns="other", values=column).reindex(index=names, columns=names)
-
-
-def drawing_order(table: pd.DataFrame) -> list[str]:
-    """The scores so that those which agree stand beside each other: average linkage on ``1 - |rho|``, its leaves
-    ordered so that neighbours are as near as they can be. What has no correlation counts as none. The same for any
-    order of rows.
-    """
-    names = sorted(set(table["one"]) | set(table["other"]))
-    if len(names) < 3:
-        return names
-    tree = linkage(_distances(square(table, names=names)), method="average", optimal_ordering=True)
-    return [names[at] for at in leaves_list(tree)]
-
-
-def same_things(table: pd.DataFrame, line: float = SAME) -> list[list[str]]:
-    """The scores in groups of which every two are one thing under two names, a score of its own being a group of one.
-
-    Two are one thing where the whole interval of their ``|rho|`` lies at or above ``line``: complete linkage on the
-    end of the interval that lies nearer to 0. Groups in the order of their first names, names in alphabetical order.
-    """
-    names = sorted(set(table["one"]) | set(table["other"]))
-    if len(names) < 2:
-        return [[name] for name in names]
-    low, high = (square(table, end, names) for end in ("low", "high"))
-    nearer = np.maximum(low, -high).clip(lower=0)
-    of = fcluster(linkage(_distances(nearer), method="complete"), t=1 - line + 1e-12, criterion="distance")
-    return sorted([name for name, group in zip(names, of, strict=True) if group == each] for each in set(of))
-
-
-def _distances(rho: pd.DataFrame) -> Floats:
-    distance = 1 - np.abs(rho.fillna(0).to_numpy())
-    np.fill_diagonal(distance, 0)
-    return squareform(distance.clip(0), checks=False)
-
-
-def _mean_over_trainings(values: Floats) -> Floats:
-    found = np.stack([rank_correlations(each) for each in values.swapaxes(0, 1)])
-    count = np.isfinite(found).sum(axis=0)
-    return np.where(count > 0, np.nansum(found, axis=0) / np.maximum(count, 1), np.nan)
-
-
-def _itself(name: str, values: Floats) -> tuple | None:
-    """The row of one score (S, N) with itself."""
-    trained = values[np.isfinite(values).any(axis=1)]
-    if len(trained) < 2:
-        return None
-    same = (np.isnan(trained) | (trained == trained[:1])).all()
-    rho = np.array([1.0]) if same else rank_correlations(trained)[np.triu_indices(len(trained), 1)]
-    rho = rho[np.isfinite(rho)]
-    ends = (rho.mean(), rho.min(), rho.max()) if len(rho) else ()
-    n = int(np.isfinite(trained).any(axis=0).sum())
-    return (name, name, *ends, n, len(trained), "every two trainings") if ends else None
-
-
-# ---------------------------------------------------------------- added value
-
-
-ANOTHER, LABEL = "another training's confidence", "the label alone"
-CONTROLS = (ANOTHER, LABEL, TWIN)
 FOLDS = 5
-LEAST = 100  # judgments that a regression is fitted to
-EACH = 10  # of them yes, and so many no, where the truth is yes or no
 KNOTS = 5
 PENALTY = 0.01  # scikit-learn's alpha, and one over its C: enough to keep knots without labels quiet
-
-CORRELATION, AREA = "rank correlation", "area under the ROC curve"
-
-
-def follows(
-    scores: Mapping[str, ArrayLike], truth: ArrayLike, premises: ArrayLike, *, resamples: int = 200
-) -> pd.DataFrame:
-    """How each score orders M judged labels, with an interval over trainings and premises.
-
-    Columns: score, measure (`CORRELATION` or `AREA`), and `Estimate`.
-
-    scores (S, M) as chapter 60 has them; truth (M,). A graded truth: Spearman's correlation, -1 to 1. One of
-    0 and 1: the probability that a 1 has the higher score than a 0, ties counting half, 0 to 1 (area under the ROC
-    curve), .5 where the score says nothing. Over the labels and trainings whose score is known; a score that is
-    constant there, or known of fewer than `LEAST`, has no row. One more row is a random twin.
-    """
-    truth, premises = np.asarray(truth, dtype=float), np.asarray(premises)
-    rows, measure = [], AREA if np.isin(truth, (0, 1)).all() else CORRELATION
-    for name, values, known in _usable(_with_controls(scores), truth):
-        same = (values == values[:1]).all()  # no training changes it: the interval is over premises alone
-        statistic = ordering(values[:1] if same else values, truth[known])
-        found = over_trainings(statistic, known.sum(), groups=premises[known], resamples=resamples)
-        rows.append((name, measure, *found))
-    return pd.DataFrame(rows, columns=["score", "measure", *Estimate._fields])
-
-
-def adds(
-    scores: Mapping[str, ArrayLike],
-    truth: ArrayLike,
-    premises: ArrayLike,
-    *,
-    labels: ArrayLike | None = None,
-    base: str = CONFIDENCE,
-    resamples: int = 200,
-    seed: int = 0,
-) -> tuple[pd.DataFrame, dict[str, Floats]]:
-    """What each score adds to ``base`` out of sample: a table, and the gains that it is the mean of.
-
-    Columns: score; alone and base, the shares of the truth's variance that the score and the base explain by themselves
-    on the labels that have both; then `Estimate` of the gain, the share that both explain minus base. Negative where
-    the score is not worth the regression that it costs. The gains (S, M), name -> one a training and label, NaN where
-    not known: their mean is the value, and two scores are compared by the difference of theirs.
-
-    Notes
-    -----
-    Method: within each training, the truth is predicted in `FOLDS` folds that split no premise, by a ridge regression
-    (graded truth) or a logistic one (of 0 and 1), on cubic splines of the ranks with `KNOTS` knots, so that a score
-    does not gain by bending confidence. Explained is 1 - sum (y - p)^2 / sum (y - mean)^2. Gains are those of squared
-    errors; the interval covers trainings and premises, not other folds. The controls stand among the scores
-    (`CONTROLS`): a random twin; the base of another training, which is what less noise alone can lend; and, where
-    labels (M,) are given, the label on trial itself, for a score that differs between the labels says which it is.
-    """
-    truth, premises = np.asarray(truth, dtype=float), pd.factorize(np.asarray(premises))[0]
-    rows, gains, bases = [], {}, {}
-    for name, values, known in _usable(_with_controls(scores, base, labels), truth, base):
-        y, of = truth[known], premises[known]
-        both = zip(values, np.asarray(scores[base], dtype=float)[: len(values), known], strict=True)
-        errors = []
-        for training, (score, first) in enumerate(both):
-            key = training, known.tobytes()
-            if key not in bases:
-                bases[key] = (y - out_of_fold(first[:, None], y, of, seed=seed)) ** 2
-            inputs = [score[:, None], np.stack([first, score], axis=1)]
-            errors.append([bases[key], *((y - out_of_fold(each, y, of, seed=seed)) ** 2 for each in inputs)])
-        first, alone, together = np.swapaxes(np.array(errors), 0, 1) / np.var(y)  # (S, M) each
-        estimate = over_trainings(means_of(first - together), len(y), groups=of, resamples=resamples)
-        rows.append((name, 1 - alone.mean(), 1 - first.mean(), *estimate))
-        gains[name] = np.full((len(values), len(truth)), np.nan)
-        gains[name][:, known] = first - together
-    return pd.DataFrame(rows, columns=["score", "alone", "base", *Estimate._fields]), gains
-
-
-def gain_of(tables: Mapping[object, pd.DataFrame], key: object, score: str) -> Estimate | None:
-    """The gain of a score in one of several tables of `adds`; None where there is no such table, or no such row."""
-    found = tables[key] if key in tables else pd.DataFrame(columns=["score", *Estimate._fields])
-    found = found.loc[found["score"] == score, list(Estimate._fields)]
-    return Estimate(*found.iloc[0]) if len(found) else None
 
 
 def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> Floats:
     """Predictions (M,) of a truth (M,) from inputs (M, D), each label's by a regression that saw none of its group.
 
-    groups (M,), such as premises. See `adds` for the regression.
+    groups (M,), such as premises, are split into `FOLDS` folds. The regression is a ridge regression (graded truth) or
+    a logistic one (of 0 and 1), on cubic splines of the ranks with `KNOTS` knots, so that it bends freely.
     """
     truth = np.asarray(truth, dtype=float)
     ranks = rankdata(inputs, axis=0) / len(truth)
@@ -300,7 +89,11 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
 
 
 def ordering(scores: ArrayLike, truth: ArrayLike) -> Statistic:
-    """For `over_trainings`: how scores (S, M) order a truth (M,), as `follows` says; NaN without two kinds of truth."""
+    """For `over_trainings`: how scores (S, M) order a truth (M,).
+
+    A graded truth: Spearman's correlation, -1 to 1. One of 0 and 1: the probability that a 1 has the higher score than
+    a 0, ties counting half, 0 to 1 (area under the ROC curve), .5 where the score says nothing; NaN without both.
+    """
     scores, truth = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
     if not np.isin(truth, (0, 1)).all():
         return lambda rows: spearman(scores[:, rows], truth[rows])
@@ -314,46 +107,13 @@ def ordering(scores: ArrayLike, truth: ArrayLike) -> Statistic:
     return area
 
 
-def _with_controls(
-    scores: Mapping[str, ArrayLike], base: str | None = None, labels: ArrayLike | None = None
-) -> dict[str, Floats]:
-    """The scores (S, M), a random twin, the base of the training after each, where there are several, and the label."""
-    found = {name: np.asarray(each, dtype=float) for name, each in scores.items()}
-    shape = next(iter(found.values())).shape
-    found[TWIN] = np.random.default_rng(60).random(shape)
-    if base and shape[0] > 1:
-        trained = np.isfinite(found[base]).any(axis=1)
-        found[ANOTHER] = np.full(shape, np.nan)
-        found[ANOTHER][trained] = np.roll(found[base][trained], 1, axis=0)
-    if labels is not None:
-        found[LABEL] = np.tile(np.asarray(labels, dtype=float), (shape[0], 1))
-    return found
-
-
-def _usable(
-    scores: Mapping[str, Floats], truth: Floats, base: str | None = None
-) -> Iterator[tuple[str, Floats, NDArray[np.bool_]]]:
-    """(name, values of the trainings that know it, which labels are known) of the scores that can be judged."""
-    yes_or_no = np.isin(truth, (0, 1)).all()
-    for name, values in scores.items():
-        trained = values[np.isfinite(values).any(axis=1)]
-        known = np.isfinite(trained).all(axis=0)
-        if base:
-            known &= np.isfinite(scores[base][: len(trained)]).all(axis=0)
-        y = truth[known]
-        enough = len(y) >= LEAST and (not yes_or_no or min((y == 1).sum(), (y == 0).sum()) >= EACH)
-        told = len(trained) and name != base and enough and np.ptp(y) > 0 and np.ptp(trained[:, known], axis=1).all()
-        if told:
-            yield name, trained[:, known], known
-
-
 # ---------------------------------------------------------------- of two annotators
 
 
 RESAMPLES = 2000
 
 
-def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
+def kappa(annotations: pd.DataFrame) -> Estimate:
     """Kappa over the items that both annotators neither revised nor discarded, 2,000 resamples of the items.
 
     -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
@@ -376,7 +136,7 @@ def kappa(annotations: pd.DataFrame, *, seed: int = 0) -> Estimate:
         return Estimate(float("nan"), float("nan"), float("nan"), 0)
     counts = np.eye(len(labels))[codes].mean(axis=1)  # (n, C) share of each label among an item's two
     equal = codes[:, 0] == codes[:, 1]
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n  # (R, n)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n  # (R, n)
     weights = np.vstack([np.full(n, 1 / n), drawn])
     observed, expected = weights @ equal, ((weights @ counts) ** 2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -471,25 +231,6 @@ def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
     return float((wrong[above].sum() + (k - above.sum()) * wrong[level].mean()) / k)
 
 
-def overlaps(lists: pd.DataFrame, seeds: Sequence[int], pool: int) -> pd.DataFrame:
-    """How far the lists of each two seeds agree: first, second (seeds), overlap, and chance.
-
-    lists
-        seed, position: the examples that each of `seeds` lists
-    overlap
-        examples that both list, as a share of those that either does, 0 to 1
-    chance
-        the same for two random lists as long, drawn from `pool` examples
-    """
-    listed = {seed: set(lists.loc[lists["seed"] == seed, "position"]) for seed in seeds}
-    rows = []
-    for (first, one), (second, other) in combinations(listed.items(), 2):
-        expected = len(one) * len(other) / max(1, pool)
-        chance = expected / max(1, len(one) + len(other) - expected)
-        rows.append((first, second, len(one & other) / max(1, len(one | other)), chance))
-    return pd.DataFrame(rows, columns=["first", "second", "overlap", "chance"])
-
-
 # ---------------------------------------------------------------- mismatches
 
 
@@ -506,13 +247,7 @@ class Mismatches(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        logits: Mapping[int, ArrayLike],
-        labels: ArrayLike,
-        *,
-        wrong: ArrayLike,
-        premises: ArrayLike,
-        kind: str = PRUNED,
+        cls, logits: Mapping, labels: ArrayLike, *, wrong: ArrayLike, premises: ArrayLike, kind: str = PRUNED
     ) -> "Mismatches":
         """From the logits (N, C) of each seed and the labels (N,) on trial."""
         chosen = np.array([mismatch(each, labels) == kind for each in logits.values()])

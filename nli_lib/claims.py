@@ -1,11 +1,10 @@
-"""The papers' numbers, read from book/papers.yaml. Nothing else in the project types one of them.
+"""The papers' numbers, the claims of the papers, and the verdicts that our runs compute.
 
-`paper_value("wanli-table3-multinli-hans")` is 78.08; `paper_table("zfilter", "Table 2")` is that table.
+book/papers.yaml holds the numbers, and nothing else in the project types one of them:
+`paper_value("wanli-table3-multinli-hans")` is 78.08, `paper_table("zfilter", "Table 2")` is that table.
 
-The claims of the papers, declared before the run that tests them, and the verdicts that our runs compute.
-
-book/claims.yaml says for every claim which statistic decides it and which values would confirm it. A notebook records
-the statistic with its interval; the verdict follows from the two alone::
+book/claims.yaml says for every claim which statistic decides it and which values would confirm it, declared before the
+run that tests it. A notebook records the statistic with its interval; the verdict follows from the two alone::
 
     held          the whole interval lies in the confirming region
     not held      the whole interval lies outside
@@ -31,7 +30,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from scipy import stats
 
 from nli_lib.errors import UserError
@@ -40,14 +39,17 @@ from nli_lib.paths import BOOK
 PAPERS = BOOK / "papers.yaml"
 
 
-class PaperError(UserError, ValueError):
-    """The file of the papers' numbers is malformed, or does not hold what was asked for."""
+class ClaimError(UserError, ValueError):
+    """A file of numbers, claims or lessons is malformed, or does not hold what was asked for; or a claim is unknown, or
+    recorded with impossible numbers."""
 
 
-class Table(BaseModel):
+class Entry(BaseModel, frozen=True, extra="forbid"):
+    """One entry of a file of book/: fields that are not declared are a fault."""
+
+
+class Table(Entry):
     """One table of one paper, or one passage of its text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     paper: str
     where: str
@@ -69,22 +71,22 @@ def read_yaml(text: str) -> object:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def read_entries(path: Path, model: type[BaseModel], error: type[UserError]) -> list[BaseModel]:
-    """A YAML file's list of entries as records of ``model``; a malformed file is one ``error`` that names the entry,
-    by its id where it has one, and the field."""
+def read_entries(path: Path, model: type[Entry]) -> list[Entry]:
+    """A YAML file's list of entries as records of ``model``; a malformed file is one `ClaimError` that names the
+    entry, by its id where it has one, and the field."""
     try:
         entries = read_yaml(path.read_text(encoding="utf-8"))
         return TypeAdapter(list[model]).validate_python(entries)
     except yaml.YAMLError as fault:
-        raise error(f"{path} is not valid YAML: {fault}") from None
+        raise ClaimError(f"{path} is not valid YAML: {fault}") from None
     except ValidationError as fault:
         first = fault.errors()[0]
     if not first["loc"]:
-        raise error(f"{path} must be a list")
+        raise ClaimError(f"{path} must be a list")
     number, *field = first["loc"]
     name = entries[number].get("id", number + 1) if isinstance(entries[number], dict) else number + 1
     field = ".".join(map(str, field)) or "whole"
-    raise error(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}")
+    raise ClaimError(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}")
 
 
 @lru_cache(maxsize=8)
@@ -93,7 +95,7 @@ def paper_values(path: Path = PAPERS) -> pd.DataFrame:
     rows = [
         {"key": _key(table, row, column), "paper": table.paper, "where": table.where, "row": row}
         | {"column": column, "value": value, "unit": table.unit, "note": table.note}
-        for table in read_entries(path, Table, PaperError)
+        for table in read_entries(path, Table)
         for row, values in table.rows.items()
         for column, value in zip(table.columns, values, strict=True)
         if value is not None
@@ -101,7 +103,7 @@ def paper_values(path: Path = PAPERS) -> pd.DataFrame:
     values = pd.DataFrame(rows)
     repeated = values.loc[values["key"].duplicated(), "key"]
     if len(repeated):
-        raise PaperError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
+        raise ClaimError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
     return values
 
 
@@ -110,7 +112,7 @@ def paper_value(key: str) -> float:
     values = paper_values().set_index("key")["value"]
     if key not in values.index:
         near = get_close_matches(key, values.index, n=8)
-        raise PaperError(f"{PAPERS} has no number {key!r}; near it: {', '.join(near) or 'nothing'}")
+        raise ClaimError(f"{PAPERS} has no number {key!r}; near it: {', '.join(near) or 'nothing'}")
     return float(values[key])
 
 
@@ -120,7 +122,7 @@ def paper_table(paper: str, where: str) -> pd.DataFrame:
     part = values[(values["paper"] == paper) & (values["where"] == where)]
     if part.empty:
         known = ", ".join(sorted(values.loc[values["paper"] == paper, "where"].unique()))
-        raise PaperError(f"{PAPERS} has no {where!r} of paper {paper!r}; it has {known or 'nothing of that paper'}")
+        raise ClaimError(f"{PAPERS} has no {where!r} of paper {paper!r}; it has {known or 'nothing of that paper'}")
     wide = part.pivot(index="row", columns="column", values="value")
     return wide.loc[part["row"].unique(), part["column"].unique()]
 
@@ -150,14 +152,8 @@ PLANTED, OWN = "planted", "own file"  # corpora that are no evidence for a paper
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
 
 
-class ClaimError(UserError, ValueError):
-    """A claim is malformed, unknown, or recorded with impossible numbers."""
-
-
-class Region(BaseModel):
+class Region(Entry):
     """The values that confirm a claim: above a number, below one, or between two (ends included)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     above: float | None = None
     below: float | None = None
@@ -189,10 +185,8 @@ class Region(BaseModel):
         return "across the border of" if ours.overlaps(self.values) else "outside"
 
 
-class Claim(BaseModel):
+class Claim(Entry):
     """One claim of one paper, and what would confirm it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(pattern=r"^[a-z]+-[a-z0-9.-]+$", description="starts with the paper's key")
     paper: Paper
@@ -217,13 +211,13 @@ class Claim(BaseModel):
         if not self.id.startswith(f"{self.paper}-"):
             raise ValueError(f"id {self.id!r} does not start with its paper {self.paper!r}")
         for key in self.paper_keys:
-            paper_value(key)  # raises PaperError, a ValueError, when the key does not exist
+            paper_value(key)  # raises ClaimError, a ValueError, when the key does not exist
         return self
 
 
 def read_claims(path: Path = CLAIMS) -> list[Claim]:
     """All declared claims, in the file's order. A malformed one is a single error that names claim and field."""
-    claims = read_entries(Path(path), Claim, ClaimError)
+    claims = read_entries(path, Claim)
     ids = pd.Series([claim.id for claim in claims])
     for repeated in ids[ids.duplicated()]:
         raise ClaimError(f"{path}: claim {repeated}: field id: appears twice")
@@ -278,15 +272,15 @@ def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tu
     return word, reason, part
 
 
-def widened(record: Mapping[str, object], level: float = 0.99) -> dict[str, float]:
-    """The ends of a recorded 95% interval at another `level`, as {"low": ..., "high": ...}.
+def widened(record: Mapping[str, object]) -> dict[str, float]:
+    """The ends of a recorded 95% interval at 99%, as {"low": ..., "high": ...}.
 
     Each end moves away from the value by the ratio of two quantiles: of Student's t with seeds - 1 degrees of freedom
     where the interval is over trainings, which is exact for a t interval, and of the normal distribution otherwise,
     which is approximate for a bootstrap or Wilson interval. One training has no interval over trainings: NaN.
     """
     freedom = record["seeds"] - 1 if "trainings" in str(record["over"]) else math.inf
-    ratio = stats.t.ppf((1 + level) / 2, freedom) / stats.t.ppf(0.975, freedom)
+    ratio = stats.t.ppf((1 + 0.99) / 2, freedom) / stats.t.ppf(0.975, freedom)
     low, high = (record["value"] + ratio * (record[end] - record["value"]) for end in ("low", "high"))
     # a percentile interval need not hold its value, and none becomes narrower
     return {"low": float(np.minimum(low, record["low"])), "high": float(np.maximum(high, record["high"]))}

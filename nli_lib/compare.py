@@ -1,30 +1,28 @@
 """What one training set is worth beside another: accuracies of several trainings of each, on many test sets.
 
-right
-    training set -> test set -> (S, N) bool, which of the N pairs each of S trainings gets right
-accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])
-    # how much better, an Estimate
+``right`` says which of the N pairs of a test set each of S trainings gets right, premises (N,) which pairs are drawn
+together::
 
-Models trained on augmented sets: averages over test sets, weighted or not, and what choosing the best is worth.
+    right = {"WANLI": {"SNLI test": (S, N) bool}, "MultiNLI": ...}; premises = {"SNLI test": (N,)}
+    accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])   # how much better, an Estimate
 
-Arms of a comparison beside their random twins: differences, ranks, and what could be detected::
+Arms of a comparison stand beside their random twins::
 
     right = {("z-filter", ARM): {"SNLI test": (S, N) bool}, ("z-filter", TWIN): {...}, ("base", ARM): ...}
-    premises = {"SNLI test": (N,)}; groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
-    detectable_table(right, premises, groups, sizes, trainings=[3, 5], family=90)   # before any other arm is trained
+    groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
+    base_noise(right, premises, ["SNLI test"])         # what hides a difference, before any other arm is trained
     against_twins(right, premises, groups, sizes)      # arm minus twin, over trainings and premises, p and Holm's p
     ranks(scores(right, groups, sizes))                # places of the arms, each with the places it may really have
 
-The contract: ``right`` holds, for each arm of `select.arms` and its twin, which pairs of each test set each of S
-trainings gets right. The s-th training of an arm and of its twin belong together: the same seed, candidates and start.
-S can differ between arms, not between an arm and its twin; S = 1 gives intervals over premises alone, and no ranks.
+The s-th training of an arm of `select.arms` and of its twin belong together: the same seed, candidates and start. S can
+differ between arms, not between an arm and its twin; S = 1 gives intervals over premises alone, and no ranks.
 ``groups`` names the test sets that are averaged, ``sizes`` what each weighs in the second of the two averages, `PLAIN`
 and `WEIGHTED`. Differences are accuracies in 0-1: above zero, the arm is the better. All tables are tidy and hold no
 text.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -32,23 +30,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 
-from nli_lib.claims import paper_table
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
-from nli_lib.stats import LEVEL, Estimate, over_trainings, t_interval
+from nli_lib.stats import LEVEL, Estimate, over_trainings
 
 Right = Mapping[str, NDArray[np.bool_]]  # test set -> (S, N)
+Premises = Mapping[str, ArrayLike]  # test set -> (N,), whose pairs are drawn together
 Columns = Mapping[str, Sequence[str]]  # column of a table -> the test sets whose unweighted mean it is
-ANLI, ROUND = "ANLI", "ANLI R"
+ANLI = "ANLI"
 MEAN = "mean out of domain"
-# WANLI's Table 3: its training sets and columns under the names that they have here; its WANLI is a quarter of MultiNLI
-PRINTED_SETS = {
-    "MultiNLI": "multinli",
-    "WANLI, part": "wanli",
-    "MultiNLI ◇ WANLI": "multinli-swap-wanli",
-    "MultiNLI + WANLI": "multinli-add-wanli",
-}
-PRINTED_COLUMNS = {"HANS": "hans", "QNLI": "qnli", "WNLI": "wnli", "WANLI test": "wanli", "WANLI kept out": "wanli"}
 
 
 def columns(titles: Iterable[str]) -> dict[str, list[str]]:
@@ -60,17 +50,17 @@ def columns(titles: Iterable[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for title in titles:
-        found.setdefault(ANLI if title.startswith(ROUND) else title, []).append(title)
+        found.setdefault(ANLI if title.startswith("ANLI R") else title, []).append(title)
     return found
 
 
 def accuracy(
     right: Right,
-    premises: Mapping[str, ArrayLike],
+    premises: Premises,
     columns: Columns,
     *,
     other: Right | None = None,
-    summary: Callable[..., NDArray] = np.mean,
+    weights: ArrayLike | None = None,
     resamples: int = 500,
 ) -> Estimate:
     """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
@@ -80,12 +70,10 @@ def accuracy(
 
     Parameters
     ----------
-    premises
-        test set -> (N,), whose pairs are drawn together
     other
         the same of another training set; the s-th training of one is compared with the s-th of the other
-    summary
-        of the columns of a training, along the last axis: their mean, plain or weighted
+    weights
+        of the columns, whose mean is taken; None: all the same
     """
     titles = [title for members in columns.values() for title in members]
     base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
@@ -93,25 +81,20 @@ def accuracy(
     block = np.repeat(np.arange(len(titles)), [right[title].shape[1] for title in titles])
     groups = np.concatenate([f"{title}: " + pd.Series(premises[title]).astype(str) for title in titles])
     # (test sets, columns): what each test set counts in each column
-    weights = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
+    parts = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
 
     def statistic(rows: NDArray) -> NDArray:
         chosen = every[:, rows]
         sums = np.stack([chosen[..., block[rows] == at].sum(axis=-1) for at in range(len(titles))], axis=-1)
         with np.errstate(invalid="ignore"):  # a resample without a pair of some test set: NaN
             means = sums / np.bincount(block[rows], minlength=len(titles))
-        return summary(means @ weights, axis=-1)
+        return np.average(means @ parts, axis=-1, weights=weights)
 
     return over_trainings(statistic, len(block), groups=groups, resamples=resamples)
 
 
 def compare(
-    right: Mapping[str, Right],
-    premises: Mapping[str, ArrayLike],
-    out_of_domain: Sequence[str],
-    *,
-    baseline: str | None = None,
-    resamples: int = 500,
+    right: Mapping[str, Right], premises: Premises, out_of_domain: Sequence[str], *, baseline: str | None = None
 ) -> pd.DataFrame:
     """`accuracy` of every training set on every column, and `MEAN`, that of the columns ``out_of_domain``.
 
@@ -128,46 +111,22 @@ def compare(
     wanted |= {MEAN: judged} if judged else {}
     for condition, answers in right.items():
         if condition != baseline:
-            options = {"other": right[baseline] if baseline else None, "resamples": resamples}
+            other = right[baseline] if baseline else None
             rows += [
-                {"title": title, "condition": condition, **accuracy(answers, premises, part, **options)._asdict()}
-                for title, part in wanted.items()
+                (title, condition, *accuracy(answers, premises, part, other=other)) for title, part in wanted.items()
             ]
     return pd.DataFrame(rows, columns=["title", "condition", *Estimate._fields])
 
 
-def printed() -> pd.Series:
-    """WANLI's Table 3 as accuracies in 0-1 by (title, condition); ANLI is the mean of its rounds, `MEAN` that of HANS,
-    QNLI, WNLI and ANLI."""
-    table = paper_table("wanli", "Table 3").loc[list(PRINTED_SETS.values())] / 100
-    found = pd.DataFrame({title: table[column] for title, column in PRINTED_COLUMNS.items()})
-    found[ANLI] = table[["anli-r1", "anli-r2", "anli-r3"]].mean(axis=1)
-    found[MEAN] = found[["HANS", "QNLI", "WNLI", ANLI]].mean(axis=1)
-    return found.set_axis(list(PRINTED_SETS)).T.stack().rename_axis(["title", "condition"])
-
-
-# ---------------------------------------------------------------- students
+# ---------------------------------------------------------------- averages
 
 
 PLAIN, WEIGHTED = "plain mean", "weighted by size"
-ROBUSTNESS = ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st", "hans")
-OUT_OF_DOMAIN = ("mnli-hard-m", "mnli-hard-mm", "qnli")
-PAIRED = ("human-cad", "snli-hard-arrow", "wanli-arrow")
-OF_ALL, BY_VALIDATION, BY_SCORE = "mean", "best on the validation set", "best on the score itself"
-
-
-def weights_of(titles: Sequence[str], rows: Mapping[str, str]) -> NDArray[np.float64]:
-    """The weights of test sets, (D,), adding up to 1: sizes in the paper's Table 2, in the row that ``rows`` names for
-    the title. Where a title has no row, all weigh the same."""
-    sizes = paper_table("disco", "Table 2")["size"]
-    known = [float(sizes[rows[title]]) if title in rows else np.nan for title in titles]
-    found = np.ones(len(titles)) if np.isnan(known).any() else np.array(known)
-    return found / found.sum()
 
 
 def average(
     right: Right,
-    premises: Mapping[str, ArrayLike],
+    premises: Premises,
     titles: Sequence[str],
     weights: ArrayLike | None = None,
     *,
@@ -176,120 +135,11 @@ def average(
 ) -> Estimate:
     """Mean accuracy over test sets, or how far it lies above that of ``other``, over trainings and premises.
 
-    Parameters
-    ----------
-    right, other, premises
-        as `compare.accuracy` takes them
-    weights
-        (D,) of the titles, None: all the same
+    weights (D,) of the titles, None: all the same.
     """
     shares = np.full(len(titles), 1 / len(titles)) if weights is None else np.asarray(weights, dtype=float)
-
-    def summary(means: NDArray, axis: int) -> NDArray:
-        return np.average(means, axis=axis, weights=shares)
-
     columns = {title: [title] for title in titles}
-    return accuracy(right, premises, columns, other=other, summary=summary, resamples=resamples)
-
-
-def average_table(
-    right: Mapping[str, Right],
-    premises: Mapping[str, ArrayLike],
-    suites: Mapping[str, Sequence[str]],
-    rows: Mapping[str, str],
-    *,
-    baseline: str | None = None,
-) -> pd.DataFrame:
-    """Both averages of every training set and suite: columns suite, average, condition and those of Estimate.
-
-    Parameters
-    ----------
-    suites
-        name -> titles; rows: title -> row of Table 2, see `weights_of`
-    baseline
-        a training set: how far the others lie above it instead, without a row of its own
-    """
-    found = []
-    for suite, titles in suites.items():
-        if not titles:
-            continue
-        for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
-            for condition, answers in right.items():
-                if condition != baseline:
-                    other = right[baseline] if baseline else None
-                    value = average(answers, premises, titles, weights, other=other)
-                    found.append({"suite": suite, "average": name, "condition": condition, **value._asdict()})
-    return pd.DataFrame(found, columns=["suite", "average", "condition", *Estimate._fields])
-
-
-def score_table(
-    right: Mapping[str, Right], suites: Mapping[str, Sequence[str]], rows: Mapping[str, str], seeds: Sequence[int]
-) -> pd.DataFrame:
-    """Both averages of every single training: columns suite, average, condition, seed, value."""
-    found = []
-    for suite, titles in suites.items():
-        for condition, answers in right.items():
-            if not titles:
-                continue
-            single = np.stack([answers[title].mean(axis=1) for title in titles])  # (D, S)
-            for name, weights in ((PLAIN, None), (WEIGHTED, weights_of(titles, rows))):
-                values = np.average(single, axis=0, weights=weights)
-                there = {"suite": suite, "average": name, "condition": condition}
-                found += [{**there, "seed": seed, "value": value} for seed, value in zip(seeds, values, strict=True)]
-    return pd.DataFrame(found, columns=["suite", "average", "condition", "seed", "value"])
-
-
-def best_of(scores: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
-    """What is reported of several trainings: their mean, that of the one that is `BY_VALIDATION`, or that `BY_SCORE`.
-
-    Columns: suite, average, condition, trainings, `OF_ALL`, `BY_VALIDATION`, `BY_SCORE`. Of equals the first seed.
-
-    Parameters
-    ----------
-    scores
-        as `score_table` makes it; validation: condition, seed, validation (an accuracy)
-
-    References
-    ----------
-    DISCO, appendix A, whose tables show the best of five restarts, chosen by validation accuracy.
-    """
-    table = scores.merge(validation, on=["condition", "seed"], validate="many_to_one")
-    keys, rows = ["suite", "average", "condition"], []
-    for key, part in table.groupby(keys, sort=False):
-        part = part.sort_values("seed")
-        chosen = part["value"].iloc[int(part["validation"].to_numpy().argmax())]
-        rows.append((*key, len(part), part["value"].mean(), chosen, part["value"].max()))
-    return pd.DataFrame(rows, columns=[*keys, "trainings", OF_ALL, BY_VALIDATION, BY_SCORE])
-
-
-def worth_of_choosing(best: pd.DataFrame, *, suite: str) -> Estimate:
-    """How far the training of the best score lies above the mean of all, mean over the training sets, by the weighted
-    average; t interval over those; n and seeds count the trainings."""
-    part = best[(best["suite"] == suite) & (best["average"] == WEIGHTED)]
-    found, trainings = t_interval(part[BY_SCORE] - part[OF_ALL]), int(part["trainings"].sum())
-    return found._replace(n=trainings, seeds=trainings)
-
-
-def printed_averages() -> pd.DataFrame:
-    """The averages of the paper's Table 4 from its Tables 3 and 5: columns condition, column, printed, `PLAIN`,
-    `WEIGHTED`, in percent.
-
-    References
-    ----------
-    DISCO, Table 4, whose averages weigh every test set by its size in Table 2 (D13), which the paper does not say: 63%
-    of its robustness is one stress test.
-    """
-    sizes, printed = (paper_table("disco", f"Table {number}") for number in (2, 4))
-    single = pd.concat([paper_table("disco", f"Table {number}") for number in (3, 5)], axis=1)
-    columns = {"robustness": ROBUSTNESS, "out-of-domain": OUT_OF_DOMAIN}
-    rows = []
-    for condition, column in ((row, name) for row in printed.index for name in printed.columns):
-        sets = columns.get(column, PAIRED)
-        cells = list(sets) if column in columns else [f"{column}-{each}" for each in sets]
-        values, weights = single.loc[condition, cells].to_numpy(float), sizes.loc[list(sets), "size"].to_numpy(float)
-        by_size = np.average(values, weights=weights)
-        rows.append((condition, column, printed.loc[condition, column], values.mean(), by_size))
-    return pd.DataFrame(rows, columns=["condition", "column", "printed", PLAIN, WEIGHTED])
+    return accuracy(right, premises, columns, other=other, weights=shares, resamples=resamples)
 
 
 # ---------------------------------------------------------------- budgets
@@ -297,35 +147,28 @@ def printed_averages() -> pd.DataFrame:
 
 POWER = 0.8
 BASE = "base"
-Arms = Mapping[tuple[str, str], Right]
+Arms = Mapping[tuple[str, str], Right]  # an arm's name, and `ARM` or `TWIN`
+Pairs = Mapping[str, tuple[tuple[str, str], tuple[str, str]]]  # name -> one arm and another
 Groups = Mapping[str, Sequence[str]]
 Sizes = Mapping[str, float]
 
 
 def against_twins(
-    right: Arms, premises: Mapping[str, ArrayLike], groups: Groups, sizes: Sizes, *, resamples: int = 200
+    right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200
 ) -> pd.DataFrame:
     """Every arm minus its twin: `differences` of those that have one."""
     pairs = {name: ((name, ARM), (name, TWIN)) for name, which in right if which == ARM and (name, TWIN) in right}
     return differences(right, pairs, premises, groups, sizes, resamples=resamples)
 
 
-def above_base(
-    right: Arms, premises: Mapping[str, ArrayLike], groups: Groups, sizes: Sizes, *, resamples: int = 200
-) -> pd.DataFrame:
+def above_base(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200) -> pd.DataFrame:
     """Every arm minus the base: `differences` over the trainings that both have."""
     pairs = {name: ((name, ARM), (BASE, ARM)) for name, which in right if which == ARM and name != BASE}
     return differences(right, pairs, premises, groups, sizes, resamples=resamples)
 
 
 def differences(
-    right: Arms,
-    pairs: Mapping[str, tuple[tuple[str, str], tuple[str, str]]],
-    premises: Mapping[str, ArrayLike],
-    groups: Groups,
-    sizes: Sizes,
-    *,
-    resamples: int = 200,
+    right: Arms, pairs: Pairs, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200
 ) -> pd.DataFrame:
     """Mean accuracy of one minus that of another, one row for each of ``pairs``, group and average.
 
@@ -337,11 +180,10 @@ def differences(
     for arm, (one, other) in pairs.items():
         count = min(len(next(iter(right[key].values()))) for key in (one, other))
         both = [{title: answers[:count] for title, answers in right[key].items()} for key in (one, other)]
-        for group, name, titles, weights in _averages(groups, sizes):
+        for group, name, titles, weights in both_averages(groups, sizes):
             found = average(both[0], premises, titles, weights, other=both[1], resamples=resamples)
             single = _means(both[0], titles, weights) - _means(both[1], titles, weights)
-            row = {"arm": arm, "group": group, "average": name, **found._asdict()}
-            rows.append(row | {"p": p_value(found, single)})
+            rows.append((arm, group, name, *found, p_value(found, single)))
     table = pd.DataFrame(rows, columns=["arm", "group", "average", *Estimate._fields, "p"])
     table["p, Holm"] = np.nan
     for _, part in table.groupby("average"):
@@ -355,14 +197,13 @@ def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:
     """Every single training: columns arm, which (`ARM` or `TWIN`), group, average, training, value."""
     rows = []
     for (arm, which), answers in right.items():
-        for group, name, titles, weights in _averages(groups, sizes):
-            place = {"arm": arm, "which": which, "group": group, "average": name}
+        for group, name, titles, weights in both_averages(groups, sizes):
             values = _means(answers, titles, weights)
-            rows += [{**place, "training": at, "value": value} for at, value in enumerate(values)]
+            rows += [(arm, which, group, name, at, value) for at, value in enumerate(values)]
     return pd.DataFrame(rows, columns=["arm", "which", "group", "average", "training", "value"])
 
 
-def _averages(groups: Groups, sizes: Sizes) -> list[tuple[str, str, Sequence[str], NDArray[np.float64]]]:
+def both_averages(groups: Groups, sizes: Sizes) -> list[tuple[str, str, Sequence[str], NDArray[np.float64]]]:
     """Group, average, test sets and their weights (D,), which add up to 1; none of a group without a test set."""
     found = []
     for group, titles in groups.items():
@@ -414,10 +255,8 @@ def p_value(found: Estimate, single: ArrayLike) -> float:
     return float(np.exp(optimize.brentq(reach, least, 0.0))) if reach(least) > 0 else 0.0
 
 
-def smallest_detectable(
-    spread: float, trainings: int, *, premises: float = 0.0, family: int = 1, power: float = POWER
-) -> float:
-    """The smallest true difference that is found significant with the probability ``power``; NaN with one training.
+def smallest_detectable(spread: float, trainings: int, *, premises: float = 0.0, family: int = 1) -> float:
+    """The smallest true difference that is found significant with the probability `POWER`; NaN with one training.
 
     Half of the interval at that level, and as many standard errors more as the power asks for.
 
@@ -434,7 +273,7 @@ def smallest_detectable(
         return float("nan")
     error = spread / np.sqrt(trainings)
     half = half_width(error, premises, trainings, alpha=(1 - LEVEL) / family)
-    return float(half + stats.norm.ppf(power) * np.hypot(error, premises))
+    return float(half + stats.norm.ppf(POWER) * np.hypot(error, premises))
 
 
 def detectable_words(trainings: int) -> str:
@@ -448,53 +287,14 @@ def detectable_words(trainings: int) -> str:
     )
 
 
-def detectable_table(
-    right: Arms,
-    premises: Mapping[str, ArrayLike],
-    groups: Groups,
-    sizes: Sizes,
-    *,
-    trainings: Sequence[int],
-    family: int,
-    resamples: int = 200,
-) -> pd.DataFrame:
-    """What a comparison can detect, from the base and its twin alone: two draws of one corpus, truly 0 apart.
-
-    Columns: group, average, spread (standard deviation of the difference over the trainings of the base), premises (its
-    standard error from the test pairs), base trainings, trainings, alone and "of all" (`smallest_detectable` for one
-    comparison, and for one of the family). One training of the base has no spread: NaN. A twin of the base shares no
-    pair with it, so that the spread of an arm that shares its start with its twin should be smaller.
-
-    Parameters
-    ----------
-    trainings
-        numbers of trainings of an arm; family: comparisons of one average that are to be made
-    """
-    rows = []
-    for group, name, titles, weights in _averages(groups, sizes):
-        spread, sampling, count = base_noise(right, premises, titles, weights, resamples=resamples)
-        facts = {"group": group, "average": name, "spread": spread, "premises": sampling, "base trainings": count}
-        for each in trainings:
-            limits = {label: smallest_detectable(spread, each, premises=sampling, family=size)
-                      for label, size in (("alone", 1), ("of all", family))}  # fmt: skip
-            rows.append({**facts, "trainings": each, **limits})
-    names = ["group", "average", "spread", "premises", "base trainings", "trainings", "alone", "of all"]
-    return pd.DataFrame(rows, columns=names)
-
-
 def base_noise(
-    right: Arms,
-    premises: Mapping[str, ArrayLike],
-    titles: Sequence[str],
-    weights: ArrayLike | None = None,
-    *,
-    resamples: int = 200,
+    right: Arms, premises: Premises, titles: Sequence[str], weights: ArrayLike | None = None
 ) -> tuple[float, float, int]:
     """What hides a difference of mean accuracies, from the base and its twin: its standard deviation from training to
     training (NaN with one training), its standard error from the test pairs, and the number of trainings."""
     one, twin = right[BASE, ARM], right[BASE, TWIN]
     gaps = _means(one, titles, weights) - _means(twin, titles, weights)
-    found = average(one, premises, titles, weights, other=twin, resamples=resamples)
+    found = average(one, premises, titles, weights, other=twin, resamples=200)
     return float(gaps.std(ddof=1)) if len(gaps) > 1 else float("nan"), errors(found, gaps)[1], len(gaps)
 
 
@@ -532,7 +332,7 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([*found, pd.DataFrame(columns=names)], ignore_index=True)[names]
 
 
-def certainly_above(values: ArrayLike, *, level: float = LEVEL) -> NDArray[np.bool_]:
+def certainly_above(values: ArrayLike) -> NDArray[np.bool_]:
     """(K, K) bool: where the mean of row i of ``values`` (K arms, S trainings) lies above that of row j by more than
     Tukey's honestly significant difference. Equal values in all trainings are never apart."""
     values = np.asarray(values, dtype=float)
@@ -543,7 +343,7 @@ def certainly_above(values: ArrayLike, *, level: float = LEVEL) -> NDArray[np.bo
         return np.zeros((arms, arms), dtype=bool)
     residual = values - mean[:, None] - values.mean(axis=0) + values.mean()
     error = np.sqrt((residual**2).sum() / freedom / trainings)
-    return mean[:, None] - mean > _studentized(level, arms, freedom) * error
+    return mean[:, None] - mean > _studentized(LEVEL, arms, freedom) * error
 
 
 _studentized = functools.cache(stats.studentized_range.ppf)  # its integral takes a tenth of a second

@@ -1,8 +1,15 @@
-"""Predictions in, tidy tables of accuracy out: over suites and seeds, always with an interval.
+"""Predictions in, tidy tables out, always with an interval: accuracy over suites and seeds, numbers by difficulty.
 
-What a person takes away: suspected label errors as a ranked list, cleanlab's arrays, what a filter left out.
+``suite_table(logits, suite, seed=0)`` has a row for each test set; ``across_seeds`` puts such tables together.
 
-These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and never into a table.
+Each training draws levels of its own, so tables by level have one row a training and pair: training, position (of the
+pair in its corpus), level (0 easy, 1 ambiguous, 2 hard), premise (any code that is equal where the premise is), and the
+columns that are named. All trainings have the same positions. What is drawn anew in their intervals are trainings and
+premises, or pairs where the table has no column premise (`stats.over_trainings`).
+
+The last part is what a person takes away: suspected label errors as a ranked list (`review_list`), cleanlab's arrays,
+what a filter left out. These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and
+never into a table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,15 +18,27 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import softmax
 
 from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, collapse
 from nli_lib.measure import check_scored
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
-from nli_lib.select.selection import Selection
-from nli_lib.stats import LEVEL, Estimate, share, t_interval, wilson
+from nli_lib.measure.dynamics import LEVELS
+from nli_lib.select.selection import TWIN, Selection
+from nli_lib.stats import (
+    LEVEL,
+    Estimate,
+    Statistic,
+    correlations_with,
+    gaps_between,
+    means_of,
+    over_trainings,
+    share,
+    t_interval,
+    wilson,
+)
 from nli_lib.store import atomic
 from nli_lib.tables import write_csv
 
@@ -167,6 +186,74 @@ def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> p
         facts = {"n": len(part), "agree": int(agree.sum()), "share": found.value, "low": found.low, "high": found.high}
         rows.append({**dict(zip(by, name, strict=True)), **facts, "chance": chance, "most": labels.max()})
     return pd.DataFrame(rows, columns=[*by, "n", "agree", "share", "low", "high", "chance", "most"])
+
+
+# ---------------------------------------------------------------- levels
+
+
+FIGURE = 200  # resamples of an interval that is drawn; those of a claim have more
+
+
+def by_training(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """A column as an array (S, N): a row a training, in it the pairs in the order of their positions."""
+    return table.pivot(index="training", columns="position", values=column).to_numpy(dtype=float)
+
+
+def estimate(table: pd.DataFrame, statistic: Statistic, **options: object) -> Estimate:
+    """`over_trainings` of a statistic of the table's pairs."""
+    premises = by_training(table, "premise")[0] if "premise" in table else None
+    return over_trainings(statistic, table["position"].nunique(), groups=premises, **options)
+
+
+def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus") -> pd.DataFrame:
+    """Mean of each score in each level and in the level's random twin: as many pairs with the same labels.
+
+    Columns: ``by``, level (its name), score, condition ("level" or "random twin"), value, low, high, n (premises). A
+    level that is empty in some training has no row.
+
+    Parameters
+    ----------
+    table
+        as above, with ``by``, gold (the label) and ``scores``
+    """
+    rows = []
+    for group, part in table.groupby(by, sort=False):
+        levels, gold = by_training(part, "level"), by_training(part, "gold")[0]
+        for place, name in enumerate(LEVELS):
+            chosen = [Selection.where(each == place, dropped="another level") for each in levels]
+            twins = [each.random_twin(gold, seed) for seed, each in enumerate(chosen)]
+            for (condition, parts), score in ((c, s) for c in (("level", chosen), (TWIN, twins)) for s in scores):
+                keep = np.array([each.keep for each in parts])
+                if keep.any(axis=1).all():
+                    values = np.where(keep, by_training(part, score), np.nan)
+                    found = estimate(part, means_of(values), resamples=FIGURE)
+                    rows.append((group, name, score, condition, *found[:4]))
+    return pd.DataFrame(rows, columns=[by, "level", "score", "condition", "value", "low", "high", "n"])
+
+
+def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> Estimate:
+    """Mean of a score in one level minus its mean in another."""
+    levels, values = by_training(table, "level"), by_training(table, score)
+    return estimate(table, gaps_between(values, *(levels == LEVELS.index(name) for name in (one, other))))
+
+
+def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
+    """Spearman correlation of each score with ``target`` within each training.
+
+    Columns: score, value, low, high, n (premises). A score that is constant in some training has no row.
+
+    Parameters
+    ----------
+    target
+        a column, or the table of other trainings of the same names, whose column of the score's name it then is
+    """
+    rows = []
+    for name in scores:
+        values = by_training(table, name)
+        wanted = by_training(table, target) if isinstance(target, str) else by_training(target, name)
+        if np.ptp(values, axis=1).all() and np.ptp(wanted, axis=1).all():
+            rows.append((name, *estimate(table, correlations_with(values, wanted), resamples=FIGURE)[:4]))
+    return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
 
 
 # ---------------------------------------------------------------- exports

@@ -1,11 +1,12 @@
-"""The ledger of claims in words, as a table to filter and as a figure, for readers who have never seen a claim's id.
+"""The ledger of claims in words and as a table, for readers who have never seen a claim's id; what it means for theirs.
 
-Rows are those of `nli_lib.claims.ledger`. Whatever comes from a table is escaped.
+Rows are those of `nli_lib.claims.ledger`; whatever comes from a table is escaped::
 
-What the ledger's verdicts mean for somebody with a corpus: each lesson's sentence is chosen by its claims' verdicts.
+    ledger_table(table)                    # with filters, for a notebook and the book
+    sections(read_lessons(), table)["do"]  # the advice whose claims all held, as Markdown
 
-A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. Nobody
-chooses where it stands::
+A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. The
+verdicts choose the sentence, and nobody chooses where it stands::
 
     do     every claim held, at 95% and at 99%
     doubt  at least one claim did not hold, at both
@@ -23,14 +24,12 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML
 from jinja2 import Environment, FileSystemLoader
-from matplotlib.figure import Figure
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from nli_lib.claims import VERDICTS, read_entries
-from nli_lib.errors import UserError
+from nli_lib.claims import VERDICTS, Entry, read_entries
 from nli_lib.names import unsigned_zero
 from nli_lib.paths import BOOK
-from nli_lib.plots import COLOURS, INK, PALE, SMALL, drawing
+from nli_lib.plots import COLOURS
 
 PAPERS = {
     "wanli": "WANLI",
@@ -103,12 +102,6 @@ def verdict_sentence(row: pd.Series) -> str:
     return f"{MARKS[row['verdict']]} **{row['verdict'].capitalize()}:** {row['claim']} ({said})"
 
 
-def kind_of_claim(row: pd.Series) -> str:
-    """Why a claim is counted apart, in words; "" for a claim of the paper that was declared before its result."""
-    kinds = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
-    return ", ".join(kind for kind, true in kinds.items() if true)
-
-
 def fragile(row: pd.Series) -> str:
     """What a judged claim would be at 99% where that is another verdict, in words; "" where it is the same."""
     return f"{row['verdict_99']} at 99%" if VERDICTS[3] != row["verdict"] != row["verdict_99"] else ""
@@ -117,8 +110,9 @@ def fragile(row: pd.Series) -> str:
 def notes(row: pd.Series) -> list[str]:
     """What a reader must know beside a verdict: why the claim is counted apart, what it would be at 99%, and whether
     the record it comes from is stale (column `stale` of booleans, where the table has it)."""
+    apart = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
     stale = "from a stale record" if row.get("stale", False) and row["verdict"] != VERDICTS[3] else ""
-    return [note for note in (kind_of_claim(row), fragile(row), stale) if note]
+    return [note for note in (", ".join(why for why, true in apart.items() if true), fragile(row), stale) if note]
 
 
 def own_claims(table: pd.DataFrame) -> pd.Series:
@@ -130,18 +124,6 @@ def verdict_counts(table: pd.DataFrame) -> str:
     """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
     counts = table["verdict"].value_counts()
     return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts) or "none"
-
-
-def changed_verdicts(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
-    """The claims of ``table`` (a ledger) whose verdict is not the one in ``earlier`` (id, verdict, mended).
-
-    Columns paper, claim, then, now, why: what was mended, or else the reason of the verdict now.
-    """
-    both = table.merge(earlier, on="id", suffixes=("", "_then"))
-    both = both[both["verdict"] != both["verdict_then"]]
-    why = both["mended"].where(both["mended"] != "", both["reason"])
-    columns = {"paper": both["paper"].map(PAPERS), "claim": both["claim"], "then": both["verdict_then"]}
-    return pd.DataFrame({**columns, "now": both["verdict"], "why": why}).reset_index(drop=True)
 
 
 def places(table: pd.DataFrame) -> pd.DataFrame:
@@ -169,15 +151,10 @@ def ledger_table(table: pd.DataFrame) -> HTML:
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     at = places(table).astype(object)
     table = table.assign(at=at.where(at.notna(), None).to_dict("records"))
-    groups = [
-        {
-            "key": key,
-            "paper": PAPERS[key],
-            "counts": verdict_counts(rows[own_claims(rows)]),
-            "rows": rows.to_dict("records"),
-        }
-        for key, rows in table.fillna({"reference": "", "over": ""}).groupby("paper", sort=False)
-    ]
+    groups = []
+    for key, rows in table.fillna({"reference": "", "over": ""}).groupby("paper", sort=False):
+        counts = verdict_counts(rows[own_claims(rows)])
+        groups.append({"key": key, "paper": PAPERS[key], "counts": counts, "rows": rows.to_dict("records")})
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]
     page = files.get_template("ledger.html").render(
         groups=groups,
@@ -189,29 +166,6 @@ def ledger_table(table: pd.DataFrame) -> HTML:
         notes=notes,
     )
     return HTML(page)
-
-
-def verdict_bars(ledger: pd.DataFrame, *, title: str = "") -> Figure:
-    """How many claims of each paper have each verdict: one stacked bar a paper, the numbers in it.
-
-    Claims of the papers that were declared before their first result; the others are counted apart, in words.
-    """
-    ledger = ledger[own_claims(ledger)]
-    counts = pd.crosstab(ledger["paper"], ledger["verdict"])
-    counts = counts.reindex(index=[key for key in PAPERS if key in counts.index], columns=list(VERDICTS), fill_value=0)
-    counts = counts.rename(index=PAPERS).iloc[::-1]
-    colours = [COLOURS.get(verdict, PALE) for verdict in counts]
-    with drawing(height=0.9 + 0.38 * len(counts)) as (figure, axes):
-        counts.plot.barh(stacked=True, color=colours, width=0.8, ax=axes, legend=False)
-        for bars, verdict in zip(axes.containers, counts, strict=True):
-            words = [str(n) if n else "" for n in counts[verdict]]
-            ink = "white" if verdict in COLOURS else INK
-            axes.bar_label(bars, words, label_type="center", color=ink, fontsize=SMALL)
-        axes.set(xlabel="claims", ylabel="", title=title)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.tick_params(axis="y", length=0)
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
 
 
 # ---------------------------------------------------------------- lessons
@@ -228,14 +182,8 @@ NOTHING = {
 }
 
 
-class LessonError(UserError, ValueError):
-    """A lesson is malformed."""
-
-
-class Lesson(BaseModel):
+class Lesson(Entry):
     """A piece of advice, the claims that decide it, and a sentence for each way they can end."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str = Field(min_length=5, description="what it is about, without an outcome")
     claims: tuple[str, ...] = Field((), description="ids in book/claims.yaml that decide it together")
@@ -253,17 +201,12 @@ class Lesson(BaseModel):
 
 def read_lessons(path: Path = LESSONS) -> list[Lesson]:
     """All lessons in the file's order. A malformed one is a single error that names lesson and field."""
-    return read_entries(Path(path), Lesson, LessonError)
-
-
-def settled(row: pd.Series) -> str:
-    """A claim's verdict where it is the same at 99%, and "inconclusive" where it is not."""
-    return INCONCLUSIVE if fragile(row) else row["verdict"]
+    return read_entries(path, Lesson)
 
 
 def place(rows: pd.DataFrame, claims: int) -> str:
     """Where a lesson belongs that so many ``claims`` decide, one of `PLACES`; rows: those that the ledger has."""
-    verdicts = [settled(row) for _, row in rows.iterrows()]
+    verdicts = [INCONCLUSIVE if fragile(row) else row["verdict"] for _, row in rows.iterrows()]
     if NOT_HELD in verdicts:
         return "doubt"
     return "do" if verdicts and len(verdicts) == claims and set(verdicts) == {HELD} else "open"

@@ -1,21 +1,14 @@
-"""The house style (house.mplstyle), what colours mean (colours.yaml), and the small helpers that every figure shares::
+"""The figures of the book: arrays or tidy tables in, a matplotlib figure in the house style out.
 
-    with drawing(1, 2) as (figure, panels): ...        the style, for drawings made elsewhere
+The style stands in house.mplstyle, what colours mean in colours.yaml. Every figure is drawn inside its own
+``rc_context``, so that there is no global state::
 
-No global state: every figure is drawn inside its own ``rc_context``.
+    interval_plot(table, title="...")                  estimates with their intervals, by row and by condition
+    data_map(variability, confidence, correctness, epochs=4)
+    with drawing(1, 2) as (figure, panels): ...        the style, for a drawing of one's own
 
-The figures of the book: arrays or tidy tables in, a matplotlib Figure out.
-
-The style and what colours mean are in ``nli_lib.plots``; estimates with their intervals are drawn by
-``nli_lib.plots``, the claims by ``nli_lib.ledger``.
-
-The figure of the book: estimates with their intervals, by row and by condition.
-
-Box plots by level of difficulty, as the difficulty paper draws them: quartiles and whiskers, no single points.
-
-Figures that answer the pointer: a point says which example or feature it is. Tables in, plotly figures out.
-
-Show them with `nli_lib.study.show_interactive`. Texts come from a corpus, so they are escaped: plotly reads tags.
+Figures of `interactive_map` answer the pointer: a point says which example or feature it is. They are plotly figures,
+shown with `nli_lib.study.show_interactive`; their texts come from a corpus and are escaped, since plotly reads tags.
 """
 
 import itertools
@@ -93,14 +86,14 @@ def palette(names: Sequence[str]) -> dict[str, str]:
     return known | {name: SERIES[place % len(SERIES)] for place, name in enumerate(others)}
 
 
-def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> list:
+def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
     """Write names beside points, first come first served; a name without room is left out.
 
-    Returns the annotations that found room. The axes must have their limits and size already. (adjustText would place
-    every name, in a crowd far from its point.)
+    The axes must have their limits and size already. (adjustText would place every name, in a crowd far from its
+    point.)
     """
     renderer = axes.figure.canvas.get_renderer()
-    frame, placed = axes.get_window_extent(renderer), []
+    frame = axes.get_window_extent(renderer)
     taken = [text.get_window_extent(renderer) for text in axes.texts]
     look = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "path_effects": HALO}
     heights = (10, 10, -10, -10, 20, 20, -20, -20)
@@ -113,10 +106,8 @@ def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequ
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
-                placed.append(text)
                 break
             text.remove()
-    return placed
 
 
 # ---------------------------------------------------------------- plot
@@ -281,7 +272,7 @@ def interval_plot(
 
     A table without values gives a figure that says so.
 
-    Names are those of `names.name_of`, colours those of `style.palette`: a label, a level, a view or a corpus has its
+    Names are those of `names.name_of`, colours those of `palette`: a label, a level, a view or a corpus has its
     own, a random twin is grey.
 
     Parameters
@@ -407,7 +398,7 @@ def interactive_map(
 ) -> PlotlyFigure:
     """One point for each row of ``table`` at (``x``, ``y``), coloured by ``color``; pointing at it shows ``hover``.
 
-    Words as colours are those of `style.palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
+    Words as colours are those of `palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
     a random part is drawn, and the title says so.
 
     Parameters

@@ -1,27 +1,15 @@
-"""A number with the interval that belongs to it, and what was drawn to get it.
+"""Every number with its interval, and what was drawn anew to get it; every test with an effect size.
 
-Spread and tests: what a difference is worth.
+Each number comes back as an `Estimate`. The hypotheses of one premise are not independent of each other, so whole
+premises are drawn::
 
-Every number comes back as an `Estimate` with its interval, every test with an effect size whose direction is stated.
-
-Intervals for which whole premises are drawn: the hypotheses of one premise are not independent of each other.
-
-mean_over_premises(right, corpus.premise)
-    a mean of pairs, such as an accuracy
-for rows in drawn_rows(corpus.premise): ...
-    any other statistic, computed on corpus rows drawn anew
-for rows in half_samples(corpus.premise): ...
-    one that a repeated pair would falsify
-
-Shares whose pairs come in groups: a Wilson interval for as many pairs as the groups are worth.
-
-The hypotheses of one premise are not independent of each other. A bootstrap of premises says what that costs; here it
-follows from one sum over the groups, so that millions of pairs take a second.
-
-Statistics of several trainings on the same pairs, with an interval that holds both: other trainings, other pairs.
+    mean_over_premises(right, corpus.premise)          a mean of pairs, such as an accuracy
+    for rows in drawn_rows(corpus.premise): ...        any other statistic, computed on corpus rows drawn anew
+    for rows in half_samples(corpus.premise): ...      one that a repeated pair would falsify
+    clustered_share(right, corpus.premise)             a share, from one sum over the groups in place of resamples
 
 Models trained from other seeds give other numbers on the same pairs, and the same models give other numbers on other
-pairs. An interval over one of the two leaves the other out.
+pairs. `over_trainings` holds both in one interval: other trainings, other pairs.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,10 +71,10 @@ def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
     return Estimate(correct / n, float(low), float(high), int(n), seeds)
 
 
-def share(flags: np.ndarray, *, seeds: int = 1) -> Estimate:
+def share(flags: np.ndarray) -> Estimate:
     """The share of True among ``flags`` (N,) with its Wilson interval."""
     flags = np.asarray(flags, dtype=bool)
-    return wilson(int(flags.sum()), len(flags), seeds=seeds)
+    return wilson(int(flags.sum()), len(flags))
 
 
 def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy") -> pd.DataFrame:
@@ -99,7 +87,7 @@ def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", val
     return table.assign(**{value: table[correct] / sizes, "low": low, "high": high})
 
 
-def t_interval(values: np.ndarray, *, n: int | None = None, over: str = "trainings") -> Estimate:
+def t_interval(values: np.ndarray, *, n: int | None = None) -> Estimate:
     """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
 
     values (S,); ``n`` the examples that each of them rests on (the number of values by default). With one value there
@@ -109,7 +97,7 @@ def t_interval(values: np.ndarray, *, n: int | None = None, over: str = "trainin
     mean, half = float(values.mean()), float("nan")
     if len(values) > 1:
         half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), over)
+    return Estimate(mean, mean - half, mean + half, len(values) if n is None else int(n), len(values), "trainings")
 
 
 def mean_and_range(values: np.ndarray, *, n: int, over: str) -> Estimate:
@@ -136,10 +124,10 @@ def bootstrap_interval(
     return percentile_interval(value, draws, n=sum(map(len, samples)))
 
 
-def percentile_interval(value: float, draws: np.ndarray, *, n: int, seeds: int = 1, over: str = "pairs") -> Estimate:
+def percentile_interval(value: float, draws: np.ndarray, *, n: int, over: str = "pairs") -> Estimate:
     """``value`` with the middle 95% of the resampled values ``draws`` (R,) as its interval."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(value), float(low), float(high), int(n), seeds, over)
+    return Estimate(float(value), float(low), float(high), int(n), over=over)
 
 
 def resample_counts(
@@ -178,12 +166,40 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     return MannWhitney(float(u), float(p), min(1.0, float(p) * family), float(effect), len(a), len(b))
 
 
+def effect_interval(a: ArrayLike, b: ArrayLike, *, family: int = 1, resamples: int = 10_000) -> Estimate:
+    """Rank-biserial effect of a (n_a,) over b (n_b,), as in `mann_whitney`, with a bootstrap interval.
+
+    Both are resampled on their own; n is n_a + n_b. The level is Bonferroni's: 1 - .05 / family, for a family of
+    intervals that are to hold all together. Resampling is done on the counts of the distinct values, which is the same.
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if not len(a) or not len(b) or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("an effect needs values on both sides, all of them finite")
+    values, random = np.unique(np.concatenate([a, b])), np.random.default_rng(0)
+    counts = [np.bincount(np.searchsorted(values, each), minlength=len(values)) for each in (a, b)]
+    value, effects, block = _effects(*counts)[0], [], max(1, CELLS // len(values))
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        effects.append(_effects(*(random.multinomial(each.sum(), each / each.sum(), size=size) for each in counts)))
+    tail = (1 - LEVEL) / family / 2
+    low, high = np.quantile(np.concatenate(effects), [tail, 1 - tail])
+    return Estimate(float(value), float(low), float(high), len(a) + len(b))
+
+
+def _effects(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """Rank-biserial effects (R,) of samples that are counts of the same ascending values, (R, V) each or (V,)."""
+    a, b = np.atleast_2d(a), np.atleast_2d(b)
+    n_a, n_b = a.sum(axis=1), b.sum(axis=1)
+    below = np.cumsum(b, axis=1) - b
+    return (a * (2 * below + b - n_b[:, None])).sum(axis=1) / (n_a * n_b)
+
+
 def stars(p: float) -> str:
     """``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as the difficulty paper draws them; at a threshold, more."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
-def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> Estimate:
+def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000) -> Estimate:
     """Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
 
     x, y (N,). It is the correlation of the average ranks, which are taken anew in every resample. A constant x or y has
@@ -195,7 +211,7 @@ def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000, seed: in
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         raise ValueError("a constant has no correlation with anything")
 
-    draws = _resampled(np.random.default_rng(seed), spearman, resamples, x, y)
+    draws = _resampled(np.random.default_rng(0), spearman, resamples, x, y)
     return percentile_interval(spearman(x, y), draws[np.isfinite(draws)], n=len(x))
 
 
@@ -242,12 +258,7 @@ OVER = "premises"
 
 
 def mean_over_premises(
-    values: ArrayLike,
-    premises: ArrayLike,
-    *,
-    other: tuple[ArrayLike, ArrayLike] | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
+    values: ArrayLike, premises: ArrayLike, *, other: tuple | None = None, resamples: int = 2000
 ) -> Estimate:
     """The mean of ``values`` with its percentile interval over premises, or how far it lies above that of ``other``.
 
@@ -261,7 +272,7 @@ def mean_over_premises(
         flags, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
         if not len(flags) or len(flags) != len(codes) or not np.isfinite(flags).all():
             raise ValueError(f"{len(flags)} values of {len(codes)} pairs: give a finite one for each pair")
-        counts = resample_counts(len(flags), groups=codes, resamples=resamples, seed=seed + place)
+        counts = resample_counts(len(flags), groups=codes, resamples=resamples, seed=place)
         means.append(flags.mean())
         draws.append(np.array([each @ flags / each.sum() for each in counts]))
         sizes.append(int(codes.max()) + 1)
@@ -437,11 +448,9 @@ def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int
         compared with trainings of another; one training alone adds nothing, and the interval says so
     """
     intervals = [t_interval(each) for each in trainings if len(each) > 1]
-    halves = [
-        stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1),
-        *(each.high - each.value for each in intervals),
-    ]
-    half, seeds = float(np.linalg.norm(halves)), len(trainings[0])
+    of_pairs = stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1)
+    half = float(np.linalg.norm([of_pairs, *(each.high - each.value for each in intervals)]))
+    seeds = len(trainings[0])
     over = f"{units} and trainings" if seeds > 1 else units
     return Estimate(float(value), float(value) - half, float(value) + half, int(n), seeds, over)
 

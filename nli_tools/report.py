@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from nli_lib import paths
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.errors import UserError
-from nli_lib.evaluate import skill
-from nli_lib.levels import by_training, estimate, level_means
+from nli_lib.evaluate import by_training, estimate, level_means, skill
 from nli_lib.measure import consensus
 from nli_lib.measure.dynamics import FEATURES, LEVELS, dynamics_features, level_agreement, levels
 from nli_lib.measure.features import spaced
