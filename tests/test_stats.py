@@ -9,19 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from nli_lib import stats
-from nli_lib.stats import (
-    bootstrap_interval,
-    clustered_area,
-    clustered_mean,
-    clustered_share,
-    correlation,
-    mann_whitney,
-    mean_over_premises,
-    resample_counts,
-    t_interval,
-    wilson,
-    with_wilson,
-)
+from nli_lib.stats import clustered_share, mann_whitney, wilson
 
 samples = st.lists(st.integers(0, 6), min_size=1, max_size=25).map(lambda v: np.array(v, dtype=float))
 
@@ -83,43 +71,43 @@ def test_the_interval_of_an_effect_is_that_of_resampled_pairs():
 def test_bootstrap_agrees_with_a_loop_and_does_not_depend_on_the_block_size(monkeypatch):
     values, slow = np.random.default_rng(1).normal(size=60), np.random.default_rng(0)
     draws = [values[slow.integers(60, size=60)].mean() for _ in range(500)]
-    found = bootstrap_interval(values, resamples=500, seed=0)
+    found = stats.bootstrap_interval(values, resamples=500, seed=0)
     assert found[:3] == pytest.approx((values.mean(), *np.quantile(draws, [0.025, 0.975])))
     assert found[3:] == (60, 1, "pairs")
     monkeypatch.setattr(stats, "CELLS", 60 * 7)
-    assert bootstrap_interval(values, resamples=500) == found
+    assert stats.bootstrap_interval(values, resamples=500) == found
 
 
 def test_bootstrap_of_a_difference():
     generator = np.random.default_rng(2)
     base = generator.normal(size=400)
     shifted = base + 0.2 + generator.normal(scale=0.05, size=400)
-    apart = bootstrap_interval(shifted, other=base[:300])
+    apart = stats.bootstrap_interval(shifted, other=base[:300])
     assert apart.value == pytest.approx(shifted.mean() - base[:300].mean())
     assert apart.low < apart.value < apart.high and apart.n == 700
-    assert bootstrap_interval(shifted - base).high - 0.2 < 0.2 * (apart.high - apart.low)
+    assert stats.bootstrap_interval(shifted - base).high - 0.2 < 0.2 * (apart.high - apart.low)
 
 
 def test_bootstrap_edges_and_how_often_it_covers():
-    assert bootstrap_interval([3.0]) == (3.0, 3.0, 3.0, 1, 1, "pairs")
+    assert stats.bootstrap_interval([3.0]) == (3.0, 3.0, 3.0, 1, 1, "pairs")
     with pytest.raises(ValueError, match="N > 0"):
-        bootstrap_interval([])
+        stats.bootstrap_interval([])
     generator, inside = np.random.default_rng(3), 0
     for trial in range(200):
-        _, low, high, *_ = bootstrap_interval(generator.normal(size=80), resamples=300, seed=trial)
+        _, low, high, *_ = stats.bootstrap_interval(generator.normal(size=80), resamples=300, seed=trial)
         inside += low < 0 < high
     assert 0.88 < inside / 200 <= 0.99
 
 
 def test_resample_counts_draw_whole_groups():
     groups = np.array(["a", "a", "b", "c", "c", "c"])
-    counts = np.array(list(resample_counts(6, groups=groups, resamples=50, seed=1)))
+    counts = np.array(list(stats.resample_counts(6, groups=groups, resamples=50, seed=1)))
     assert counts.shape == (50, 6)
     assert (counts[:, 0] == counts[:, 1]).all() and (counts[:, 3] == counts[:, 5]).all()
     assert (counts[:, [0, 2, 3]].sum(axis=1) == 3).all()
-    assert [each.sum() for each in resample_counts(9, resamples=5)] == [9] * 5
+    assert [each.sum() for each in stats.resample_counts(9, resamples=5)] == [9] * 5
     with pytest.raises(ValueError, match="2 entries for 3"):
-        next(resample_counts(3, groups=np.array([1, 2])))
+        next(stats.resample_counts(3, groups=np.array([1, 2])))
 
 
 def test_wilson_against_the_formula():
@@ -136,18 +124,18 @@ def test_wilson_against_the_formula():
 
 def test_with_wilson_adds_the_share_and_its_interval_to_every_row():
     table = pd.DataFrame({"wrong": [4, 0, 2.4], "n": [5, 0, 10]})
-    rows = with_wilson(table, correct="wrong", value="share")[["share", "low", "high"]].to_numpy()
+    rows = stats.with_wilson(table, correct="wrong", value="share")[["share", "low", "high"]].to_numpy()
     assert rows[0] == pytest.approx(wilson(4, 5)[:3]) and np.isnan(rows[1]).all()
     assert rows[2] == pytest.approx([0.24, *wilson(2, 10)[1:3]])
     with pytest.raises(ValueError, match="0 <= wrong <= n"):
-        with_wilson(table.assign(n=1), correct="wrong")
+        stats.with_wilson(table.assign(n=1), correct="wrong")
 
 
 def test_t_interval_by_hand_and_of_one_seed():
     half = 4.302653 * 0.1 / 3**0.5
-    assert t_interval([0.7, 0.8, 0.9], n=500)[:3] == pytest.approx((0.8, 0.8 - half, 0.8 + half), rel=1e-6)
-    assert t_interval([0.7, 0.8, 0.9], n=500)[3:] == (500, 3, "trainings")
-    assert t_interval([0.7])[:3] == pytest.approx((0.7, np.nan, np.nan), nan_ok=True)
+    assert stats.t_interval([0.7, 0.8, 0.9], n=500)[:3] == pytest.approx((0.8, 0.8 - half, 0.8 + half), rel=1e-6)
+    assert stats.t_interval([0.7, 0.8, 0.9], n=500)[3:] == (500, 3, "trainings")
+    assert stats.t_interval([0.7])[:3] == pytest.approx((0.7, np.nan, np.nan), nan_ok=True)
 
 
 def test_the_middle_of_draws_and_the_range_of_a_few_values():
@@ -161,12 +149,12 @@ def test_correlations_are_scipys_and_a_constant_has_none():
     generator = np.random.default_rng(4)
     x = generator.integers(0, 8, 120).astype(float)
     y = x + generator.normal(scale=3, size=120)
-    spearman, order = correlation(x, y, resamples=300), generator.permutation(120)
+    spearman, order = stats.correlation(x, y, resamples=300), generator.permutation(120)
     assert spearman.value == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
     assert -1 <= spearman.low < spearman.value < spearman.high <= 1
-    assert correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
+    assert stats.correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
     with pytest.raises(ValueError, match="constant"):
-        correlation(np.ones(5), np.arange(5))
+        stats.correlation(np.ones(5), np.arange(5))
     x, y = generator.normal(size=(2, 4, 30))
     wanted = [scipy.stats.pearsonr(*each).statistic for each in zip(x, y, strict=True)]
     assert stats.pearson(x, y) == pytest.approx(wanted) == stats.pearson(x.T, y.T, axis=0)
@@ -178,20 +166,20 @@ def test_correlations_are_scipys_and_a_constant_has_none():
 
 def test_premises_by_hand():
     """Two premises, one always right and one always wrong: a resample is right in all, half or none of its pairs."""
-    found = mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"])
+    found = stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"])
     assert found == (0.5, 0.0, 1.0, 2, 1, "premises")
-    gap = mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"], other=([1, 1, 1], ["c", "d", "c"]))
+    gap = stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"], other=([1, 1, 1], ["c", "d", "c"]))
     assert (gap.value, gap.low, gap.high, gap.n) == (-0.5, -1.0, 0.0, 2)
     for values, premises in (([], []), ([1, 0], ["a"]), ([np.nan], ["a"])):
         with pytest.raises(ValueError, match="a finite one for each pair"):
-            mean_over_premises(values, premises)
+            stats.mean_over_premises(values, premises)
 
 
 def test_equal_to_drawing_premises_one_by_one():
     random = np.random.default_rng(0)
     premises = random.integers(0, 40, 200)
     values = (random.random(200) < 0.2 + 0.6 * (premises % 2)).astype(float)
-    found = mean_over_premises(values, premises)
+    found = stats.mean_over_premises(values, premises)
     names, slow = np.unique(premises), []
     for _ in range(2000):
         rows = np.concatenate([np.flatnonzero(premises == name) for name in random.choice(names, len(names))])
@@ -202,9 +190,9 @@ def test_equal_to_drawing_premises_one_by_one():
 
 def test_premises_of_one_pair_are_pairs_and_repeated_ones_widen_the_interval():
     values = np.random.default_rng(1).integers(0, 2, 300).astype(float)
-    pairs, alone = bootstrap_interval(values), mean_over_premises(values, np.arange(300))
+    pairs, alone = stats.bootstrap_interval(values), stats.mean_over_premises(values, np.arange(300))
     np.testing.assert_allclose(alone[:3], pairs[:3], atol=0.01)
-    tripled = mean_over_premises(np.repeat(values, 3), np.repeat(np.arange(300), 3))
+    tripled = stats.mean_over_premises(np.repeat(values, 3), np.repeat(np.arange(300), 3))
     np.testing.assert_allclose(tripled[:3], alone[:3], atol=1e-12)  # the same answers three times say no more
     assert tripled.n == 300
 
@@ -271,8 +259,8 @@ def test_a_bootstrap_of_groups_agrees():
     random = np.random.default_rng(0)
     groups = np.sort(random.integers(0, 300, size=1500))
     flags = random.random(1500) < random.beta(2, 4, size=300)[groups]
-    drawn = mean_over_premises(flags, groups, resamples=2000)
-    for ours in (clustered_share(flags, groups), clustered_mean(flags, groups)):
+    drawn = stats.mean_over_premises(flags, groups, resamples=2000)
+    for ours in (clustered_share(flags, groups), stats.clustered_mean(flags, groups)):
         assert ours.value == drawn.value
         assert (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=0.006)
 
@@ -287,18 +275,18 @@ def test_the_area_is_that_of_each_label_and_fold():
     for label in range(3):
         own = [(labels[folds == fold] == label, scores[folds == fold, label]) for fold in range(4)]
         areas.append(np.average([roc_auc_score(*each) for each in own], weights=[each.sum() for each, _ in own]))
-    found = clustered_area(scores, labels, folds, groups)
+    found = stats.clustered_area(scores, labels, folds, groups)
     assert found.value == pytest.approx(np.mean(areas)) and found.n == 120
-    assert clustered_area(np.eye(3)[labels], labels, folds, groups)[:3] == (1, 1, 1)
-    silent = clustered_area(np.ones((120, 3)), labels, folds, groups)
-    alone = clustered_area(scores, labels, folds, np.zeros(120))
+    assert stats.clustered_area(np.eye(3)[labels], labels, folds, groups)[:3] == (1, 1, 1)
+    silent = stats.clustered_area(np.ones((120, 3)), labels, folds, groups)
+    alone = stats.clustered_area(scores, labels, folds, np.zeros(120))
     assert silent[:3] == pytest.approx((0.5, np.nan, np.nan), nan_ok=True)
     assert alone[:3] == pytest.approx((found.value, np.nan, np.nan), nan_ok=True)
 
 
 def test_one_group_has_no_spread_and_nothing_no_mean():
-    assert np.isnan(clustered_mean([1, 0, 1], ["a", "a", "a"]).low)
-    for function in (clustered_share, clustered_mean):
+    assert np.isnan(stats.clustered_mean([1, 0, 1], ["a", "a", "a"]).low)
+    for function in (clustered_share, stats.clustered_mean):
         for values, groups in (([], []), ([1, 0], ["a"])):
             with pytest.raises(ValueError, match="give one for each pair"):
                 function(values, groups)
