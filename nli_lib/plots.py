@@ -287,7 +287,7 @@ def interval_plot(
     within
         the values that are possible, such as (0, 1): a whisker ends there, though a t interval need not
     """
-    shown = table.dropna(subset=[value]).assign(low=table.get("low", np.nan), high=table.get("high", np.nan))
+    shown = table.assign(low=table.get("low", np.nan), high=table.get("high", np.nan)).dropna(subset=[value])
     conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
     titles, names = list(shown[y].unique()), list(conditions.unique())
     place, colours, paper = {name: at for at, name in enumerate(titles)}, palette(names), paper or {}

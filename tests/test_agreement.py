@@ -150,17 +150,12 @@ def test_equal_to_the_slow_twin_in_any_order(rows, random):
     assert average_precision(scores[order], wrong[order]) == pytest.approx(area)
 
 
-@pytest.mark.parametrize(
-    ("scores", "wrong", "said"),
-    [
-        (SCORES, np.zeros(4, bool), "nothing can be found"),
-        ([1.0, np.nan], np.array([True, False]), "NaN"),
-        (SCORES, WRONG[:2], "inconsistent numbers of samples"),
-    ],
-)
-def test_bad_input_is_one_error(scores, wrong, said):
-    with pytest.raises(ValueError, match=said):
-        average_precision(scores, wrong)
+def test_bad_input_is_one_error():
+    wrong = {"nothing can be found": (SCORES, np.zeros(4, bool)), "NaN": ([1.0, np.nan], WRONG[:2])}
+    wrong["inconsistent numbers of samples"] = (SCORES, WRONG[:2])
+    for said, given in wrong.items():
+        with pytest.raises(ValueError, match=said):
+            average_precision(*given)
 
 
 # ---------------------------------------------------------------- mismatches over trainings and premises

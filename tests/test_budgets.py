@@ -15,7 +15,6 @@ from nli_lib.compare import (
     above_base,
     against_twins,
     certainly_above,
-    detectable_table,
     errors,
     p_value,
     ranks,
@@ -113,14 +112,14 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five():
 
 
 def test_what_can_be_detected_comes_from_two_draws_of_the_base():
-    table = detectable_table(RIGHT, PREMISES, GROUPS, SIZES, trainings=[3, 5], family=30)
+    table = CELLS.detectable_table(RIGHT, PREMISES, GROUPS, SIZES, [3, 5], 30)
     assert len(table) == 2 * 2 * 2 and set(table["base trainings"]) == {5}
     means = {which: RIGHT["base", which]["a"].mean(axis=1) for which in (ARM, TWIN)}
     near = table[(table["group"] == "near") & (table["average"] == PLAIN)]
     assert near["spread"].tolist() == pytest.approx([(means[ARM] - means[TWIN]).std(ddof=1)] * 2)
     assert (table["of all"] > table["alone"]).all() and near["alone"].iloc[0] > near["alone"].iloc[1]
     one = {key: {title: each[:1] for title, each in right.items()} for key, right in RIGHT.items()}
-    assert detectable_table(one, PREMISES, GROUPS, SIZES, trainings=[1, 5], family=30)["alone"].isna().all()
+    assert CELLS.detectable_table(one, PREMISES, GROUPS, SIZES, [1, 5], 30)["alone"].isna().all()
 
 
 def slowly(values):

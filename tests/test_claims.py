@@ -118,23 +118,18 @@ def toy(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("confirm", "low", "high", "place"),
+    ("confirm", "inside", "across", "outside"),
     [
-        ({"above": 1}, 1.1, 2, "inside"),
-        ({"above": 1}, 1, 2, "across the border of"),
-        ({"above": 1}, 0, 1, "outside"),
-        ({"below": 1}, 0, 0.9, "inside"),
-        ({"below": 1}, 0, 1, "across the border of"),
-        ({"below": 1}, 1, 3, "outside"),
-        ({"between": [0, 1]}, 0, 1, "inside"),
-        ({"between": [0, 1]}, -0.1, 0.5, "across the border of"),
-        ({"between": [0, 1]}, -1, 2, "across the border of"),
-        ({"between": [0, 1]}, 1.1, 2, "outside"),
-        ({"between": [0, 1]}, -2, -0.1, "outside"),
+        ({"above": 1}, [(1.1, 2)], [(1, 2)], [(0, 1)]),
+        ({"below": 1}, [(0, 0.9)], [(0, 1)], [(1, 3)]),
+        ({"between": [0, 1]}, [(0, 1)], [(-0.1, 0.5), (-1, 2)], [(1.1, 2), (-2, -0.1)]),
     ],
 )
-def test_where_an_interval_lies(confirm, low, high, place):
-    assert claims.Region.model_validate(confirm).place(low, high) == place
+def test_where_an_interval_lies(confirm, inside, across, outside):
+    region = claims.Region.model_validate(confirm)
+    assert {region.place(*each) for each in inside} == {"inside"}
+    assert {region.place(*each) for each in across} == {"across the border of"}
+    assert {region.place(*each) for each in outside} == {"outside"}
 
 
 @pytest.mark.parametrize(

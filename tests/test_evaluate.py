@@ -37,10 +37,9 @@ def test_the_two_rules_differ_where_entailment_leads_without_half_the_mass():
 
 
 def test_bad_predictions_are_refused():
-    with pytest.raises(ValueError, match="not finite .1 rows"):
-        correct_predictions(np.array([[np.nan, 0, 0], [1, 0, 0]]), np.array([0, 0]))
-    with pytest.raises(ValueError, match="give one label each"):
-        correct_predictions(np.zeros((3, 3)), np.array([0, 0]))
+    for logits, said in (([[np.nan, 0, 0], [1, 0, 0]], "not finite .1 rows"), ([[0, 0, 0]] * 3, "give one label each")):
+        with pytest.raises(ValueError, match=said):
+            correct_predictions(np.array(logits), np.array([0, 0]))
     with pytest.raises(ValueError, match="n > 0"):
         evaluate.accuracy_row(np.zeros(0, dtype=bool))
 
@@ -197,11 +196,8 @@ MINE = corpus(GOLD, name="mine", uid=list("abcd"), premise='A dog, "Rex", runs.\
 
 def test_the_most_contradicted_comes_first():
     table = review_list(MINE, LOGITS, FOLD, votes=[3, 0, 1, 2])  # b's label is what the model says
-    assert table[["rank", "uid", "gap", "pruned", "fold", "votes"]].values.tolist() == [
-        [1, "c", 5.0, False, 1, 1],
-        [2, "a", 3.0, True, 0, 3],
-        [3, "d", 0.5, False, 0, 2],
-    ]
+    wanted = [[1, "c", 5.0, False, 1, 1], [2, "a", 3.0, True, 0, 3], [3, "d", 0.5, False, 0, 2]]
+    assert table[["rank", "uid", "gap", "pruned", "fold", "votes"]].values.tolist() == wanted
     assert table["kind"].tolist() == ["P2G1", "P1G0", "P1G0"]
     assert table.loc[0, ["gold", "predicted"]].tolist() == ["neutral", "contradiction"]
     assert table.loc[2, "p_gold"] == pytest.approx(np.exp(1) / (np.exp(1) + np.exp(1.5) + 1), abs=1e-4)

@@ -20,9 +20,7 @@ from nli_lib.plots import TWIN
 from nli_lib.stats import t_interval
 
 CELLS = functions("60_do_scores_agree")
-agreement, square, drawing_order, same_things = (
-    getattr(CELLS, name) for name in ("agreement", "square", "drawing_order", "same_things")
-)
+agreement, square = CELLS.agreement, CELLS.square
 PREMISES, TRUTH = np.repeat(np.arange(50), 3), np.random.default_rng(0).normal(size=150)
 
 
@@ -70,20 +68,20 @@ def test_values_are_means_over_trainings():
 def test_one_order_under_three_names():
     for other, sign in (("also a", 1), ("minus a", -1)):
         assert of(TABLE, "a", other)[["value", "low", "high"]].tolist() == pytest.approx([sign] * 3)
-    groups, order = same_things(TABLE), drawing_order(TABLE)
+    groups, order = CELLS.same_things(TABLE), CELLS.drawing_order(TABLE)
     assert ["a", "also a", "minus a"] in groups
     assert sorted(chain(*groups)) == sorted(SCORES) and len(groups) == 4
     places = sorted(order.index(name) for name in ("a", "also a", "minus a"))
     assert places[-1] - places[0] == 2 and order.index("chance") in (0, len(order) - 1)
-    assert drawing_order(TABLE.iloc[:0]) == [] and same_things(TABLE.iloc[:0]) == []
+    assert CELLS.drawing_order(TABLE.iloc[:0]) == [] and CELLS.same_things(TABLE.iloc[:0]) == []
 
 
 def test_a_group_asks_it_of_every_two():
     """a = b and b = c, but a and c fall short: no group of three. An interval that begins below the line fails."""
     rows = [("a", "b", 0.97, 0.96), ("b", "c", 0.97, 0.955), ("a", "c", 0.94, 0.93), ("c", "d", 0.99, 0.9)]
     table = pd.DataFrame(rows, columns=["one", "other", "value", "low"]).assign(high=1.0)
-    assert same_things(table) == [["a", "b"], ["c"], ["d"]]
-    assert same_things(table, line=0.925) == [["a", "b", "c"], ["d"]]
+    assert CELLS.same_things(table) == [["a", "b"], ["c"], ["d"]]
+    assert CELLS.same_things(table, line=0.925) == [["a", "b", "c"], ["d"]]
 
 
 def test_a_score_beside_itself_in_another_training():
@@ -115,8 +113,8 @@ def test_neither_order_matters():
     order, names = np.random.default_rng(0).permutation(150), sorted(SCORES)
     moved = agreement({name: SCORES[name][:, order] for name in reversed(SCORES)}, PREMISES[order], 40)
     assert np.allclose(square(TABLE, names=names), square(moved, names=names), equal_nan=True)
-    assert same_things(moved) == same_things(TABLE)
-    assert drawing_order(TABLE.sample(frac=1, random_state=1)) == drawing_order(TABLE)
+    assert CELLS.same_things(moved) == CELLS.same_things(TABLE)
+    assert CELLS.drawing_order(TABLE.sample(frac=1, random_state=1)) == CELLS.drawing_order(TABLE)
     table = square(TABLE).to_numpy()
     assert np.array_equal(table, table.T, equal_nan=True) and (np.abs(table) <= 1 + 1e-12).all()
 

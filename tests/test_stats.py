@@ -250,11 +250,6 @@ def test_groups_are_worth_as_many_pairs(flags, groups, wanted, close):
     assert ours[:3] == pytest.approx(wanted[:3], abs=close) and (ours.n, ours.over) == (len(flags), "premises")
 
 
-def test_where_all_are_equal_an_end_is_exact():
-    assert clustered_share(np.ones(96, bool), np.zeros(96)).high == 1.0
-    assert clustered_share(np.zeros(30, bool), np.arange(30)).low == 0.0
-
-
 def test_a_bootstrap_of_groups_agrees():
     random = np.random.default_rng(0)
     groups = np.sort(random.integers(0, 300, size=1500))
@@ -286,6 +281,8 @@ def test_the_area_is_that_of_each_label_and_fold():
 
 def test_one_group_has_no_spread_and_nothing_no_mean():
     assert np.isnan(stats.clustered_mean([1, 0, 1], ["a", "a", "a"]).low)
+    assert clustered_share(np.ones(96, bool), np.zeros(96)).high == 1.0  # where all are equal an end is exact
+    assert clustered_share(np.zeros(30, bool), np.arange(30)).low == 0.0
     for function in (clustered_share, stats.clustered_mean):
         for values, groups in (([], []), ([1, 0], ["a"])):
             with pytest.raises(ValueError, match="give one for each pair"):
