@@ -14,7 +14,7 @@ MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT 
 # Higher may import lower (a larger number), never the other way round.
 ROOMS = ["tools", "study", "beside", "generate", "select", "measure", "learn", "corpora", "ground"]
 # modules beside the rooms: estimates, tables, claims, words, figures
-BESIDE = {"agreement", "claims", "compare", "evaluate", "ledger", "levels", "names", "plots", "stats"}
+BESIDE = {"agreement", "claims", "compare", "evaluate", "ledger", "names", "plots", "stats"}
 GROUND = {"errors", "paths", "store", "tables"}
 HEAVY = {"torch", "transformers", "accelerate"}
 
