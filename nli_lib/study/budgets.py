@@ -9,11 +9,10 @@
 The trainings of chapter 61 can be jobs of their own: the notebook, two jobs at a time, a cluster and another machine
 make the same parts, and none of them twice::
 
-    plan = Plan.of(study)                       # in the notebook, whose record then names what was read
+    plan = Plan(study)                          # in the notebook, whose record then names what was read
     wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
-    table = table_of(study.parts(wanted))       # one row each
-    right = right_of(table, tests)              # as `compare` reads it
-    Plan.from_scale("small").jobs()             # name -> names of the jobs that it waits for; needs the dial alone
+    tables = study.parts(wanted)                # name -> table of one row
+    Plan.from_scale("small").waits()            # name of a job -> the jobs that it waits for; needs the dial alone
     python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
 
 A part is decided by the very rows that are trained on. Where they are chosen by the scores of a trained model, it is
@@ -21,7 +20,7 @@ decided by what that model is trained on and how, and by what the same choice ma
 scores need not be there, and code that chooses other rows makes other parts. Where pairs are added that another chapter
 wrote, it is decided by the digest under which that chapter's record has them: they need not be there either.
 
-Columns of the table
+Columns of a part's table
     seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
     rows, updates, different, added, labels    as in `select.arms.TrainingSet`
     one column a class                         rows of that label
@@ -30,15 +29,12 @@ Columns of the table
     training seconds, scoring seconds          of the training, and of the models that score the candidates for it
     device                                     what it was trained on
     right: <title>                             which pairs of a test set it gets right, one bit a pair
-
-When each claim was declared and when its statistic was first recorded, as the project's git history has it.
 """
 
+import contextlib
 import functools
-import re
-import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,11 +43,8 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from nli_lib import paths
-from nli_lib.claims import Region, read_yaml
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, check_enough, concat, overlap
-from nli_lib.corpora.sources import SOURCES
 from nli_lib.corpora.suites import (
     KINDS,
     Counterfactuals,
@@ -84,61 +77,12 @@ from nli_lib.select.arms import (
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.store import RunSpec
 from nli_lib.study import standing
-from nli_lib.study.dial import form_of, is_own_file, read_scale, run_spec
-from nli_lib.study.parts import Part, Training, decided, file_of, gather, packed, unpacked
+from nli_lib.study.dial import check, form_of
+from nli_lib.study.parts import TRAIN, Part, Training, decided, file_of, gather, packed
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
     from nli_lib.study.notebook import Study
-
-
-DECLARED, RECORDED = "book/claims.yaml", "data/results/small/*.claims.csv"
-COLUMNS = ["id", "declared_in", "declared_on", "recorded_in", "recorded_on", "confirmed_then"]
-# ids began with the paper's number before they began with its name
-NUMBERS = {"000": "wanli", "001": "zfilter", "002": "consensus", "003": "disco", "004": "difficulty"}
-
-
-def _git(home: Path, *words: str) -> str:
-    """What git says about the folder; "" where there is no git, no history, or only a part of it."""
-    try:
-        return subprocess.run(["git", "-C", str(home), *words], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
-def _named(id: str) -> str:
-    number, _, rest = id.partition("-")
-    return f"{NUMBERS.get(number, number)}-{rest}"
-
-
-def declarations(home: Path | None = None) -> pd.DataFrame:
-    """One row a claim of the history, `COLUMNS`: the commits of its declaration and of its first record at small.
-
-    `confirmed_then` is the region that would have confirmed it in that first record. Ends are None where there is none
-    yet; the table is empty without git or with a shallow history.
-    """
-    home = home or paths.HOME
-    if _git(home, "rev-parse", "--is-shallow-repository").strip() != "false":
-        return pd.DataFrame(columns=COLUMNS)
-    first: dict[str, dict[str, list[str]]] = {}
-    shown = ["--reverse", "--date-order", "--format=%x00%h %cI", "--patch", "--no-renames", "--unified=0"]
-    for kind, files, line in (
-        ("declared", DECLARED, r"^\+- id: (\S+)"),
-        ("recorded", RECORDED, r"^\+(\d*[a-z]*-[\w.-]+),"),
-    ):
-        for commit in _git(home, "log", *shown, "--", files).split("\0")[1:]:  # the oldest first
-            place, _, patch = commit.partition("\n")
-            for id in re.findall(line, patch, re.MULTILINE):
-                first.setdefault(_named(id), {}).setdefault(kind, place.split())
-    then = {}
-    for commit in sorted({found["recorded"][0] for found in first.values() if "recorded" in found}):
-        claims = read_yaml(_git(home, "show", f"{commit}:{DECLARED}")) or ()
-        then[commit] = {_named(claim["id"]): str(Region.model_validate(claim["confirm"])) for claim in claims}
-    rows = []
-    for id, found in first.items():
-        ends = [part for kind in ("declared", "recorded") for part in found.get(kind, (None, None))]
-        rows.append([id, *ends, then.get(ends[2], {}).get(id)])
-    return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
 
 
 # ---------------------------------------------------------------- one budget
@@ -147,7 +91,8 @@ def declarations(home: Path | None = None) -> pd.DataFrame:
 class Budget:
     """Training sets of one size, made of one corpus in every way that is compared, and the trainings that they take.
 
-    A comparison adds where it gets these from: `whole`, `additions`, `store`.
+    A comparison says what its trainings have in common, `spec(corpus, seed, **fields)`, and which pairs are added with
+    a seed, or drawn from: `additions(seed)`, by source.
 
     Attributes
     ----------
@@ -180,17 +125,9 @@ class Budget:
         self.extra, self._size = round(share * budget), candidates
         self._candidates: dict[int, Corpus] = {}
 
-    def additions(self, seed: int) -> Mapping[str, Corpus]:
-        """Source -> the pairs that are added with a seed, or that they are drawn from."""
-        raise NotImplementedError
-
     def excluded(self) -> Iterable[Corpus]:
         """What no candidate may stand in: whatever is added with any seed."""
         return self.additions(0).values()
-
-    def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
-        """The recipe that all trainings have in common."""
-        raise NotImplementedError
 
     def release(self, specs: Iterable[RunSpec]) -> None:
         """Called with the models whose scores of the candidates are known and which nobody asks for anything else."""
@@ -238,24 +175,23 @@ class Budget:
         needs = {self.arms[arm].needs for arm in arms}
         given: dict[str, Any] = {}
         absent: dict[str, str] = {}
-        used: list[RunSpec] = []
         if needs & {"dynamics", "levels"}:
             given["pair"] = self.score("dynamics", seed).logits
         if "levels" in needs:
             given["hypothesis"] = self.score("hypothesis", seed).logits
-            used.append(self.scorer("hypothesis", seed)[0])
         if "cross scores" in needs and prunable(candidates.classes):  # else the scores would serve no arm
             try:
                 fold = self._fold(seed)
             except ValueError as error:
                 absent["cross scores"] = str(error)
             else:
-                from nli_lib.learn.predict import cross_score, fold_specs
+                from nli_lib.learn.predict import cross_score
 
                 spec = self.spec(candidates, seed, capture="train")
                 given["cross"] = cross_score(spec, candidates, fold, jobs=self.jobs)
-                used += [next(fold_specs(spec, fold, [at])) for at in range(self.folds)]
-        self.release(used)
+        of_folds = "cross" in given
+        used = [name for name in self.scorers(arms) if name in given or (of_folds and name.startswith("fold-"))]
+        self.release(self.scorer(name, seed)[0] for name in used)
         if "generated" in needs:
             given["generated"] = additions.get(GENERATED)
         more = {"threshold": self.threshold, "seed": seed}
@@ -305,108 +241,79 @@ PROBED = 240  # made-up pairs of `probe`
 SHARE_HELD_OUT = 5  # one part in so many of a user's file is tested on
 
 
-class JobError(UserError, ValueError):
-    """No such job; the message names those that there are."""
-
-
 class Plan(Budget):
-    """What chapter 61 trains, from the dial alone.
+    """What chapter 61 trains, by the dial of a study of it, whose record then names what was read.
 
     Attributes
     ----------
-    dial
-        the scale, or a notebook's view of it; base: title, corpus and split; study: the folder of its results
-    spec
-        makes a `RunSpec` of fields; exported: (part, chapter) -> what that chapter exported, or an error
+    title, name, split
+        of the base corpus
+    held_out
+        of a user's file, the part that is tested on; None until `whole` is read, and for a published corpus
     """
 
     jobs = 1
+    held_out: Corpus | None = None
 
-    def __init__(
-        self,
-        dial: Any,
-        base: tuple[str, str, str],
-        study: str,
-        *,
-        spec: Callable[..., RunSpec],
-        exported: Callable[[str, str], pd.DataFrame],
-        data_dir: str | None = None,
-        form: Mapping[str, object] | None = None,
-        trainings: int | None = None,
-    ):
-        self.dial, self.exported, self._spec = dial.budgets, exported, spec
-        self.title, self.name, self.split = base
-        self.study, self.data_dir, self.form = study, data_dir, form or {}
-        self._trainings = trainings  # of every arm, where they are not the dial's
+    def __init__(self, study: "Study"):
+        self.dial, self.exported, self.study, self._open = study.dial.budgets, study.exported, study.results_name, study
+        own = (study.title_of(), study.corpus_name, study.train_split)
+        self.title, self.name, self.split = self.dial.base if study.corpus_name == study.dial.corpus else own
+        self.weights = self.dial.beta, self.dial.gamma
         sizes = {name: getattr(self.dial, name) for name in ("budget", "share", "candidates", "folds")}
         arms = BY_NAME if self.dial.arms is None else {name: BY_NAME[name] for name in self.dial.arms}
-        super().__init__(arms, **sizes, threshold=dial.consensus.threshold)
-
-    @classmethod
-    def of(cls, study: "Study") -> "Plan":
-        """The plan of a notebook: what is read and asked of the dial goes into its record."""
-        own = study.corpus_name == study.dial.corpus
-        base = study.dial.budgets.base if own else (study.title_of(), study.corpus_name, study.train_split)
-        given = {"data_dir": study.data_dir, "form": form_of(study.params), "trainings": study.params["SEEDS"]}
-        return cls(study.dial, tuple(base), study.results_name, spec=study.spec, exported=study.exported, **given)
+        super().__init__(arms, **sizes, threshold=study.dial.consensus.threshold)
 
     @classmethod
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
-        """The same plan without a notebook, for a job."""
-        dial, study = read_scale(scale), standing.study_name(scale, corpus)
-        title = SOURCES[corpus].title if corpus in SOURCES else Path(corpus or "").name
-        base = dial.budgets.base if corpus in (None, dial.corpus) else (title, corpus, "train")
+        """The same plan without a notebook and its record, for a job."""
+        from nli_lib.study.notebook import Study
 
-        def exported(part: str, notebook: str) -> pd.DataFrame:
-            return pd.read_parquet(paths.EXPORTS / study / f"{notebook}.{part}.parquet")
-
-        def spec(paper: str, **fields: object) -> RunSpec:
-            return run_spec(paper, dial, **fields)
-
-        return cls(dial, tuple(base), study, spec=spec, exported=exported, data_dir=data_dir)
+        parameters = check({"SCALE": scale, "CORPUS": corpus, "DATA_DIR": data_dir})
+        with contextlib.redirect_stdout(sys.stderr):
+            return cls(Study(NOTEBOOK, parameters, only=TRAIN))
 
     # ------------------------------------------------------------ sizes
 
     def trainings(self, arm: str) -> int:
         """How often an arm and its twin are trained: more often where it matters most, and the base with the most."""
-        if self._trainings is not None:
-            return self._trainings
+        if asked := self._open.params["SEEDS"]:
+            return asked
         matters = arm in self.dial.matter or arm == "base"
         return max(self.dial.trainings, self.dial.trainings_that_matter if matters else 0)
 
-    def arms_of(self, seed: int, among: Sequence[str] | None = None) -> list[str]:
+    def arms_of(self, seed: int, among: Iterable[str] | None = None) -> list[str]:
+        """The arms that are trained with a seed."""
         return [arm for arm in (self.arms if among is None else among) if seed < self.trainings(arm)]
 
     # ------------------------------------------------------------ what the arms are made from
 
-    @property
+    @functools.cached_property
     def whole(self) -> Corpus:
         """The base corpus; of a user's file, what is not tested on."""
-        return self._split[0]
-
-    @functools.cached_property
-    def _split(self) -> tuple[Corpus, Corpus | None]:
-        own = is_own_file(self.name)
-        corpus = sources.load(self.name, self.split, self.data_dir, None, **self.form if own else {})
-        if not own:
-            return corpus, None
+        study = self._open
+        form = form_of(study.params) if study.own_file else {}
+        corpus = sources.load(self.name, self.split, study.data_dir, None, **form)
+        if not study.own_file:
+            return corpus
         check_enough(corpus, SHARE_HELD_OUT, what="a part to test on")
         fold = folds(corpus.labels, groups=corpus.premise, count=SHARE_HELD_OUT)
-        return corpus[fold != 0], corpus[fold == 0]
+        self.held_out = corpus[fold == 0]
+        return corpus[fold != 0]
 
     @functools.cached_property
     def _sources(self) -> tuple[dict[str, Corpus], dict[str, Counterfactuals], dict[str, str]]:
         """What can be added, by source: pairs, and revisions with their originals; and why others are not there."""
-        found, revised, absent = {}, {}, {}
+        found, revised, absent, data_dir = {}, {}, {}, self._open.data_dir
         for name, places in {**self.dial.released, **self.dial.counterfactuals}.items():
             try:
                 if name in self.dial.released:
-                    found[name] = concat([sources.load(*place, self.data_dir) for place in places], name=places[0][0])
+                    found[name] = concat([sources.load(*place, data_dir) for place in places], name=places[0][0])
                 else:
-                    sets = [load_pairs(*place, data_dir=self.data_dir, originals=self.extra) for place in places]
+                    sets = [load_pairs(*place, data_dir=data_dir, originals=self.extra) for place in places]
                     revised[name] = join(sets, name=places[0][0])
             except CorpusError as error:
-                absent[name] = without_folder(error, self.data_dir)
+                absent[name] = without_folder(error, data_dir)
         for name, (chapter, part, _) in OWN.items():
             try:
                 written = own_pairs(name, self.exported(part, chapter))
@@ -433,14 +340,9 @@ class Plan(Budget):
 
     # ------------------------------------------------------------ trainings
 
-    @property
-    def weights(self) -> tuple[float, float]:
-        """Beta and gamma of the product of experts."""
-        return self.dial.beta, self.dial.gamma
-
     def spec(self, corpus: Corpus, seed: int, **fields: object) -> RunSpec:
         place = {"corpus": corpus.name, "split": corpus.split, "limit": None, "subset": corpus.digest[:12]}
-        return self._spec("wanli", **{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
+        return self._open.spec("wanli", **{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
 
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
         """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
@@ -466,16 +368,6 @@ class Plan(Budget):
         """Why the source of an arm is not at hand, "" where it is."""
         source, (found, revised, lacking) = self.arms[arm].source, self._sources
         return "" if source in ("", *found, *revised) else lacking.get(source, f"no pairs of {source} are at hand")
-
-    def absent(self, recorded: Collection[str] = ()) -> pd.DataFrame:
-        """Arms whose source is not at hand, without those that are `recorded`: columns arm, seed, reason."""
-        rows = [
-            (arm, seed, why)
-            for seed in range(self.trainings("base"))
-            for arm in self.arms_of(seed)
-            if arm not in recorded and (why := self.why_not(arm))
-        ]
-        return pd.DataFrame(rows, columns=["arm", "seed", "reason"])
 
     @functools.cached_property
     def exports(self) -> dict[str, str]:
@@ -511,24 +403,13 @@ class Plan(Budget):
         right = {title: self.right(predict(run, test), test) for title, test in tests.items()}
         about = run.store.read_json("about.json")
         scored = [self.score(name, seed).store.read_json("about.json")["seconds"] for name in self.scorers([arm])]
-        row = {
-            "arm": arm,
-            "which": which,
-            "seed": seed,
-            "reason": "",
-            "rows": len(made.corpus),
-            "updates": training.spec.epochs * -(-len(made.corpus) // training.spec.batch_size),
-            "different": made.distinct,
-            "added": made.added,
-            "labels": made.labels,
-            **made.corpus.counts,
-            "corpora": ";".join(sorted(set(made.corpus.table["corpus"]))),
-            "pool": len(self._sources[0][source]) if source in OWN else 0,
-            "training seconds": float(about["seconds"]),
-            "scoring seconds": float(sum(scored)),
-            "device": about["device"],
-            **{RIGHT + title: packed(each) for title, each in right.items()},
-        }
+        row = {"arm": arm, "which": which, "seed": seed, "reason": "", "rows": len(made.corpus)}
+        row["updates"] = training.spec.epochs * -(-len(made.corpus) // training.spec.batch_size)
+        row |= {"different": made.distinct, "added": made.added, "labels": made.labels, **made.corpus.counts}
+        row["corpora"] = ";".join(sorted(set(made.corpus.table["corpus"])))
+        row["pool"] = len(self._sources[0][source]) if source in OWN else 0
+        row |= {"training seconds": float(about["seconds"]), "scoring seconds": float(sum(scored))}
+        row |= {"device": about["device"], **{RIGHT + title: packed(each) for title, each in right.items()}}
         table = pd.DataFrame([row])
         table.attrs = {"seconds": about["seconds"] + row["scoring seconds"], "device": about["device"]}
         return table
@@ -560,7 +441,7 @@ class Plan(Budget):
         A pair that stands in the base corpus or in what can be added is taken out. Columns of the table: group, title,
         pairs (tested on), taken out, whole (rows of the set before a sample of it is drawn: its weight).
         """
-        near = self.dial.in_distribution.get(self.name, {})
+        base, near = self.whole, self.dial.in_distribution.get(self.name, {})
         groups = {IN: near} | {
             group: {title: place for title, place in each.items() if title not in near}
             for group, each in self.dial.groups.items()
@@ -568,12 +449,13 @@ class Plan(Budget):
         found: dict[str, dict[str, Corpus]] = {}
         missing: dict[str, str] = {}
         for group, each in groups.items():
-            found[group], lacking = load_each(each, self.data_dir)
+            found[group], lacking = load_each(each, self._open.data_dir)
             missing |= lacking
-            found[group] |= {f"{self.title}, held out": self._split[1]} if group == IN and self._split[1] else {}
+            if group == IN and self.held_out:
+                found[group][f"{self.title}, held out"] = self.held_out
             if self.dial.stress and group == self.dial.stress[0]:
                 _, name, split, size = self.dial.stress
-                few, _ = load_each({STRESS: (name, split)}, self.data_dir, size)
+                few, _ = load_each({STRESS: (name, split)}, self._open.data_dir, size)
                 wordnet = dictionaries()[0].get("wordnet")
                 made = [stress(kind, part, wordnet=wordnet) for part in few.values() for kind in KINDS
                         if wordnet or kind != "antonym"]  # fmt: skip
@@ -581,7 +463,7 @@ class Plan(Budget):
         every = [test for each in found.values() for test in each.values()]
         if not every:
             return found, pd.DataFrame(columns=["group", "title", "pairs", "taken out", "whole"]), missing
-        seen = overlap(_texts(every), _texts([self.whole, *self.excluded()]))["pairs"].to_numpy()
+        seen = overlap(_texts(every), _texts([base, *self.excluded()]))["pairs"].to_numpy()
         seen = iter(np.split(seen, np.cumsum([len(test) for test in every])[:-1]))
         rows, left = [], {}
         for group, each in found.items():
@@ -647,37 +529,14 @@ def probe() -> dict[str, str]:
     return {f"{arm}, {which}": each.corpus.digest[:12] for (arm, which), each in sets.items()}
 
 
-# ---------------------------------------------------------------- what is read off the parts
-
-
-def table_of(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The rows of all parts; the columns stand in the docstring of the module. Equal trainings are one part (the twin
-    of what adds other candidates is the base), so that the names of the arms are those that are asked for."""
-    named = [name.rsplit(", training ", 1)[0] for name in tables]
-    table = pd.concat(tables.values(), ignore_index=True)
-    arms = [name.removesuffix(TWINS) for name in named]
-    which = [TWIN if name.endswith(TWINS) else ARM for name in named]
-    return table.assign(arm=arms, which=which, seed=table["seed"].astype(int))
-
-
-def right_of(table: pd.DataFrame, tests: Mapping[str, Corpus]) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
-    """(arm, which) -> title of a test set -> (S, N) bool, as `compare` reads it. An arm that could not be made
-    with every seed has the trainings with which it was."""
-    return {
-        key: {title: np.stack([unpacked(bits, len(test)) for bits in part[RIGHT + title]])
-              for title, test in tests.items()}
-        for key, part in table[table["reason"] == ""].groupby(["arm", "which"], sort=False)
-    }  # fmt: skip
-
-
 # ---------------------------------------------------------------- jobs
 
 
 def run_job(plan: Plan, name: str) -> str:
     """Do one job of `Plan.waits` and say in a line what came of it; a trained arm's predictions for the test sets are
-    part of its job. Raises `JobError` for a name that is none of them."""
+    part of its job. Raises `StudyError` for a name that is none of them."""
     if name not in plan.waits():
-        raise JobError(f'there is no job "{name}": without --job, all are listed.')
+        raise standing.StudyError(f'there is no job "{name}": without --job, all are listed.')
     kind, seed, what = name.split("-", 2)
     if kind == "score":
         return plan.score(what, int(seed)).spec.id

@@ -12,15 +12,13 @@
     study.say("{share:.1%} of the {n:,} pairs are ambiguous.", share=..., n=len(scores))
     study.finish()                                                  # cell tagged `finish`
 
-Importing this module needs no torch.
-What decides a number stands in definitions that the record names (`standing.rest_on`), not here.
+What is shown is text, whatever stands in a corpus: the values in prose, whose template is filled whole or not at all,
+and the cells, headers and index of a table. Tables are recorded with short names and shown with those of the prose:
+`above_half` as "above half", the corpus `mnli` as MultiNLI, and true and false as yes and no. A number that is rounded
+to zero has no sign.
 
-Prose with numbers in it: a template is filled whole or not at all.
-
-Shows tables, whose cells, headers and index are text whatever stands in the corpus, and plotly figures.
-
-Tables are recorded with short names and shown with those of the prose: `above_half` as "above half", the corpus `mnli`
-as MultiNLI, and true and false as yes and no. A number that is rounded to zero has no sign.
+Importing this module needs no torch. What decides a number stands in definitions that the record names
+(`standing.rest_on`), not here.
 """
 
 import contextlib
@@ -216,16 +214,23 @@ class Study:
     Attributes: `params` (dict), `dial` (the scale's values), `results_name` (name of the results folder), `exports`
     (folder for lists with a corpus's own text), `corpus_name`, `own_file` (whether that is a user's own file),
     `train_split`, `test_split`, `seeds` (tuple of ints), `data_dir`.
+
+    Parameters
+    ----------
+    only
+        `parts.TRAIN` or `parts.TAKE` where nothing but parts is made, and no record; by default what `parts.ONLY` says
     """
 
-    def __init__(self, notebook: str, params: dict[str, object], knobs: Mapping[str, str] | None = None):
+    def __init__(
+        self, notebook: str, params: dict[str, object], knobs: Mapping[str, str] | None = None, only: str | None = None
+    ):
         self.notebook = notebook
         self.params = params
         self.drawing = os.environ.get(DRAW) == "1"
         self._claims: dict[str, list[dict]] = {}
         self._missing: dict[str, str] = {}
         self._parts: dict[str, parts.Part] = {}
-        self._only_parts = os.environ.get(parts.ONLY)
+        self._only_parts = only or os.environ.get(parts.ONLY)
         turned = {name: params[name] for name in knobs or {} if params[name] is not None}
         scale = dial.turned(dial.read_scale(params["SCALE"]), knobs or {}, turned)
         self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
@@ -242,10 +247,8 @@ class Study:
         if self.drawing:
             return
         stored = not self._only_parts  # where nothing but parts is made, no record is
-        self._record, self._clock = (
-            standing.opened(notebook, self.results_name, params, refuse=stored),
-            time.monotonic(),
-        )
+        self._clock = time.monotonic()
+        self._record = standing.opened(notebook, self.results_name, params, refuse=stored)
         for name in turned:
             self._note("turned", knobs[name], to_jsonable_python(params[name]))
         if stored:
@@ -336,19 +339,6 @@ class Study:
         return self.corpus_name, self.train_split
 
     @property
-    def disco_teacher(self) -> tuple[str, str]:
-        """Corpus and split that DISCO's teachers learn: the dial's, or the corpus that was asked for."""
-        known = self.dial.disco.teacher if self.corpus_name == self.dial.corpus else None
-        return known or (self.corpus_name, self.train_split)
-
-    @property
-    def mixing_base(self) -> tuple[str, str, str]:
-        """Title, corpus and split that others are mixed into: the dial's, or the corpus that was asked for."""
-        if self.corpus_name == self.dial.corpus:
-            return self.dial.mixing.base
-        return self.title_of(), self.corpus_name, self.train_split
-
-    @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
         """Corpora to sort by difficulty: name -> (the split that is sorted, another split to train on).
 
@@ -389,30 +379,26 @@ class Study:
         name, split = (corpus.name, corpus.split) if corpus is not None else (self.corpus_name, self.train_split)
         # a user's file is named by its path, which the corpus's own name has lost
         place = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": None}
-        fields = {**place, "seed": seed, **self._at_this_scale(paper, corpus), **changes}
+        # what the dial says, without encoder, epochs and learning rate of the paper's section
+        said, part = {}, getattr(self.dial, "debiased" if paper == "zfilter" else paper)
+        if paper in ("disco", "zfilter", "experts"):
+            said["subset"] = corpus.digest[:12]
+        else:
+            said["limit"] = self.dial.limit if paper == "wanli" else part.limit
+        if paper == "difficulty":
+            said["model"] = part.encoders[0]
+        if paper == "generator":
+            said |= {"batch_size": part.batch_size, "record": "last"}
+        if paper == "zfilter":
+            named = {name: getattr(part, name) for name in ("model", "learning_rate")}
+            said |= {"epochs": part.epochs, "patience": None}
+            said |= {name: value for name, value in named.items() if value is not None}
+        if paper in ("zfilter", "experts"):
+            said |= {"warmup_steps": part.warmup_steps, "capture": "train"}
+        fields = {**place, "seed": seed, **said, **changes}
         if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
             fields = {"content": standing.corpus_file(self.corpus_name, self.data_dir), **fields}
         return dial.run_spec(paper, self.dial, **fields)
-
-    def _at_this_scale(self, paper: str, corpus: Corpus | None) -> dict[str, object]:
-        """The fields of a paper's spec that the dial says, without encoder, epochs and learning rate of its section."""
-        if paper == "wanli":
-            return {"limit": self.dial.limit}
-        part = getattr(self.dial, "debiased" if paper == "zfilter" else paper)
-        if paper == "difficulty":
-            return {"limit": part.limit, "model": part.encoders[0]}
-        if paper == "consensus":
-            return {"limit": part.limit}
-        if paper == "generator":
-            return {"limit": part.limit, "batch_size": part.batch_size, "record": "last"}
-        fields = {"subset": corpus.digest[:12]}
-        if paper == "zfilter":
-            fields |= {"epochs": part.epochs, "patience": None}
-            named = {name: getattr(part, name) for name in ("model", "learning_rate")}
-            fields |= {name: value for name, value in named.items() if value is not None}
-        if paper in ("zfilter", "experts"):
-            fields |= {"warmup_steps": part.warmup_steps, "capture": "train"}
-        return fields
 
     def generator_seeds(self) -> tuple[int, ...]:
         """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""

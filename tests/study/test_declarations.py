@@ -5,10 +5,12 @@ import subprocess
 
 import pandas as pd
 import pytest
+from cells import functions
 
+from nli_lib import paths
 from nli_lib.claims import Claim, read_claims
-from nli_lib.study.budgets import COLUMNS, declarations
 
+CELLS = functions("63_claims")
 CLAIM = {
     "paper": "wanli", "where": "Table 3", "claim": "Cats sit on mats.", "notebook": "10_data_map",
     "statistic": "Share of cats on mats; Wilson interval.", "unit": "share", "paper_value": 0.7, "evidence": ["snli"],
@@ -68,7 +70,7 @@ def test_the_first_commits_count_and_an_old_id_is_the_same_claim(project):
     commit(2, "data/results/small/10_data_map.claims.csv", recorded("000-one"))
     commit(3, "book/claims.yaml", declared(("wanli-one", 0.5), ("wanli-two", 0.5)))
     commit(4, "data/results/small/10_data_map.claims.csv", recorded("wanli-one"))
-    history = declarations(home).set_index("id")
+    history = CELLS.declarations(home).set_index("id")
     assert history.index.tolist() == ["wanli-one", "wanli-two"]
     assert history["declared_on"].str[:10].tolist() == ["2026-01-01", "2026-01-03"]
     assert history.loc["wanli-one", "recorded_on"].startswith("2026-01-02")
@@ -85,7 +87,7 @@ def test_before_is_refused_where_the_record_came_first_or_with_it_or_the_values_
     (home / "data/results/small/20_z.claims.csv").write_text(recorded("wanli-same"))
     commit(4, "book/claims.yaml", both)
     ids = [("wanli-new", 0.5), ("wanli-late", 0.5), ("wanli-moved", 0.4), ("wanli-sound", 0.5), ("wanli-same", 0.5)]
-    history = declarations(home)
+    history = CELLS.declarations(home)
     refused = unfounded([claim(*each) for each in ids], history)
     assert [said.partition(":")[0] for said in refused] == ["wanli-late", "wanli-moved", "wanli-same"]
     assert "above 0.5 when it was first recorded, by values above 0.4 now" in refused[1]
@@ -94,17 +96,17 @@ def test_before_is_refused_where_the_record_came_first_or_with_it_or_the_values_
 
 def test_without_a_history_nothing_is_known(project, tmp_path):
     home, commit = project
-    assert declarations(tmp_path / "nowhere").columns.tolist() == COLUMNS
+    assert CELLS.declarations(tmp_path / "nowhere").columns.tolist() == CELLS.COLUMNS
     for day in (1, 2):
         commit(day, "book/claims.yaml", declared((f"wanli-{day}", 0.5)))
     shallow = tmp_path / "shallow"
     subprocess.run(["git", "clone", "-q", "--depth=1", home.as_uri(), str(shallow)], check=True)
-    assert declarations(shallow).empty, "its one commit would seem to have declared and recorded everything"
-    assert unfounded([claim("wanli-1")], declarations(shallow)) == []
+    assert CELLS.declarations(shallow).empty, "its one commit would seem to have declared and recorded everything"
+    assert unfounded([claim("wanli-1")], CELLS.declarations(shallow)) == []
 
 
 def test_no_claim_of_this_project_says_before_and_was_not():
-    history = declarations()
+    history = CELLS.declarations(paths.HOME)
     if history.empty:
         pytest.skip("no git history here, or only a part of it")
     assert unfounded(read_claims(), history) == []
