@@ -1,6 +1,6 @@
-"""Where a run's arrays live: declared first, filled epoch by epoch, marked done last.
+"""Where a run's arrays live, and every setting that decides what a run is (`RunSpec`).
 
-A run's folder holds::
+A run's folder is declared first, filled epoch by epoch, and marked done last::
 
     spec.json         the settings, compared with the asked ones before anything is touched
     <name>.npy        one memory-mapped array for each declared name, e.g. logits (E, N, C)
@@ -12,10 +12,8 @@ A run's folder holds::
 Killed at any moment, the folder stays readable, and the same call continues at the first epoch that is not done. A file
 that cannot be read, or does not hold what was written, is a `StoreError` that names it and says what to delete.
 
-What a run is: every setting that decides the numbers of one training, and the readable id that follows from them.
-
-Two runs with equal specs on equal data are the same run, and the store (`nli_lib.store`) finds the finished one by its
-id. Nothing here computes.
+A readable id follows from the settings. Two runs with equal specs on equal data are the same run, and the store finds
+the finished one by its id.
 """
 
 import contextlib
@@ -93,8 +91,14 @@ def atomic(path: Path) -> Iterator[Path]:
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear(path.parent)
-        with _draft_folder(path) as folder:
-            draft = Path(folder, path.name)
+        while True:  # a folder beside the path, locked as long as something is written there
+            folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
+            lock = FileLock(folder / DRAFT)
+            with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
+                lock.acquire()
+                break
+        try:
+            draft = folder / path.name
             yield draft
             if draft.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -102,22 +106,9 @@ def atomic(path: Path) -> Iterator[Path]:
                 with draft.open("rb+") as file:
                     os.fsync(file.fileno())
             draft.replace(path)
-
-
-@contextlib.contextmanager
-def _draft_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path`, locked as long as the block runs, and then removed."""
-    while True:
-        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
-        lock = FileLock(folder / DRAFT)
-        with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
-            lock.acquire()
-            break
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
-        lock.release()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
+            lock.release()
 
 
 def _clear(folder: Path) -> None:
@@ -238,9 +229,9 @@ class RunFolder:
         bits[:epochs] = True
         if bits.all():
             arrays = {*self.path.glob("*.npy"), *self.path.glob("*.csv")} - {self.path / "done.npy"}
-            parts = {"arrays": arrays, "model": self.path.glob("model/*.safetensors")}
-            parts["models"] = self.path.glob("models/*/*.safetensors")
-            write_json(self.path / "checksums.json", {part: self._checksums(parts[part]) for part in parts})
+            models = [self.path.glob(f"{place}/*.safetensors") for place in ("model", "models/*")]
+            parts = zip(("arrays", "model", "models"), (arrays, *models), strict=True)
+            write_json(self.path / "checksums.json", {part: self._checksums(files) for part, files in parts})
         write_array(self.path / "done.npy", bits)
 
     def _checksums(self, files: Iterable[Path]) -> dict[str, str]:
@@ -264,10 +255,10 @@ class RunFolder:
     @property
     def log(self) -> list[dict]:
         """The row of each epoch logged so far, in order."""
-        if not (self.path / "log.jsonl").exists():
-            return []
-        with self.reading("log.jsonl"):
-            return [json.loads(line) for line in (self.path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+        path = self.path / "log.jsonl"
+        with self.reading(path.name):
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            return [json.loads(line) for line in lines]
 
     def add_log(self, row: Mapping) -> None:
         """Log one epoch's row; an epoch done again after a kill replaces its earlier row."""
@@ -350,38 +341,34 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    corpus: str = Field(description="name of a corpus, or the path of a user's own file")
-    content: str | None = Field(None, description="digest of a user's own file: a corrected file is another corpus")
+    corpus: str  # its name, or the path of a user's own file
+    content: str | None = None  # digest of a user's own file: a corrected file is another corpus
     split: str = "train"
-    limit: int | None = Field(None, ge=1, description="seeded sample of so many rows; None takes all")
-    subset: str = Field("all", description="name of the selection that was kept; part of the run's identity")
+    limit: int | None = Field(None, ge=1)  # seeded sample of so many rows; None takes all
+    subset: str = "all"  # name of the selection that was kept; part of the run's identity
     view: View = "pair"
-    model: str = Field("roberta-large", description='offline name, hub id, local folder or "run:<id>" of an encoder')
-    objective: str = Field("classify", description="name of what is learnt, see `learn.fit`")
-    epochs: int = Field(5, ge=1, description="at most so many where `patience` is given")
+    model: str = "roberta-large"  # offline name, hub id, local folder or "run:<id>" of an encoder
+    objective: str = "classify"  # name of what is learnt, see `learn.fit`
+    epochs: int = Field(5, ge=1)  # at most so many where `patience` is given
     batch_size: int = Field(32, ge=1)
     learning_rate: float = Field(1e-5, gt=0)
-    schedule: Literal["linear", "constant"] = Field("linear", description="after the warm-up: down to 0, or as it is")
-    warmup: float = Field(0.06, ge=0, lt=1, description="share of all steps")
-    warmup_steps: int | None = Field(None, ge=0, description="warm-up in steps; replaces the share `warmup`")
+    schedule: Literal["linear", "constant"] = "linear"  # after the warm-up: down to 0, or as it is
+    warmup: float = Field(0.06, ge=0, lt=1)  # share of all steps
+    warmup_steps: int | None = Field(None, ge=0)  # warm-up in steps; replaces the share `warmup`
     weight_decay: float = Field(0.1, ge=0)
-    epsilon: float = Field(1e-8, gt=0, description="AdamW's epsilon")
-    clip: float | None = Field(1.0, gt=0, description="largest gradient norm; None clips nothing")
-    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better `watch`")
-    watch: Literal["accuracy", "loss"] = Field("accuracy", description="what `patience` watches on `validation`")
-    validation: str = Field("validation", description="name of the split that `patience` watches")
-    max_length: int = Field(128, ge=8, description="word pieces; longer examples are cut")
+    epsilon: float = Field(1e-8, gt=0)  # AdamW's epsilon
+    clip: float | None = Field(1.0, gt=0)  # largest gradient norm; None clips nothing
+    patience: int | None = Field(None, ge=1)  # stop after so many epochs without a better `watch`
+    watch: Literal["accuracy", "loss"] = "accuracy"  # what `patience` watches on `validation`
+    validation: str = "validation"  # name of the split that `patience` watches
+    max_length: int = Field(128, ge=8)  # word pieces; longer examples are cut
     precision: Literal["bf16", "fp32"] = "bf16"
-    capture: Literal["eval", "train"] = Field(
-        "eval",
-        description='when the logits of an epoch are recorded: "eval", in an evaluation pass after the epoch (WANLI '
-        'and the difficulty paper), or "train", in the training pass itself with dropout on (cartography)',
-    )
-    record: Literal["every", "last"] = Field("every", description="of which epochs the logits are recorded")
+    # when the logits of an epoch are recorded: "eval", in an evaluation pass after the epoch (WANLI and the difficulty
+    # paper), or "train", in the training pass itself with dropout on (cartography)
+    capture: Literal["eval", "train"] = "eval"
+    record: Literal["every", "last"] = "every"  # of which epochs the logits are recorded
     seed: int = Field(0, ge=0)
-    models: Literal["last", "all"] = Field(
-        "last", description='"all" keeps the model of every epoch, for `learn.predict.predict_epochs`'
-    )
+    models: Literal["last", "all"] = "last"  # "all" keeps the model of every epoch, for `learn.predict.predict_epochs`
 
     @property
     def id(self) -> str:

@@ -1,13 +1,12 @@
-"""Every csv that is written: read by spreadsheets as nothing but text and numbers, and by `read_csv` as it was.
+"""Tables on disk: every csv that is written, and the tidy tables between a notebook's measuring and showing half.
 
-Each text is quoted, because Python's own writer leaves a bare carriage return unquoted, which starts a new record. A
-text that a spreadsheet would run as a formula gets an apostrophe in front, also where a spreadsheet that parts fields
-at another sign would see the beginning of a field. Numbers stand as they are.
+A csv is read by spreadsheets as nothing but text and numbers, and by `read_csv` as it was. Each text is quoted, because
+Python's own writer leaves a bare carriage return unquoted, which starts a new record. A text that a spreadsheet would
+run as a formula gets an apostrophe in front, also where a spreadsheet that parts fields at another sign would see the
+beginning of a field. Numbers stand as they are.
 
-Tidy tables on disk: what a notebook's measuring half leaves behind and its showing half draws from.
-
-Small enough for git (1 MB), written whole or not at all: csv up to 20,000 rows, so that a change can be read in a
-diff, and parquet beyond.
+A recorded table (`write_table`) is small enough for git (1 MB) and written whole or not at all: csv up to 20,000 rows,
+so that a change can be read in a diff, and parquet beyond.
 """
 
 import csv

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nli_lib.stats import (
-    correlations_with,
-    gaps_between,
-    gaps_of_thirds,
-    means_of,
-    over_trainings,
-    t_interval,
-)
+from nli_lib.stats import correlations_with, gaps_between, gaps_of_thirds, means_of, over_trainings, t_interval
 
 
 def test_where_the_pairs_do_not_differ_it_is_the_t_interval():

@@ -35,26 +35,15 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from nli_lib.corpora import sources
+from nli_lib.corpora import sources, suites
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, check_enough, concat, overlap
-from nli_lib.corpora.suites import (
-    KINDS,
-    Counterfactuals,
-    dictionaries,
-    join,
-    load_each,
-    load_pairs,
-    stress,
-    without_folder,
-)
 from nli_lib.errors import UserError
 from nli_lib.evaluate import correct_predictions
 from nli_lib.measure.consensus import THRESHOLD, prunable
@@ -68,7 +57,6 @@ from nli_lib.select.arms import (
     PRODUCT,
     Arm,
     Pool,
-    Sets,
     TrainingSet,
     candidates_of,
     choices,
@@ -107,21 +95,13 @@ class Budget:
     """
 
     jobs: int | None = None
+    threshold = THRESHOLD
     whole: Corpus  # what the candidates are drawn from
     lacking: Mapping[str, str] = {}  # source of added pairs that is not at hand -> why
     weights: tuple[float, float] = (1.0, 1.0)  # beta and gamma of the product of experts
 
-    def __init__(
-        self,
-        arms: Mapping[str, Arm],
-        *,
-        budget: int,
-        share: float,
-        candidates: int | None,
-        folds: int,
-        threshold: float = THRESHOLD,
-    ):
-        self.arms, self.budget, self.share, self.folds, self.threshold = dict(arms), budget, share, folds, threshold
+    def __init__(self, arms: Mapping[str, Arm], *, budget: int, share: float, candidates: int | None, folds: int):
+        self.arms, self.budget, self.share, self.folds = dict(arms), budget, share, folds
         self.extra, self._size = round(share * budget), candidates
         self._candidates: dict[int, Corpus] = {}
 
@@ -200,9 +180,7 @@ class Budget:
 
     # ------------------------------------------------------------ training sets
 
-    def sets(
-        self, seed: int, arms: Sequence[str] | None = None, pool: Pool | None = None
-    ) -> tuple[Sets, dict[str, str]]:
+    def sets(self, seed: int, arms: Sequence[str] | None = None, pool: Pool | None = None) -> tuple[dict, dict]:
         """`select.arms.training_sets` of one training, by default of all arms; `pool` where it is at hand."""
         arms = list(self.arms if arms is None else arms)
         form = {"budget": self.budget, "share": self.share, "arms": [self.arms[arm] for arm in arms], "seed": seed}
@@ -259,10 +237,10 @@ class Plan(Budget):
         self.dial, self.exported, self.study, self._open = study.dial.budgets, study.exported, study.results_name, study
         own = (study.title_of(), study.corpus_name, study.train_split)
         self.title, self.name, self.split = self.dial.base if study.corpus_name == study.dial.corpus else own
-        self.weights = self.dial.beta, self.dial.gamma
+        self.weights, self.threshold = (self.dial.beta, self.dial.gamma), study.dial.consensus.threshold
         sizes = {name: getattr(self.dial, name) for name in ("budget", "share", "candidates", "folds")}
         arms = BY_NAME if self.dial.arms is None else {name: BY_NAME[name] for name in self.dial.arms}
-        super().__init__(arms, **sizes, threshold=study.dial.consensus.threshold)
+        super().__init__(arms, **sizes)
 
     @classmethod
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
@@ -302,7 +280,7 @@ class Plan(Budget):
         return corpus[fold != 0]
 
     @functools.cached_property
-    def _sources(self) -> tuple[dict[str, Corpus], dict[str, Counterfactuals], dict[str, str]]:
+    def _sources(self) -> tuple[dict[str, Corpus], dict[str, suites.Counterfactuals], dict[str, str]]:
         """What can be added, by source: pairs, and revisions with their originals; and why others are not there."""
         found, revised, absent, data_dir = {}, {}, {}, self._open.data_dir
         for name, places in {**self.dial.released, **self.dial.counterfactuals}.items():
@@ -310,10 +288,10 @@ class Plan(Budget):
                 if name in self.dial.released:
                     found[name] = concat([sources.load(*place, data_dir) for place in places], name=places[0][0])
                 else:
-                    sets = [load_pairs(*place, data_dir=data_dir, originals=self.extra) for place in places]
-                    revised[name] = join(sets, name=places[0][0])
+                    sets = [suites.load_pairs(*place, data_dir=data_dir, originals=self.extra) for place in places]
+                    revised[name] = suites.join(sets, name=places[0][0])
             except CorpusError as error:
-                absent[name] = without_folder(error, data_dir)
+                absent[name] = suites.without_folder(error, data_dir)
         for name, (chapter, part, _) in OWN.items():
             try:
                 written = own_pairs(name, self.exported(part, chapter))
@@ -378,9 +356,7 @@ class Plan(Budget):
                 found[source] = digest
         return found
 
-    def decides(
-        self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping[str, Corpus]
-    ) -> dict[str, object]:
+    def decides(self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping) -> dict[str, object]:
         """What decides a training, as content; `made`: its set, where neither a model nor a chapter chose the rows."""
         tested = {title: each.digest for title, each in tests.items()}
         if made is not None:
@@ -442,22 +418,19 @@ class Plan(Budget):
         pairs (tested on), taken out, whole (rows of the set before a sample of it is drawn: its weight).
         """
         base, near = self.whole, self.dial.in_distribution.get(self.name, {})
-        groups = {IN: near} | {
-            group: {title: place for title, place in each.items() if title not in near}
-            for group, each in self.dial.groups.items()
-        }
         found: dict[str, dict[str, Corpus]] = {}
         missing: dict[str, str] = {}
-        for group, each in groups.items():
-            found[group], lacking = load_each(each, self._open.data_dir)
+        for group, each in {IN: near, **self.dial.groups}.items():
+            wanted = {title: place for title, place in each.items() if group == IN or title not in near}
+            found[group], lacking = suites.load_each(wanted, self._open.data_dir)
             missing |= lacking
             if group == IN and self.held_out:
                 found[group][f"{self.title}, held out"] = self.held_out
             if self.dial.stress and group == self.dial.stress[0]:
                 _, name, split, size = self.dial.stress
-                few, _ = load_each({STRESS: (name, split)}, self._open.data_dir, size)
-                wordnet = dictionaries()[0].get("wordnet")
-                made = [stress(kind, part, wordnet=wordnet) for part in few.values() for kind in KINDS
+                few, _ = suites.load_each({STRESS: (name, split)}, self._open.data_dir, size)
+                wordnet = suites.dictionaries()[0].get("wordnet")
+                made = [suites.stress(kind, part, wordnet=wordnet) for part in few.values() for kind in suites.KINDS
                         if wordnet or kind != "antonym"]  # fmt: skip
                 found[group] |= {STRESS: concat(made, name=name, split="stress")} if made else {}
         every = [test for each in found.values() for test in each.values()]
@@ -492,7 +465,7 @@ def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
     return Corpus(columns.assign(uid=[f"{name}-{at}" for at in range(len(columns))]), name, "train")
 
 
-def _families(name: str, pairs: Counterfactuals, size: int, seed: int) -> Corpus:
+def _families(name: str, pairs: suites.Counterfactuals, size: int, seed: int) -> Corpus:
     """So many different rows of random originals and their revisions, fewer where there are fewer; the table says which
     are originals, whose label people gave, where it was not people who revised them."""
     there = len(np.unique(pairs.origin)) + len(pairs)
@@ -553,18 +526,12 @@ def _slug(arm: str) -> str:
     return arm.lower().replace(" ", "-")
 
 
-def main(
-    scale: Annotated[str, typer.Argument(help="smoke, small or full")],
-    corpus: Annotated[str | None, typer.Option(help="another corpus, by name or path")] = None,
-    data_dir: Annotated[str | None, typer.Option(help="folder of corpora")] = None,
-    job: Annotated[str | None, typer.Option(help="the training to do")] = None,
-) -> None:
-    """One training of chapter 61, or the list of all."""
-    if job is None:
-        print("\n".join(Plan.from_scale(scale).waits()))
-        return
+def main(scale: str, job: str | None = None, corpus: str | None = None, data_dir: str | None = None) -> None:
+    """One training of chapter 61 at a scale, by the name of its job, or without --job the list of all; --corpus and
+    --data-dir are those of `nli-study run`."""
     try:
-        print(f"{job}: {run_job(Plan.from_scale(scale, corpus, data_dir), job)}")
+        plan = Plan.from_scale(scale, corpus, data_dir)
+        print(f"{job}: {run_job(plan, job)}" if job else "\n".join(plan.waits()))
     except UserError as error:
         sys.exit(str(error))
 

@@ -20,11 +20,26 @@ Trainings of a chapter as parts: what it asks of each model is recorded, so that
 
 Trainings that have their rows, recipe and test sets in common are one part, whatever they are called. A question is a
 function of a cell or of this module; its name is part of what decides a part.
+
+Generators as parts, what each training recorded and what the generator then writes::
+
+    generators = {seed: plain(study, corpus, seed) for seed in study.generator_seeds()}
+    found = written(study, generators)  # trains and samples what is not recorded, with torch; the rest without
+    found[0].logits, found[0].log, found[0].samples
+
+Their samples are drawn in files that are kept as they come, then read as pairs and counted::
+
+    samples = draw(run, corpus, 20_000)          # one row a draw, with the reason where it is no pair
+    as_corpus(samples[samples["reason"] == ""], corpus.classes)
+
+Draws have numbers, and each file in the run's folder holds some of them. A killed call goes on where it was, and
+machines that share the folder, or bring their files together, can take some each.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -32,8 +47,8 @@ import os
 import re
 import shutil
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,13 +59,16 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import SIDES, Corpus
 from nli_lib.errors import UserError
-from nli_lib.store import RunFolder, RunSpec, StoreError, atomic, device, now, reading, revision, write_json
+from nli_lib.learn.text import debias_name, generate_name, one_line, parse
+from nli_lib.store import RunFolder, RunSpec, StoreError, alone, atomic, device, now, reading, revision, write_json
+from nli_lib.study.standing import StudyError
 from nli_lib.tables import MOST_BYTES
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Objective, Run
+    from nli_lib.measure.giveaways import Flagged
     from nli_lib.study.notebook import Study
 
 
@@ -175,15 +193,10 @@ def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
 def take(name: str, part: Part, source: str, target: str) -> None:
     """Copy a part into the folder of a study, where that lacks it and another study's folder has it."""
     there, here = file_of(name, part, source), file_of(name, part, target)
-    if here.exists() or not there.exists():
-        return
-    if there.is_dir():
-        draft = here.with_name(f".{here.name}.{os.getpid()}")
-        shutil.copytree(there, draft)
-        draft.rename(here)
-    else:
+    if there.exists() and not here.exists():
+        copy = shutil.copytree if there.is_dir() else shutil.copyfile
         with atomic(here) as draft:
-            shutil.copyfile(there, draft)
+            copy(there, draft)
 
 
 def files_in(path: Path) -> list[Path]:
@@ -220,33 +233,28 @@ def progress(notebook: str, study: str) -> str:
         return ""
     with reading(path, "delete it, and run the chapter again"):
         wanted = {name: path.parent / file for name, file in json.loads(path.read_text(encoding="utf-8")).items()}
-    took = defaultdict(lambda: defaultdict(list))  # kind -> device -> seconds
+    rows, missing = [], []
     for name, file in wanted.items():
-        if file.exists():
-            with reading(file, CURE):
-                about = json.loads(pq.read_schema(files_in(file)[0]).metadata[b"PANDAS_ATTRS"])
-                if about["seconds"] is not None:
-                    took[_kind(name)][about["device"]].append(about["seconds"])
-    missing = [_kind(name) for name, file in wanted.items() if not file.exists()]
+        kind = re.sub(r"\d[\d.]*", "", name)  # trainings and settings of different numbers cost about the same
+        if not file.exists():
+            missing.append(kind)
+            continue
+        with reading(file, CURE):
+            about = json.loads(pq.read_schema(files_in(file)[0]).metadata[b"PANDAS_ATTRS"])
+            rows.append((kind, about["device"] == device(), about["device"], about["seconds"]))
     said = f"{len(wanted) - len(missing)} of {len(wanted)} parts are there"
     if not missing:
         return said
-    seconds, where = 0.0, set()
-    for kind in missing:
-        machines = took.get(kind, {})
-        if machines:
-            at = device() if device() in machines else max(machines, key=lambda name: len(machines[name]))
-            seconds, where = seconds + sum(machines[at]) / len(machines[at]), where | {at}
-    if not where:
+    kinds = pd.DataFrame(rows, columns=["kind", "here", "device", "seconds"]).dropna()
+    kinds = kinds.groupby(["kind", "here", "device"], sort=False)["seconds"].agg(["size", "mean"]).reset_index()
+    kinds = kinds.sort_values(["here", "size"], kind="stable").drop_duplicates("kind", keep="last").set_index("kind")
+    known = kinds.loc[[kind for kind in missing if kind in kinds.index]]
+    if known.empty:
         return f"{said}; what the others cost is not known yet"
-    unknown = sum(kind not in took for kind in missing)
+    unknown = len(missing) - len(known)
     besides = f", besides {unknown} of a kind that was not timed yet" if unknown else ""
-    return f"{said}; the others cost some {seconds / 3600:.1f} h, as on {', '.join(sorted(where))}{besides}"
-
-
-def _kind(name: str) -> str:
-    """Parts whose names differ in nothing but numbers, of trainings or settings, cost about the same."""
-    return re.sub(r"\d[\d.]*", "", name)
+    hours, where = known["mean"].sum() / 3600, ", ".join(sorted(set(known["device"])))
+    return f"{said}; the others cost some {hours:.1f} h, as on {where}{besides}"
 
 
 # ---------------------------------------------------------------- trainings
@@ -482,3 +490,250 @@ def packed(bits: NDArray[np.bool_]) -> bytes:
 
 def unpacked(bits: bytes, count: int) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=count).astype(bool)
+
+
+# ---------------------------------------------------------------- samples of generators
+
+
+def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256) -> pd.DataFrame:
+    """`draws` samples of a finished generator, which was trained on `corpus`; columns as `read_samples`, and seed.
+
+    Parameters
+    ----------
+    at_once
+        sequences that are sampled together; the last digits of their probabilities depend on it
+
+    Raises
+    ------
+    StoreError
+        For a run that is unfinished or damaged.
+    """
+    from nli_lib.learn.encode import frame
+    from nli_lib.learn.generator import load, sample
+    from nli_lib.learn.model import load_tokenizer
+
+    if not run.store.done.all():
+        raise StoreError(f"{run.folder}: the run is not finished; call fit again to end it")
+    tokenizer, tables = load_tokenizer(str(run.model)), []
+    around, limit = frame(corpus.classes, tokenizer), {"seed": run.spec.seed, "max_length": run.spec.max_length}
+
+    @functools.cache
+    def model() -> object:
+        run.store.verify("model")
+        return load(str(run.model))
+
+    def made(numbers: range) -> pd.DataFrame:
+        ids = sample(model(), around.start, around.end, numbers, **limit)
+        texts = [each if each is None else tokenizer.decode(each, clean_up_tokenization_spaces=False) for each in ids]
+        return pd.DataFrame({"draw": list(numbers), "text": pd.Series(texts, dtype=object)})
+
+    for path, numbers in sample_files(run.spec, draws, at_once).items():
+        with contextlib.nullcontext() if path.exists() else alone(run.folder, "this part", f"{path.stem}."):
+            if not path.exists():  # another process may have drawn it
+                with atomic(path) as file:
+                    made(numbers).to_parquet(file, index=False)
+        with reading(path, "delete this file to draw it again"):
+            tables.append(pd.read_parquet(path))
+    drawn = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"draw": [], "text": []})
+    return read_samples(drawn, corpus, special=tokenizer.all_special_tokens).assign(seed=run.spec.seed)
+
+
+def sample_files(spec: RunSpec, draws: int, at_once: int) -> dict[Path, range]:
+    """The files that `draw` fills in a run's folder, with the numbers of the draws in each."""
+    parts = (range(first, min(first + at_once, draws)) for first in range(0, draws, at_once))
+    names = {part: f"{spec.max_length}-{part.start:08d}-{part.stop:08d}.parquet" for part in parts}
+    return {spec.folder / "samples" / name: part for part, name in names.items()}
+
+
+def read_samples(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
+    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `learn.text.parse` has
+    them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
+    and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
+    """
+    return _marked(drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special)), corpus)
+
+
+def _marked(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
+    pair = table["reason"] == ""
+    names = np.array([*corpus.classes, None], dtype=object)
+    known = pd.MultiIndex.from_arrays([one_line(corpus.premise), one_line(corpus.hypothesis)])
+    return table.assign(
+        intended_label=names[table["label"]],
+        duplicate=pair & table.duplicated([*SIDES, "label"]),
+        copy=pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known),
+    )
+
+
+def pack_samples(samples: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
+    """What `unpack_samples` needs of samples, as small as it gets and without any text of the corpus: a premise or
+    hypothesis that is a copy of one there is replaced by the uid of the first row that has it."""
+    table = samples[["draw", "label", "reason"]].astype({"draw": "int32", "label": "int8"})
+    for side in SIDES:
+        first = pd.Series(corpus.uid, one_line(getattr(corpus, side))).groupby(level=0).first()
+        table[f"{side} of"] = samples[side].map(first).astype(object)
+        table[side] = samples[side].astype(object).where(table[f"{side} of"].isna(), None)
+    return table.reset_index(drop=True)
+
+
+def unpack_samples(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
+    """The samples of a generator that was trained on `corpus`, as `read_samples` has them, without text."""
+    found = {"draw": table["draw"].astype(int)}
+    for side in SIDES:
+        texts = table[f"{side} of"].map(pd.Series(one_line(getattr(corpus, side)), corpus.uid))
+        found[side] = table[side].where(table[side].notna(), texts).astype(object).replace({np.nan: None})
+    return _marked(pd.DataFrame(found).assign(label=table["label"].astype(int), reason=table["reason"]), corpus)
+
+
+def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The samples that are pairs, without the columns text and reason. Raises `StudyError` where a generator, told
+    apart by the columns `by`, has none, with what became of its samples."""
+    pairs = samples[samples["reason"] == ""]
+    for name, part in samples.groupby(by):
+        if not (part["reason"] == "").any():
+            who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
+            what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
+            raise StudyError(
+                f"the generator with {who} wrote no pair ({what}): train it for more epochs, or at "
+                "another learning rate"
+            )
+    return pairs.drop(columns=["text", "reason"], errors="ignore").reset_index(drop=True)
+
+
+def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
+    """Sampled pairs as a corpus; the label is the intended one until somebody has judged it. The rows keep their order.
+
+    Parameters
+    ----------
+    pairs
+        rows of `draw` without a reason, of one or more generators
+    """
+    name = "generated"
+    uid = [f"{name}-{at}" for at in range(len(pairs))]
+    kept = pairs[["premise", "hypothesis", "label", "intended_label", "draw", "seed"]].reset_index(drop=True)
+    table = kept.assign(uid=uid, corpus=name, split="train", maker="generator")
+    return Corpus(table, name, "train", classes, source="samples of a trained generator")
+
+
+def counts(samples: pd.DataFrame) -> pd.DataFrame:
+    """What became of the draws, each counted once: columns outcome, count, share. A pair is "a pair", "a copy of a
+    training pair", or "a repeated pair"; the other outcomes are the reasons."""
+    outcome = samples["reason"].replace("", "a pair")
+    outcome = outcome.mask(samples["duplicate"], "a repeated pair").mask(samples["copy"], "a copy of a training pair")
+    found = outcome.value_counts().rename_axis("outcome").reset_index(name="count")
+    return found.assign(share=found["count"] / max(len(samples), 1))
+
+
+# ---------------------------------------------------------------- generators
+
+
+class Learnt(NamedTuple):
+    """What a generator learns: the name in its spec, and the arguments of the objective, which needs torch."""
+
+    name: str
+    given: tuple
+    avoids: bool = False
+
+    def objective(self) -> object:
+        from nli_lib.learn.generator import Debias, Generate
+
+        return Debias(*self.given) if self.avoids else Generate(*self.given)
+
+
+def ordinary(unlikelihood: float = 0.5, wrong: str = "one") -> Learnt:
+    """Its corpus, as `learn.generator.Generate` says."""
+    return Learnt(generate_name(unlikelihood, wrong), (unlikelihood, wrong))
+
+
+def debiasing(keep: np.ndarray, flagged: Flagged, alpha: float = 1.0) -> Learnt:
+    """What a filter kept, and to avoid the flagged words of the rest, as `learn.generator.Debias` says; with alpha 0
+    what was kept alone."""
+    return Learnt(debias_name(~keep, *flagged, alpha=alpha), (~keep, *flagged, alpha), avoids=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Generator:
+    """One training of a generator, made or not: `title` names its parts; it begins with the weights of `start`."""
+
+    title: str
+    chapter: str
+    spec: RunSpec
+    corpus: Corpus
+    learnt: Learnt
+    start: Generator | None = None
+
+    @property
+    def decides(self) -> dict:
+        return decided(self.spec, self.corpus, self.start and self.start.decides)
+
+    def trained(self) -> Run:
+        """The run, trained where it is not in the store, and so is the one it starts from."""
+        from nli_lib.learn.generator import train
+
+        if self.start and not self.finished():
+            if not self.start.finished():
+                print(f"{self.title}: the generator that it starts from is not on this machine and is trained first")
+            self.start.trained()
+        return train(self.spec, self.corpus, self.learnt.objective())
+
+    def finished(self) -> bool:
+        return there(self)
+
+    def recorded(self) -> pd.DataFrame:
+        """Of each pair that it learnt from, log p(hypothesis | label, premise) for each label, after the last epoch."""
+        run = self.trained()
+        about = run.store.read_json("about.json")
+        table = pd.DataFrame(run.logits[-1]).rename(columns=str)
+        table.attrs = {name: about[name] for name in ("seconds", "device", "revision")} | {"log": run.store.log}
+        return table
+
+    @property
+    def record(self) -> dict[str, Part]:
+        """The part that `recorded` makes, by its name."""
+        return {f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, self.finished, self.title)}
+
+    def parts(self, draws: int, at_once: int) -> dict[str, Part]:
+        """The record of its training and, of the trained generator, as many samples."""
+
+        def sampled() -> pd.DataFrame:
+            before, run = drawn(), self.trained()
+            table = pack_samples(draw(run, self.corpus, draws, at_once=at_once), self.corpus)
+            if before:  # nobody knows what that took
+                table.attrs = {"seconds": None, "device": run.store.read_json("about.json")["device"]}
+            return table
+
+        def drawn() -> bool:
+            return self.finished() and all(path.exists() for path in sample_files(self.spec, draws, at_once))
+
+        samples = {**self.decides, "samples": draws}
+        return {**self.record, f"{self.title}, samples": Part(self.chapter, samples, sampled, drawn, self.title)}
+
+
+def plain(study: Study, corpus: Corpus, seed: int, unlikelihood: float = 0.5, wrong: str = "one") -> Generator:
+    """A generator of chapter 22, whose folder holds it; others start from it."""
+    learnt = ordinary(unlikelihood, wrong)
+    spec = study.spec("generator", seed=seed, objective=learnt.name)
+    return Generator(f"unlikelihood {unlikelihood:g}, training {seed}", "22_generator", spec, corpus, learnt)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is known of a trained generator: logits (1, N, C) as `learn.generator` records them after the last epoch,
+    the log of its training, its device, and its samples as `read_samples` has them."""
+
+    logits: np.ndarray
+    log: pd.DataFrame
+    device: str
+    samples: pd.DataFrame
+
+
+def written(study: Study, generators: Mapping[Hashable, Generator]) -> dict[Hashable, Written]:
+    """What is recorded of each generator, or comes to be recorded now."""
+    wanted, found = study.dial.generator, {}
+    parts = {key: each.parts(wanted.samples, wanted.at_once) for key, each in generators.items()}
+    tables = study.parts({name: part for each in parts.values() for name, part in each.items()})
+    for key, names in parts.items():
+        record, samples = (tables[name] for name in names)
+        drawn = unpack_samples(samples, generators[key].corpus).assign(seed=generators[key].spec.seed)
+        log, device = pd.DataFrame(record.attrs["log"]), record.attrs["device"]
+        found[key] = Written(record.to_numpy()[None], log, device, drawn)
+    return found

@@ -39,8 +39,7 @@ USELESS += ["truncated JSON", "no UTF-8", "10 MB", "endless", "echo as page", "e
 USELESS += ["number of 5000 digits", "gzip bomb"]
 # what the run ends with; in all other modes every request is answered
 ENDS = dict.fromkeys(
-    USELESS,
-    "answers in a row were paid for and cannot be used, the last one with unusable answer: ",
+    USELESS, "answers in a row were paid for and cannot be used, the last one with unusable answer: "
 ) | {
     "echo in headers": "5 requests in a row failed, the last one with 500 Internal Server Error: oops",
     "echo cut by us": "2 requests in a row failed, the last one with 400 Bad Request: xxx",

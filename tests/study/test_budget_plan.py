@@ -33,15 +33,19 @@ ROOT = Path(__file__).resolve().parents[2]
 CELLS = functions("61_equal_budgets")
 ONE_OF_EACH = ["base", "random more", "z-filter", "Seq-Z", "product of experts", "consensus pruning", "WANLI added"]
 ONE_OF_EACH += ["our WANLI swapped in", "our WANLI added", "DISCO added", "ambiguous third", "hard"]
-DIAL = vars(dial.read_scale("smoke").budgets) | {"budget": 48, "candidates": 144, "arms": None, "epochs": 12} | {
-    "counterfactuals": {"DISCO": [("planted", "validation")], "Human-CAD": [("planted", "validation")]},
-    "groups": {
-        "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")},
-        "adversarial": {},
-        "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
-    },
-    "stress": ("adversarial", "planted", "test", 4),
-}
+DIAL = (
+    vars(dial.read_scale("smoke").budgets)
+    | {"budget": 48, "candidates": 144, "arms": None, "epochs": 12}
+    | {
+        "counterfactuals": {"DISCO": [("planted", "validation")], "Human-CAD": [("planted", "validation")]},
+        "groups": {
+            "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")},
+            "adversarial": {},
+            "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
+        },
+        "stress": ("adversarial", "planted", "test", 4),
+    }
+)
 
 
 @pytest.fixture(scope="module")
