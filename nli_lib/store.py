@@ -229,9 +229,9 @@ class RunFolder:
         bits[:epochs] = True
         if bits.all():
             arrays = {*self.path.glob("*.npy"), *self.path.glob("*.csv")} - {self.path / "done.npy"}
-            models = [self.path.glob(f"{place}/*.safetensors") for place in ("model", "models/*")]
-            parts = zip(("arrays", "model", "models"), (arrays, *models), strict=True)
-            write_json(self.path / "checksums.json", {part: self._checksums(files) for part, files in parts})
+            parts = {"arrays": arrays, "model": self.path.glob("model/*.safetensors")}
+            parts["models"] = self.path.glob("models/*/*.safetensors")
+            write_json(self.path / "checksums.json", {part: self._checksums(files) for part, files in parts.items()})
         write_array(self.path / "done.npy", bits)
 
     def _checksums(self, files: Iterable[Path]) -> dict[str, str]:

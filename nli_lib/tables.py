@@ -19,8 +19,7 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from nli_lib.errors import UserError
-from nli_lib.store import atomic
+from nli_lib.store import StoreError, atomic
 
 _PARTS = r",;\t\r\n"  # what may end a field or a record
 # what a spreadsheet may pass over in front of a formula: quotes, blanks, signs that nobody sees
@@ -31,10 +30,6 @@ _NUMBER = r"\A[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z"
 _RUN = f"'*{_UNSEEN}*{_SIGNS}"
 _GUARD = re.compile(rf"(?:\A|(?<=[{_PARTS}]))(?!{_NUMBER})(?={_RUN})|\A(?='*[\t\r\n])")
 _GUARDED = re.compile(rf"(?:\A|(?<=[{_PARTS}]))'(?={_RUN})|\A'(?='*[\t\r\n])")
-
-
-class TableError(UserError, ValueError):
-    """A table cannot be read or kept; the message says why and what to do."""
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -63,14 +58,14 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
 def read_csv(path: Path) -> pd.DataFrame:
     """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
 
-    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `TableError`.
+    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `StoreError`.
     """
     try:
         with path.open(encoding="utf-8-sig") as lines:
             delimiter = max(",;\t", key=lines.readline().count)
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", sep=delimiter)
     except (OSError, ValueError) as error:
-        raise TableError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
+        raise StoreError(f"{path} cannot be read as a csv: {' '.join(str(error).split())}.") from None
     return unguarded(table)
 
 
@@ -95,7 +90,7 @@ def write_table(table: pd.DataFrame, stem: Path) -> Path:
     """Write `stem`.csv, or `stem`.parquet when the table is long or too large as text; the path that was written.
 
     A meaningful index (any but 0, 1, 2, ...) becomes columns. A csv of the same fields that are quoted otherwise stays
-    as it is, and so do the records that name its digest. Raises `TableError` when even parquet is over 1 MB.
+    as it is, and so do the records that name its digest. Raises `StoreError` when even parquet is over 1 MB.
     """
     if not isinstance(table.index, pd.RangeIndex):
         table = table.reset_index()
@@ -108,7 +103,7 @@ def write_table(table: pd.DataFrame, stem: Path) -> Path:
     if len(data) > MOST_BYTES:
         size = f"{len(table):,} rows, {table.shape[1]} columns"
         fault = f"is over {MOST_BYTES:,} bytes even as parquet: keep fewer rows, fewer columns, or float32"
-        raise TableError(f"table {stem.name} ({size}) {fault}")
+        raise StoreError(f"table {stem.name} ({size}) {fault}")
 
     def cells(data: bytes) -> list[list[str]]:
         return list(csv.reader(io.StringIO(data.decode(errors="replace"), newline="")))

@@ -126,7 +126,7 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
 
     Raises
     ------
-    TableError
+    StoreError
         For a file that is none, and `DecisionError` on a missing column, any other word, a label that is none of
         ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """

@@ -31,8 +31,9 @@ import os
 import re
 import string
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -42,7 +43,7 @@ from pydantic_core import to_jsonable_python
 
 from nli_lib import paths
 from nli_lib.corpora import sources, suites
-from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.generate.journal import Journal
 from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.stats import Estimate
@@ -50,6 +51,8 @@ from nli_lib.store import RunSpec, atomic, device, now
 from nli_lib.study import dial, parts, standing
 from nli_lib.study.standing import StudyError
 from nli_lib.tables import find_table, read_table, write_table
+
+NOTHING: Mapping = MappingProxyType({})
 
 
 class _Filler(string.Formatter):
@@ -86,8 +89,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a row. ``{gap:ci+.1%}``
     of whatever has value, low and high writes all three: "+1.2% [-0.3%, +2.7%]".
     """
-    fields = (field for _, field, _, _ in string.Formatter().parse(template) if field is not None)
-    names = {field.split(".")[0].split("[")[0] for field in fields}
+    names = {re.split(r"[.\[]", field)[0] for _, field, _, _ in string.Formatter().parse(template) if field is not None}
     if missing := sorted(names - values.keys()):
         raise StudyError(f"say: no value for {', '.join(missing)} (given: {', '.join(sorted(values)) or 'none'})")
     try:
@@ -101,14 +103,10 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 NAMED = {"corpus", "condition", "encoder", "given", "pool", "score", "set", "slice", "source", "subset", "title"}
 HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # of an evaluation, "title" is that of its test set
-TEXTS = ("premise", "hypothesis")  # wide columns
 PLOTLY = "application/vnd.plotly.v1+json"
-CONFIG = {"responsive": True, "displaylogo": False}
 
 
-def show(
-    table: pd.DataFrame, formats: Mapping[str, str] | None = None, *, digits: int = 3, index: bool = False
-) -> None:
+def show(table: pd.DataFrame, formats: Mapping[str, str] = NOTHING, *, digits: int = 3, index: bool = False) -> None:
     """Show a table; one without rows shows "(no rows)".
 
     Parameters
@@ -119,7 +117,6 @@ def show(
     index
         whether the index is shown, as first columns
     """
-    formats = dict(formats or {})
     if unknown := set(formats) - set(table.columns) - set(table.index.names):
         raise KeyError(f"show: the table has no column {sorted(unknown)}; it has {list(table.columns)}")
     if not len(table):
@@ -133,14 +130,14 @@ def show(
     for column in NAMED.intersection(table):
         table[column] = table[column].map(name_of)
     text = [
-        {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in TEXTS else 'auto'}"}
+        {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in SIDES else 'auto'}"}
         for place, (column, kind) in enumerate(zip(table, table.dtypes, strict=True))
         if not pd.api.types.is_numeric_dtype(kind)
     ]
     # a name from the content: the same table makes the same page, and rules meet their own table only
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
-    formats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}") | formats
+    formats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}") | {**formats}
     written = {column: lambda value, how=how: unsigned_zero(how.format(value)) for column, how in formats.items()}
     style.format(written, na_rep="", precision=digits, thousands=",", escape="html")
     style.format_index(_header, escape="html", axis=1)
@@ -166,7 +163,8 @@ def show_interactive(figure: object) -> None:
     Only its data go into the notebook: JupyterLab draws them with plotly's extension, which comes with plotly, and the
     book with the one copy of plotly's script that all its pages share. `figure.show()` would store 4 MB of script.
     """
-    display({PLOTLY: json.loads(figure.to_json()) | {"config": CONFIG}, "text/plain": "interactive figure"}, raw=True)
+    drawn = json.loads(figure.to_json()) | {"config": {"responsive": True, "displaylogo": False}}
+    display({PLOTLY: drawn, "text/plain": "interactive figure"}, raw=True)
 
 
 # ---------------------------------------------------------------- notebook
@@ -179,11 +177,7 @@ _SCALE_LIMIT = object()
 
 
 def begin(
-    notebook: str,
-    namespace: MutableMapping[str, object],
-    *,
-    extra: Mapping[str, dial.Rule] | None = None,
-    knobs: Mapping[str, str] | None = None,
+    notebook: str, namespace: dict, *, extra: Mapping[str, dial.Rule] = NOTHING, knobs: Mapping[str, str] = NOTHING
 ) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
@@ -203,9 +197,9 @@ def begin(
     """
     known = namespace.get(SEEN)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
-    parameters = dial.check(given, {**(extra or {}), **dict.fromkeys(knobs or {}, Any)})
+    parameters = dial.check(given, {**extra, **dict.fromkeys(knobs, Any)})
     namespace[SEEN] = frozenset(given)
-    return Study(notebook, parameters, knobs or {})
+    return Study(notebook, parameters, knobs)
 
 
 class Study:
@@ -221,18 +215,14 @@ class Study:
         `parts.TRAIN` or `parts.TAKE` where nothing but parts is made, and no record; by default what `parts.ONLY` says
     """
 
-    def __init__(
-        self, notebook: str, params: dict[str, object], knobs: Mapping[str, str] | None = None, only: str | None = None
-    ):
-        self.notebook = notebook
-        self.params = params
-        self.drawing = os.environ.get(DRAW) == "1"
+    def __init__(self, notebook: str, params: dict, knobs: Mapping[str, str] = NOTHING, only: str | None = None):
+        self.notebook, self.params, self.drawing = notebook, params, os.environ.get(DRAW) == "1"
         self._claims: dict[str, list[dict]] = {}
         self._missing: dict[str, str] = {}
         self._parts: dict[str, parts.Part] = {}
         self._only_parts = only or os.environ.get(parts.ONLY)
-        turned = {name: params[name] for name in knobs or {} if params[name] is not None}
-        scale = dial.turned(dial.read_scale(params["SCALE"]), knobs or {}, turned)
+        turned = {name: params[name] for name in knobs if params[name] is not None}
+        scale = dial.turned(dial.read_scale(params["SCALE"]), knobs, turned)
         self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
         self.standard = standing.study_name(params["SCALE"], params["CORPUS"])  # where no knob is turned
         self.results_name = standing.study_name(params["SCALE"], params["CORPUS"], turned)
@@ -452,10 +442,9 @@ class Study:
         For drawing: what another study has recorded makes no record of this one stale, and a page is drawn anew.
         """
         studies = {name: standing.study_name(self.params["SCALE"], name) for name in sources.SOURCES}
+        stems = {name: paths.RESULTS / study / f"{self.notebook}.{part}" for name, study in studies.items()}
         files = {
-            self.title_of(name): find_table(paths.RESULTS / study / f"{self.notebook}.{part}")
-            for name, study in studies.items()
-            if study != self.standard
+            self.title_of(name): find_table(stem) for name, stem in stems.items() if studies[name] != self.standard
         }
         return {title: read_table(path) for title, path in files.items() if path is not None}
 
@@ -519,9 +508,7 @@ class Study:
 
     show = staticmethod(show)
 
-    def claim(
-        self, id: str, estimate: Estimate | Mapping[str, Estimate], *, corpora: Sequence[str] | None = None
-    ) -> None:
+    def claim(self, id: str, estimate: Estimate | Mapping[str, Estimate], *, corpora: Sequence[str] = ()) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
 
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
@@ -532,18 +519,16 @@ class Study:
         estimate
             or one for each part of a claim that says the same of several things, by the part's name
         """
-        estimates = {"": estimate} if isinstance(estimate, Estimate) else estimate
-        for each in estimates.values():
-            if each.low > each.high:
-                raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
-        names = list(corpora or [self.corpus_name])
+        names, rows = list(corpora or [self.corpus_name]), []
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
             names = ["own file" if name in own else name for name in names]  # no evidence for a paper's claim
-        self._claims[id] = [
-            {"id": id, **each._asdict(), "corpora": ";".join(names)} | ({"part": part} if part else {})
-            for part, each in estimates.items()
-        ]
+        for part, each in ({"": estimate} if isinstance(estimate, Estimate) else estimate).items():
+            if each.low > each.high:
+                raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
+            row = {"id": id, **each._asdict(), "corpora": ";".join(names)}
+            rows.append(row | ({"part": part} if part else {}))
+        self._claims[id] = rows
         self.save(pd.DataFrame([row for rows in self._claims.values() for row in rows]), "claims")
 
     def claimed(self, id: str, *, times: float = 1) -> Estimate | None:

@@ -57,6 +57,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import SIDES, Corpus
@@ -107,12 +108,8 @@ def decided(spec: RunSpec, corpus: Corpus, start: Mapping | None = None, **more:
     """What decides a training: its recipe, the very rows in their order, their classes, and `more`, such as the digest
     of what it is tested on. `start`: what decides the run whose weights it starts from."""
     recipe = {name: value for name, value in spec.model_dump(exclude_defaults=True).items() if name not in NAMES_ROWS}
-    return {
-        "recipe": {**recipe, **({"model": start} if start else {})},
-        "rows": corpus.digest,
-        "classes": list(corpus.classes),
-        **more,
-    }
+    recipe |= {"model": start} if start else {}
+    return {"recipe": recipe, "rows": corpus.digest, "classes": list(corpus.classes), **more}
 
 
 def key_of(part: Part) -> str:
@@ -428,40 +425,38 @@ def there(training: Training | Trained) -> bool:
 def accuracies(run: Run, training: Training) -> pd.DataFrame:
     """Accuracy on each test set and by each rule: `evaluate.suite_table`."""
     from nli_lib.evaluate import suite_table
-    from nli_lib.learn.predict import predict
 
-    logits = {title: predict(run, test) for title, test in training.tested.items()}
-    return suite_table(logits, training.tested, classes=training.corpus.classes, seed=training.spec.seed)
+    said = _logits(run, training)
+    return suite_table(said, training.tested, classes=training.corpus.classes, seed=training.spec.seed)
 
 
 def right(run: Run, training: Training) -> pd.DataFrame:
     """Which pairs of each test set are right by the rule argmax: columns title, n and right, one bit a pair."""
     from nli_lib.evaluate import correct_predictions
-    from nli_lib.learn.predict import predict
 
-    rows = [
-        (title, len(test), packed(correct_predictions(predict(run, test), test.labels, test.classes)))
-        for title, test in training.tested.items()
-    ]
+    tests, rows = training.tested, []
+    for title, said in _logits(run, training).items():
+        bits = correct_predictions(said, tests[title].labels, tests[title].classes)
+        rows.append((title, len(bits), packed(bits)))
     return pd.DataFrame(rows, columns=["title", "n", "right"])
 
 
 def guesses(run: Run, training: Training) -> pd.DataFrame:
     """The probability of each class for each pair of the one corpus that is asked about, a column a class."""
-    from scipy.special import softmax
-
-    from nli_lib.learn.predict import predict
-
-    (tested,) = training.tested.values()
-    return pd.DataFrame(softmax(predict(run, tested), axis=1).astype("float32"), columns=training.corpus.classes)
+    (said,) = _logits(run, training).values()
+    return pd.DataFrame(softmax(said, axis=1).astype("float32"), columns=training.corpus.classes)
 
 
 def logits(run: Run, training: Training | Trained) -> pd.DataFrame:
     """The logits of each pair of each corpus that is asked about: columns title and 0 to C - 1 (`logits_in`)."""
+    tables = [pd.DataFrame(said).assign(title=title) for title, said in _logits(run, training).items()]
+    return pd.concat(tables, ignore_index=True).rename(columns=str)
+
+
+def _logits(run: Run, training: Training | Trained) -> dict[str, NDArray[np.float32]]:
     from nli_lib.learn.predict import predict
 
-    tables = [pd.DataFrame(predict(run, test)).assign(title=title) for title, test in training.tested.items()]
-    return pd.concat(tables, ignore_index=True).rename(columns=str)
+    return {title: predict(run, test) for title, test in training.tested.items()}
 
 
 def dynamics(run: Run, training: Training) -> pd.DataFrame:
@@ -592,10 +587,8 @@ def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         if not (part["reason"] == "").any():
             who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
             what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
-            raise StudyError(
-                f"the generator with {who} wrote no pair ({what}): train it for more epochs, or at "
-                "another learning rate"
-            )
+            cure = "train it for more epochs, or at another learning rate"
+            raise StudyError(f"the generator with {who} wrote no pair ({what}): {cure}")
     return pairs.drop(columns=["text", "reason"], errors="ignore").reset_index(drop=True)
 
 
@@ -607,11 +600,10 @@ def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
     pairs
         rows of `draw` without a reason, of one or more generators
     """
-    name = "generated"
-    uid = [f"{name}-{at}" for at in range(len(pairs))]
-    kept = pairs[["premise", "hypothesis", "label", "intended_label", "draw", "seed"]].reset_index(drop=True)
-    table = kept.assign(uid=uid, corpus=name, split="train", maker="generator")
-    return Corpus(table, name, "train", classes, source="samples of a trained generator")
+    kept = pairs[[*SIDES, "label", "intended_label", "draw", "seed"]].reset_index(drop=True)
+    names = {"uid": [f"generated-{at}" for at in range(len(kept))], "corpus": "generated", "split": "train"}
+    table = kept.assign(**names, maker="generator")
+    return Corpus(table, "generated", "train", classes, source="samples of a trained generator")
 
 
 def counts(samples: pd.DataFrame) -> pd.DataFrame:

@@ -129,7 +129,7 @@ def generator() -> None:
 
     from nli_lib.learn.generator import Generate, train
     from nli_lib.store import atomic
-    from nli_lib.study.generators import draw
+    from nli_lib.study.parts import draw
 
     corpus, objective = make_corpus(24), Generate(0.5)
     model = str(shared() / "language-model")

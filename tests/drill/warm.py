@@ -3,5 +3,5 @@
 import sklearn.linear_model  # noqa: F401
 
 from nli_lib.learn import generator, predict  # noqa: F401
-from nli_lib.study import book, cli, generators  # noqa: F401
+from nli_lib.study import book, cli, parts  # noqa: F401
 from nli_tools import audit, compare  # noqa: F401

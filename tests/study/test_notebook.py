@@ -175,7 +175,7 @@ def test_a_table_over_a_megabyte_is_refused_and_the_old_one_stays(home):
     study = started()
     study.save(pd.DataFrame({"x": [1]}), "scores")
     noise = np.random.default_rng(0).random((30_000, 20))
-    with pytest.raises(tables.TableError, match=r"10_try.scores \(30,000 rows, 20 columns\) is over 1,048,576 bytes"):
+    with pytest.raises(StoreError, match=r"10_try.scores \(30,000 rows, 20 columns\) is over 1,048,576 bytes"):
         study.save(pd.DataFrame(noise), "scores")
     assert len(study.table("scores")) == 1
 

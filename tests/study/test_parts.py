@@ -21,8 +21,19 @@ from tiny_words import make_corpus
 from nli_lib import paths
 from nli_lib.store import RunSpec, StoreError
 from nli_lib.study import parts, runner
-from nli_lib.study.generators import Generator, debiasing, ordinary, written
-from nli_lib.study.parts import MissingPartsError, Part, decided, file_of, gather, progress, read
+from nli_lib.study.parts import (
+    Generator,
+    MissingPartsError,
+    Part,
+    debiasing,
+    decided,
+    file_of,
+    gather,
+    ordinary,
+    progress,
+    read,
+    written,
+)
 from nli_lib.study.runner import Request
 
 CHAPTER = "22_try"

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from nli_lib.tables import TableError
+from nli_lib.store import StoreError
 from nli_tools.suspects import ASIDE, DecisionError, joined, kept, read_decisions, reorder
 
 SUSPECTS = [  # uid, kind, gap: the first order
@@ -69,9 +69,9 @@ def test_without_both_answers_the_order_is_that_of_the_gap(folder):
 def test_what_cannot_be_used_is_one_message(folder, text, said):
     with pytest.raises(DecisionError, match=said):
         decide(folder, text)
-    with pytest.raises(TableError, match=r"none.csv cannot be read as a csv: .*No such file"):
+    with pytest.raises(StoreError, match=r"none.csv cannot be read as a csv: .*No such file"):
         read_decisions(folder / "none.csv")
-    with pytest.raises(TableError, match="cannot be read as a csv: No columns"):
+    with pytest.raises(StoreError, match="cannot be read as a csv: No columns"):
         decide(folder, "")
 
 
