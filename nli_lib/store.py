@@ -90,15 +90,8 @@ def atomic(path: Path) -> Iterator[Path]:
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clear(path.parent)
-        while True:  # a folder beside the path, locked as long as something is written there
-            folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
-            lock = FileLock(folder / DRAFT)
-            with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
-                lock.acquire()
-                break
-        try:
-            draft = folder / path.name
+        with draft_folder(path) as folder:
+            draft = Path(folder, path.name)
             yield draft
             if draft.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -106,9 +99,23 @@ def atomic(path: Path) -> Iterator[Path]:
                 with draft.open("rb+") as file:
                     os.fsync(file.fileno())
             draft.replace(path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
-            lock.release()
+
+
+@contextlib.contextmanager
+def draft_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path`, locked as long as the block runs, and then removed; first those of killed processes."""
+    _clear(path.parent)
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
+        lock = FileLock(folder / DRAFT)
+        with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
+            lock.acquire()
+            break
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
+        lock.release()
 
 
 def _clear(folder: Path) -> None:

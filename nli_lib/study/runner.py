@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 import yaml
@@ -55,7 +55,7 @@ from traitlets.config import Config
 
 from nli_lib import paths
 from nli_lib.store import atomic, now
-from nli_lib.study import standing
+from nli_lib.study import dial, standing
 from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close, is_own_file
 from nli_lib.study.standing import StudyError
 
@@ -227,8 +227,17 @@ def declared_parameters(name: str) -> dict[str, object]:
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
+def declared_rules(name: str) -> tuple[dict[str, object], dict[str, str]]:
+    """What the `begin` of a notebook says of its own parameters, `extra` and `knobs`."""
+    begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
+    said = {node.arg: node.value for tree in begin for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+    said = {arg: eval(compile(ast.Expression(said[arg]), name, "eval")) for arg in ("extra", "knobs") if arg in said}
+    return said.get("extra", {}), said.get("knobs", {})
+
+
 def resolve(notebook: str, request: Request) -> dict[str, object]:
-    """Every parameter's value as the notebook will see it. Raises `ParameterError` for names it does not have."""
+    """Every parameter's value as the notebook will see it. Raises `ParameterError` for names that it does not have, and
+    for values that its `begin` would refuse."""
     declared = declared_parameters(notebook)
     own = [name for name in declared if name not in Parameters.model_fields]
     for name in request.others:
@@ -239,7 +248,14 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             has = ", ".join(own) or "none of its own"
             raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
-    return {**declared, **asked, **request.others}
+    given = {**declared, **asked, **request.others}
+    if request.others:
+        extra, knobs = declared_rules(notebook)
+        check({name: given[name] for name in own}, extra | dict.fromkeys(knobs, Any))
+        dial.turned(
+            dial.read_scale(request.scale), knobs, {name: given[name] for name in knobs if given[name] is not None}
+        )
+    return given
 
 
 def study_of(name: str, request: Request) -> str:

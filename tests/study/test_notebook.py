@@ -4,7 +4,9 @@ import json
 import math
 import os
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.pairs import WANLI, digest_prompt
 from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
-from nli_lib.study import StudyError, begin, dial, standing
+from nli_lib.study import StudyError, begin, dial, runner, standing
 from nli_lib.study.dial import ParameterError, check
 from nli_lib.study.notebook import fill
 
@@ -564,7 +566,19 @@ def test_a_turned_knob_is_what_the_dial_says_and_its_results_have_a_folder_of_th
     assert not [why for why in standing.why_stale(record) if "dial" in why]
 
 
-@pytest.mark.parametrize(("value", "told"), [("much", "THRESHOLD: .*a number is needed"), ([1], "a number is needed")])
-def test_a_knob_of_another_kind_is_refused(home, value, told):
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"EPOCHS": "much"}, "EPOCHS: epochs: a number is needed, and 'much' is a text"),
+        ({"EPOCHS": [1]}, "a number is needed"),
+        ({"PAIRS": 3}, "PAIRS: Input should be greater than or equal to 300, got 3"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_and_by_the_runner_before_anything_starts(home, given, told):
+    asked = {"EPOCHS": None, "PAIRS": 300, **given}
     with pytest.raises(ParameterError, match=told):
-        turned(THRESHOLD=value)
+        begin("00_start_here", asked, knobs={"EPOCHS": "epochs"}, extra={"PAIRS": (300, 100_000)})
+    shutil.copy(Path(__file__).parents[2] / "notebooks" / "00_start_here.ipynb", home / "notebooks")
+    with pytest.raises(ParameterError, match=told):
+        runner.run(["00"], runner.Request(others=given))
+    assert standing.read("00_start_here", "smoke")["state"] == "never run"
