@@ -31,6 +31,8 @@ Columns of a part's table
     right: <title>                             which pairs of a test set it gets right, one bit a pair
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import sys
@@ -47,21 +49,7 @@ from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, check_eno
 from nli_lib.errors import UserError
 from nli_lib.evaluate import correct_predictions
 from nli_lib.measure.consensus import THRESHOLD, prunable
-from nli_lib.select.arms import (
-    ARM,
-    ARMS,
-    BY_NAME,
-    BY_PEOPLE,
-    CLASSIFY,
-    GENERATED,
-    PRODUCT,
-    Arm,
-    Pool,
-    TrainingSet,
-    candidates_of,
-    choices,
-    training_sets,
-)
+from nli_lib.select.arms import ARM, BY_NAME, BY_PEOPLE, GENERATED, PRODUCT, Pool, candidates_of, choices, training_sets
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.store import RunSpec
 from nli_lib.study import standing
@@ -70,6 +58,7 @@ from nli_lib.study.parts import TRAIN, Part, Training, decided, file_of, gather,
 
 if TYPE_CHECKING:
     from nli_lib.learn.fit import Run
+    from nli_lib.select.arms import Arm, TrainingSet
     from nli_lib.study.notebook import Study
 
 
@@ -141,7 +130,7 @@ class Budget:
         # one at a time: in a chain the later ones would start from the model before
         return next(fold_specs(self.spec(candidates, seed, capture="train"), fold, [at])), fold != at
 
-    def score(self, name: str, seed: int) -> "Run":
+    def score(self, name: str, seed: int) -> Run:
         """The model of that name, trained where it is not in the store."""
         from nli_lib.learn.fit import fit
 
@@ -152,13 +141,10 @@ class Budget:
         """What the arms choose from, scored as far as they need it; trains the models that score."""
         arms = list(self.arms if arms is None else arms)
         candidates, additions = self.candidates(seed), self.additions(seed)
-        needs = {self.arms[arm].needs for arm in arms}
-        given: dict[str, Any] = {}
+        needs, names = {self.arms[arm].needs for arm in arms}, self.scorers(arms)
+        recorded = {"pair": "dynamics", "hypothesis": "hypothesis"}
+        given: dict[str, Any] = {key: self.score(name, seed).logits for key, name in recorded.items() if name in names}
         absent: dict[str, str] = {}
-        if needs & {"dynamics", "levels"}:
-            given["pair"] = self.score("dynamics", seed).logits
-        if "levels" in needs:
-            given["hypothesis"] = self.score("hypothesis", seed).logits
         if "cross scores" in needs and prunable(candidates.classes):  # else the scores would serve no arm
             try:
                 fold = self._fold(seed)
@@ -170,7 +156,7 @@ class Budget:
                 spec = self.spec(candidates, seed, capture="train")
                 given["cross"] = cross_score(spec, candidates, fold, jobs=self.jobs)
         of_folds = "cross" in given
-        used = [name for name in self.scorers(arms) if name in given or (of_folds and name.startswith("fold-"))]
+        used = [name for name in names if name == "hypothesis" or (of_folds and name.startswith("fold-"))]
         self.release(self.scorer(name, seed)[0] for name in used)
         if "generated" in needs:
             given["generated"] = additions.get(GENERATED)
@@ -188,7 +174,7 @@ class Budget:
 
     def training(self, made: TrainingSet, seed: int) -> Training:
         """The training of one set, made or not."""
-        if made.objective == CLASSIFY:
+        if not made.objective.startswith(PRODUCT):  # nor its twin
             return Training(self.spec(made.corpus, seed, capture="train"), made.corpus)
         from nli_lib.learn.experts import ProductOfExperts
 
@@ -233,7 +219,7 @@ class Plan(Budget):
     jobs = 1
     held_out: Corpus | None = None
 
-    def __init__(self, study: "Study"):
+    def __init__(self, study: Study):
         self.dial, self.exported, self.study, self._open = study.dial.budgets, study.exported, study.results_name, study
         own = (study.title_of(), study.corpus_name, study.train_split)
         self.title, self.name, self.split = self.dial.base if study.corpus_name == study.dial.corpus else own
@@ -243,7 +229,7 @@ class Plan(Budget):
         super().__init__(arms, **sizes)
 
     @classmethod
-    def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> "Plan":
+    def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> Plan:
         """The same plan without a notebook and its record, for a job."""
         from nli_lib.study.notebook import Study
 
@@ -352,9 +338,9 @@ class Plan(Budget):
         """Digests of the pairs that other chapters wrote, by source, as their records have them."""
         found = {}
         for source, (chapter, part, _) in OWN.items():
-            if digest := standing.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet"):
-                found[source] = digest
-        return found
+            exports = standing.read(chapter, self.study).get("exports", {})
+            found[source] = exports.get(f"{chapter}.{part}.parquet")
+        return {source: digest for source, digest in found.items() if digest}
 
     def decides(self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping) -> dict[str, object]:
         """What decides a training, as content; `made`: its set, where neither a model nor a chapter chose the rows."""
@@ -471,7 +457,7 @@ def _families(name: str, pairs: suites.Counterfactuals, size: int, seed: int) ->
     there = len(np.unique(pairs.origin)) + len(pairs)
     made = augmentation(pairs, there, seed=seed)
     made = made[~made.table.duplicated(SIDES).to_numpy()][:size]
-    if any(arm.people for arm in ARMS if arm.source == name):
+    if any(arm.people for arm in BY_NAME.values() if arm.source == name):
         return made
     keys, known = (pd.MultiIndex.from_frame(each.table[SIDES]) for each in (made, pairs.original))
     return Corpus(made.table.assign(**{BY_PEOPLE: keys.isin(known)}), made.name, made.split, made.classes)
@@ -497,7 +483,7 @@ def probe() -> dict[str, str]:
     curves = [np.choose(kind[:, None], [early, late if epoch < 2 else early, late]) for epoch in range(5)]
     alone = np.where((kind == 0)[:, None], early, late)
     made, absent = choices(pairs, pair=np.stack(curves), hypothesis=np.stack([alone] * 4), cross=curves[-1])
-    arms = [arm.name for arm in ARMS if arm.needs in SCORED]
+    arms = [name for name, arm in BY_NAME.items() if arm.needs in SCORED]
     sets, _ = training_sets(Pool(pairs, choices=made, absent=absent), budget=PROBED // 3, arms=arms)
     return {f"{arm}, {which}": each.corpus.digest[:12] for (arm, which), each in sets.items()}
 

@@ -257,7 +257,6 @@ def progress(notebook: str, study: str) -> str:
 # ---------------------------------------------------------------- trainings
 
 
-SCORES = "31_cross_scoring"  # whose folder holds cross scores
 Key = tuple[str, int]  # what is trained, and the number of the training
 
 
@@ -366,7 +365,9 @@ class CrossScored(NamedTuple):
 def cross_scores(study: Study, wanted: Mapping[Key, CrossScored]) -> dict[Key, NDArray[np.float32]]:
     """The logits (N, C) of each, recorded, or computed now; one part for all folds, which all chapters share."""
     names = {(title, seed): f"{title}, cross-scored, training {seed}" for title, seed in wanted}
-    parts = {names[key]: Part(SCORES, each.decides, each.scores, each.finished) for key, each in wanted.items()}
+    parts = {
+        names[key]: Part("31_cross_scoring", each.decides, each.scores, each.finished) for key, each in wanted.items()
+    }
     tables = study.parts(parts)
     return {key: tables[name].to_numpy() for key, name in names.items()}
 
@@ -375,11 +376,8 @@ def _digest(numbers: NDArray[np.int64]) -> str:
     return hashlib.sha256(np.asarray(numbers, np.int64).tobytes()).hexdigest()[:12]
 
 
-Question = Callable[["Run", Training], pd.DataFrame]
-
-
 def answers(
-    study: Study, trainings: Mapping[Key, Training | Trained], question: Question, *, chapter: str | None = None
+    study: Study, trainings: Mapping[Key, Training | Trained], question: Callable, *, chapter: str | None = None
 ) -> dict[Key, pd.DataFrame]:
     """What each training's model answers: recorded, or asked now, the model trained where it is not in the store.
 
@@ -400,19 +398,19 @@ def answers(
     return {key: tables[name] for key, name in names.items()}
 
 
-def _part(chapter: str, training: Training | Trained, question: Question) -> Part:
+def _part(chapter: str, training: Training | Trained, question: Callable) -> Part:
     def make() -> pd.DataFrame:
         run = training.run()
         about, began = run.store.read_json("about.json"), time.monotonic()
         table = question(run, training)
-        took = round(about["seconds"] + time.monotonic() - began, 1)
-        table.attrs = {"seconds": took, "device": about["device"], "revision": about["revision"]}
+        table.attrs = {name: about[name] for name in ("seconds", "device", "revision")}
+        table.attrs["seconds"] = round(about["seconds"] + time.monotonic() - began, 1)
         return table
 
     return Part(chapter, training.decides(question.__name__), make, lambda: there(training), training.spec.id)
 
 
-def there(training: Training | Trained) -> bool:
+def there(training: Training | Trained | Generator) -> bool:
     """Whether the run is in the store and trained to its end."""
     from nli_lib.learn.predict import finished
 
@@ -661,14 +659,11 @@ class Generator:
         """The run, trained where it is not in the store, and so is the one it starts from."""
         from nli_lib.learn.generator import train
 
-        if self.start and not self.finished():
-            if not self.start.finished():
+        if self.start and not there(self):
+            if not there(self.start):
                 print(f"{self.title}: the generator that it starts from is not on this machine and is trained first")
             self.start.trained()
         return train(self.spec, self.corpus, self.learnt.objective())
-
-    def finished(self) -> bool:
-        return there(self)
 
     def recorded(self) -> pd.DataFrame:
         """Of each pair that it learnt from, log p(hypothesis | label, premise) for each label, after the last epoch."""
@@ -681,7 +676,8 @@ class Generator:
     @property
     def record(self) -> dict[str, Part]:
         """The part that `recorded` makes, by its name."""
-        return {f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, self.finished, self.title)}
+        ready = functools.partial(there, self)
+        return {f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, ready, self.title)}
 
     def parts(self, draws: int, at_once: int) -> dict[str, Part]:
         """The record of its training and, of the trained generator, as many samples."""
@@ -694,7 +690,7 @@ class Generator:
             return table
 
         def drawn() -> bool:
-            return self.finished() and all(path.exists() for path in sample_files(self.spec, draws, at_once))
+            return there(self) and all(path.exists() for path in sample_files(self.spec, draws, at_once))
 
         samples = {**self.decides, "samples": draws}
         return {**self.record, f"{self.title}, samples": Part(self.chapter, samples, sampled, drawn, self.title)}
