@@ -5,6 +5,8 @@ end(process)                         # its exit code
 results_of(home) == results_of(other)
 """
 
+import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -66,12 +68,11 @@ def prepare() -> None:
     make_language_model(shared() / "language-model")
     for file, start, n in (("mine.csv", 0, 150), ("held.csv", 1_000, 90)):
         draw = random.Random(start)
-        pairs = [
-            (f"dog {names[at // 2 % 40]} {names[at // 80 % 40]} runs", f"it {signs[at % 3]} {draw.choice(names)}")
-            for at in range(start, start + n)
-        ]
-        table = pd.DataFrame(pairs, columns=["premise", "hypothesis"])
-        table.assign(label=[labels[at % 3] for at in range(start, start + n)]).to_csv(shared() / file, index=False)
+        rows = []
+        for at in range(start, start + n):
+            words = f"it {signs[at % 3]} {draw.choice(names)}"
+            rows.append((f"dog {names[at // 2 % 40]} {names[at // 80 % 40]} runs", words, labels[at % 3]))
+        pd.DataFrame(rows, columns=["premise", "hypothesis", "label"]).to_csv(shared() / file, index=False)
     for path in shared().glob("*/*.safetensors"):
         path.chmod(0o644)  # another user reads them as well
 
@@ -90,9 +91,8 @@ def furnish(home: Path) -> Path:
         copy(ROOT / "book" / name, home / "book" / name)
     (home / "book" / "index.md").write_text("# A small book\n")
     chapters = "\n".join(f"  - file: chapters/{name}" for name in ("1_trains", "2_reads", "status"))
-    (home / "book" / "_toc.yml").write_text(
-        f"format: jb-book\nroot: index\nparts:\n- caption: All\n  chapters:\n{chapters}\n"
-    )
+    parts = f"parts:\n- caption: All\n  chapters:\n{chapters}\n"
+    (home / "book" / "_toc.yml").write_text(f"format: jb-book\nroot: index\n{parts}")
     return home
 
 
@@ -147,13 +147,13 @@ def parts() -> None:
     from nli_lib.learn.fit import fit
     from nli_lib.study.parts import Part, decided, gather
 
-    corpus = make_corpus(60)
+    corpus, specs = make_corpus(60), {f"training {seed}": _spec(seed=seed, epochs=2) for seed in range(3)}
 
-    def part(spec: object) -> Part:
-        make = lambda: pd.DataFrame(fit(spec, corpus).logits[-1], columns=["0", "1", "2"])  # noqa: E731
-        return Part("1_trains", decided(spec, corpus), make)
+    def make(spec: object) -> pd.DataFrame:
+        return pd.DataFrame(fit(spec, corpus).logits[-1], columns=["0", "1", "2"])
 
-    gather({f"training {seed}": part(_spec(seed=seed, epochs=2)) for seed in range(3)}, "smoke")
+    made = {name: functools.partial(make, spec) for name, spec in specs.items()}
+    gather({name: Part("1_trains", decided(spec, corpus), made[name]) for name, spec in specs.items()}, "smoke")
 
 
 def journal() -> None:
@@ -199,42 +199,32 @@ JOBS = {
 # ---------------------------------------------------------------- processes
 
 
-def begin(
-    job: str,
-    home: Path,
-    *,
-    seam: int | None = None,
-    env: dict[str, str | None] | None = None,
-    cwd: Path | None = None,
-    user: int | None = None,
-    largest: int | None = None,
-):
+def begin(job: str, home: Path, **how: object):
     """The process that does a job in a home.
 
     seam     kills itself and its group at the so-manyth time it is about to open a file to write, move or remove one
-    env      environment variables to set, and to unset (None)
+    env      environment variables to set, and to unset (None); cwd: the folder that it works in
     user     the number of a user that is not root; largest: bytes of a file
     """
-    given = {"NLI_HOME": str(home), **(env or {}), SHARED: os.environ[SHARED]}
-    process = SERVER.Process(target=_work, args=(job, home, seam, given, cwd, user, largest))
+    process = SERVER.Process(target=_work, args=(job, home, os.environ[SHARED]), kwargs=how)
     process.start()
     process.said = _said(home, process.pid)
     return process
 
 
 def _said(home: Path, pid: int) -> Path:
-    return Path(os.environ[SHARED], "said", f"{home.name[:40]}-{pid}.txt")
+    return shared() / "said" / f"{home.name[:40]}-{pid}.txt"
 
 
-def _work(job: str, home: Path, seam: int | None, env: dict, cwd: Path | None, user: int | None, largest) -> None:
+def _work(job, home, shared_folder, *, seam=None, env=None, cwd=None, user=None, largest=None) -> None:
     os.setsid()
-    os.environ[SHARED] = env[SHARED]
+    os.environ[SHARED] = shared_folder
     said = _said(home, os.getpid())
     said.parent.mkdir(exist_ok=True)
     out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     os.dup2(out, 1), os.dup2(out, 2)
     os.chdir(cwd or home)
-    for name, value in env.items():
+    for name, value in {"NLI_HOME": str(home), **(env or {})}.items():
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
@@ -265,29 +255,30 @@ def end(process, seconds: float = 300.0) -> int | None:
     """The exit code of a process that is waited for, or killed with its group after some seconds: -9."""
     process.join(seconds)
     if process.exitcode is None:
-        kill(process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
     return process.exitcode
 
 
-def kill(process) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.join()
+def faults_of(process, seconds: float = 300.0) -> list[str]:
+    """What is wrong with the end of a process, in its last words; nothing where it ended well."""
+    code = end(process, seconds)
+    return [f"ended with {code}: {process.said.read_text()[-1500:]}"] if code else []
 
 
 def wait_for_kernels(home: Path) -> None:
     """Until no process of a home is left: a kernel has a group of its own, and ends a second after its runner."""
     mark = f"NLI_HOME={home}\0".encode()
+
+    def lives(path: Path) -> bool:
+        with contextlib.suppress(OSError):
+            return mark in path.read_bytes()
+        return False
+
     for _ in range(100):
-        if not any(mark in _environment(path) for path in Path("/proc").glob("[0-9]*/environ")):
+        if not any(map(lives, Path("/proc").glob("[0-9]*/environ"))):
             return
         time.sleep(0.1)
-
-
-def _environment(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 # ---------------------------------------------------------------- what they leave
@@ -338,11 +329,9 @@ def finished_of(home: Path) -> set[tuple]:
     for path in runs.glob("*/log.jsonl"):
         rows = path.read_text().splitlines()
         done |= {(str(path), row) for row in rows[: np.load(path.with_name("done.npy")).sum()]}
-    for pattern in ("*/predictions/*.npy", "*/samples/*.parquet"):
-        done |= {(str(path), path.stat().st_mtime_ns) for path in runs.glob(pattern)}
-    done |= {
-        (str(path), path.stat().st_mtime_ns) for path in (home / "data" / "results").glob("*/*.parts/[!.]*.parquet")
-    }
+    kept = [path for pattern in ("*/predictions/*.npy", "*/samples/*.parquet") for path in runs.glob(pattern)]
+    kept += (home / "data" / "results").glob("*/*.parts/[!.]*.parquet")
+    done |= {(str(path), path.stat().st_mtime_ns) for path in kept}
     for path in runs.glob("journal.jsonl"):
         data = path.read_bytes()
         done |= {(str(path), line) for line in data[: data.rfind(b"\n") + 1].splitlines()}

@@ -52,19 +52,11 @@ def small_disk(home, size):
         subprocess.run(["umount", "-l", str(home / "data")], check=True)
 
 
+TIMES = {"a fit": 10, "a generator": 5, "parts": 4, "a comparison": 2, "an audit": 3, "a journal": 4, "a chapter": 2}
+
+
 @pytest.mark.drill
-@pytest.mark.parametrize(
-    ("job", "times"),
-    [
-        ("a fit", 10),
-        ("a generator", 5),
-        ("parts", 4),
-        ("a comparison", 2),
-        ("an audit", 3),
-        ("a journal", 4),
-        ("a chapter", 2),
-    ],
-)
+@pytest.mark.parametrize(("job", "times"), TIMES.items())
 def test_on_a_full_disk_one_error_and_then_the_same_bytes(whole, folder, job, times):
     row, expected = table.row(f"full disk: {job}"), whole(job)
     draw, size = random.Random(f"{SEED} {job}"), size_of(folder / f"whole {job}")
@@ -79,9 +71,7 @@ def test_on_a_full_disk_one_error_and_then_the_same_bytes(whole, folder, job, ti
             faults = told(code, process.said.read_text()) + readable(home)
             before = drilling.finished_of(home)
             enlarge()
-            again = drilling.begin(job, home)
-            if drilling.end(again):
-                faults.append(f"it does not go on: {again.said.read_text()[-1500:]}")
+            faults += drilling.faults_of(drilling.begin(job, home))
             faults += drilling.difference(drilling.results_of(home), expected.results)
             row.add([f"{home.name}: {each}" for each in faults], lost=len(before - drilling.finished_of(home)))
     row.check()
@@ -98,7 +88,6 @@ def test_where_files_may_not_grow_it_is_the_same(whole, folder, job):
         faults = told(drilling.end(process), process.said.read_text()) + readable(home)
         if process.exitcode == 0:
             faults.append(f"a file of {size} bytes could be written in spite of a limit")
-        again = drilling.begin(job, home)
-        faults += [again.said.read_text()[-1500:]] if drilling.end(again) else []
+        faults += drilling.faults_of(drilling.begin(job, home))
         row.add(faults + drilling.difference(drilling.results_of(home), expected.results))
     row.check()

@@ -15,10 +15,9 @@ NAMES = ["with blank", "größe-été-日本", 'it\'s "quoted"', "-dash", STRANG
 
 
 def tell(row, home, job, expected, **how):
-    process = drilling.begin(job, home, **how)
-    code = drilling.end(process)
-    faults = [f"{job} in {home}: ended with {code}: {process.said.read_text()[-1500:]}"] if code else []
-    row.add(faults + [f"{job}: {each}" for each in drilling.difference(drilling.results_of(home), expected)])
+    faults = drilling.faults_of(drilling.begin(job, home, **how))
+    faults += drilling.difference(drilling.results_of(home), expected)
+    row.add([f"{job} in {home}: {each}" for each in faults])
 
 
 @pytest.mark.drill
@@ -53,11 +52,9 @@ def test_a_home_that_cannot_be_written_is_one_error(whole, folder, job):
     before = states(home)
     process = drilling.begin(job, home, user=NOBODY)
     code, said = drilling.end(process), process.said.read_text()
-    clear = "ermission denied" in said and "Traceback" not in said
-    row.add(
-        ([] if code in (1, 2) and clear else [f"ended with {code}, and said: {said[-1500:]}"])
-        + ([] if states(home) == before else ["something was written"])
-    )
+    clear = code in (1, 2) and "ermission denied" in said and "Traceback" not in said
+    faults = [] if clear else [f"ended with {code}, and said: {said[-1500:]}"]
+    row.add(faults + ["something was written"] * (states(home) != before))
     row.check()
 
 

@@ -27,46 +27,28 @@ def chain(row, whole, home, job, moments, *, at_seams):
         where = f"at seam {seam}" if at_seams else f"after {share * expected.seconds:.2f} s"
         print(f"{home.name}: killed {where}, {len(now)} pieces are finished")
         kills += 1
-    faults = [f"{home.name}: ended with {code}: {process.said.read_text()[-1500:]}"] if code else []
-    faults += [f"{home.name}: {each}" for each in drilling.difference(drilling.results_of(home), expected.results)]
-    row.add(faults, tried=max(kills, 1), lost=lost)
+    faults = drilling.faults_of(process) + drilling.difference(drilling.results_of(home), expected.results)
+    row.add([f"{home.name}: {each}" for each in faults], tried=max(kills, 1), lost=lost)
+
+
+TIMES = {  # how often between two steps, and at any moment
+    "a fit": (8, 4), "a cross-scoring": (5, 3), "a generator": (5, 3), "parts": (3, 2), "a journal": (0, 5),
+    "an audit": (2, 0), "a comparison": (1, 1), "two chapters": (0, 1), "a book": (0, 1),
+}  # fmt: skip
 
 
 @pytest.mark.drill
 @pytest.mark.parametrize(
     ("job", "chains", "at_seams"),
-    [
-        ("a fit", 8, True),
-        ("a fit", 4, False),
-        ("a cross-scoring", 5, True),
-        ("a cross-scoring", 3, False),
-        ("a generator", 5, True),
-        ("a generator", 3, False),
-        ("parts", 3, True),
-        ("parts", 2, False),
-        ("a journal", 5, False),
-        ("an audit", 2, True),
-        ("a comparison", 1, True),
-        ("a comparison", 1, False),
-    ],
+    [(job, n, not at) for job, both in TIMES.items() for at, n in enumerate(both) if n],
 )
 def test_killed_it_continues(whole, folder, job, chains, at_seams):
     row = table.row(f"killed {'between two steps' if at_seams else 'at any moment'}: {job}")
     draw = random.Random(f"{SEED} {job} {at_seams}")
     for number in range(chains):
         home = whole.home(f"{job} {at_seams} {number}", job)
-        chain(row, whole, home, job, [draw.random() for _ in range(4)], at_seams=at_seams)
-    row.check()
-
-
-@pytest.mark.drill
-@pytest.mark.parametrize(("job", "chains"), [("two chapters", 1), ("a book", 1)])
-def test_a_notebook_or_book_continues(whole, folder, job, chains):
-    row = table.row(f"killed at any moment: {job}")
-    draw = random.Random(f"{SEED} {job}")
-    for number in range(chains):
-        home = whole.home(f"{job} {number}", job)
-        chain(row, whole, home, job, [draw.random() for _ in range(3)], at_seams=False)
+        moments = 3 if job in ("two chapters", "a book") else 4
+        chain(row, whole, home, job, [draw.random() for _ in range(moments)], at_seams=at_seams)
     row.check()
 
 
