@@ -57,7 +57,7 @@ def test_an_average_by_hand():
 
 
 def test_planted_differences_are_found_and_no_others():
-    table = against_twins(RIGHT, PREMISES, GROUPS, SIZES).set_index(["arm", "group", "average"])
+    table = compare.against_twins(RIGHT, PREMISES, GROUPS, SIZES).set_index(["arm", "group", "average"])
     assert len(table) == 4 * 2 * 2  # a group without a test set has no row
     for group, average in itertools.product(("near", "far"), (PLAIN, WEIGHTED)):
         assert table.loc[("helps", group, average), "low"] > 0 > table.loc[("harms", group, average), "high"]
@@ -71,15 +71,12 @@ def test_planted_differences_are_found_and_no_others():
 def test_the_order_of_arms_and_of_test_sets_changes_nothing():
     turned = {key: dict(reversed(each.items())) for key, each in reversed(RIGHT.items())}
     columns = ["arm", "group", "average", "value", "low", "high", "p", "p, Holm"]
-    one = against_twins(RIGHT, PREMISES, GROUPS, SIZES)[columns]
-    other = against_twins(turned, PREMISES, GROUPS, SIZES)[columns]
+    one = compare.against_twins(RIGHT, PREMISES, GROUPS, SIZES)[columns]
+    other = compare.against_twins(turned, PREMISES, GROUPS, SIZES)[columns]
     one, other = (each.sort_values(columns[:3], ignore_index=True) for each in (one, other))
     pd.testing.assert_frame_equal(one, other)
-    places = [
-        ranks(scores(each, GROUPS, SIZES)).sort_values(["group", "average", "arm"], ignore_index=True)
-        for each in (RIGHT, turned)
-    ]
-    pd.testing.assert_frame_equal(*places)
+    places = (ranks(scores(each, GROUPS, SIZES)) for each in (RIGHT, turned))
+    pd.testing.assert_frame_equal(*(each.sort_values(columns[1:3] + columns[:1], ignore_index=True) for each in places))
 
 
 def test_p_ends_where_the_interval_does():
@@ -87,15 +84,15 @@ def test_p_ends_where_the_interval_does():
     for _ in range(30):
         single = random.normal(random.uniform(0, 0.04), 0.02, 4)
         found = with_trainings(single.mean(), random.normal(0, 0.01, 200), single, n=100)
-        assert (p_value(found, single) < 0.05) == (found.low > 0 or found.high < 0)
-        assert np.hypot(*errors(found, single)) > 0
+        assert (compare.p_value(found, single) < 0.05) == (found.low > 0 or found.high < 0)
+        assert np.hypot(*compare.errors(found, single)) > 0
     # trainings alone: Student's t test; one training: a normal one
     single = np.array([0.01, 0.03, 0.02, 0.05])
-    assert p_value(t_interval(single), single) == pytest.approx(stats.ttest_1samp(single, 0).pvalue)
+    assert compare.p_value(t_interval(single), single) == pytest.approx(stats.ttest_1samp(single, 0).pvalue)
     one = with_trainings(0.02, np.random.default_rng(0).normal(0, 0.01, 5000), [0.02], n=100)
-    assert p_value(one, [0.02]) == pytest.approx(2 * stats.norm.sf(2), rel=0.1)
+    assert compare.p_value(one, [0.02]) == pytest.approx(2 * stats.norm.sf(2), rel=0.1)
     same = np.zeros(3)
-    assert p_value(t_interval(same), same) == 1.0
+    assert compare.p_value(t_interval(same), same) == 1.0
 
 
 def test_the_smallest_detectable_difference_is_found_four_times_in_five():
@@ -169,7 +166,7 @@ def test_places_without_trainings_to_compare_are_open():
 
 def test_arms_of_fewer_trainings_are_compared_over_those_that_both_have():
     fewer = {**RIGHT, ("helps", ARM): {title: each[:3] for title, each in RIGHT["helps", ARM].items()}}
-    table = above_base(fewer, PREMISES, GROUPS, SIZES).set_index("arm")
+    table = compare.above_base(fewer, PREMISES, GROUPS, SIZES).set_index("arm")
     assert set(table.loc["helps", "seeds"]) == {3} and set(table.loc["harms", "seeds"]) == {5}
     assert set(ranks(scores(fewer, GROUPS, SIZES))["trainings"]) == {3}
 
@@ -188,15 +185,15 @@ def test_two_base_corpora_side_by_side():
     """Each interval by itself; a comparison that one of them lacks is left out, and so is the base's own."""
     ends = {("a", "g"): (1, 2), ("a", "h"): (-2, -1), ("b", "g"): (-1, 1), ("only", "g"): (1, 2), (BASE, "g"): (1, 2)}
     others = {("b", "g"): (-1, 1), ("a", "h"): (1, 2), ("a", "g"): (3, 4), ("c", "g"): (1, 2), (BASE, "g"): (1, 2)}
+    columns = ["arm", "group", "average", "value", "low", "high"]
     one, other = (
         pd.DataFrame(
-            [(*key, average, sum(each) / 2, *each) for key, each in found.items() for average in (PLAIN, WEIGHTED)],
-            columns=["arm", "group", "average", "value", "low", "high"],
+            [(*key, by, sum(at) / 2, *at) for key, at in found.items() for by in (PLAIN, WEIGHTED)], columns=columns
         )
         for found in (ends, others)
     )
     both = CELLS.across_bases({"SNLI": one, "MultiNLI": other})
-    assert list(both) == ["base", "arm", "group", "value", "low", "high", "apart"]
+    assert list(both) == ["base", *columns[:2], *columns[3:], "apart"]
     assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {
         ("a", "g"): [2, 2], ("a", "h"): [-2, -2], ("b", "g"): [0, 0],
     }  # fmt: skip

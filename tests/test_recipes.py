@@ -40,26 +40,19 @@ def test_every_recipe_is_followed_here():
 
 @pytest.mark.slow
 def test_own_logits_to_a_map(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    datasets = pytest.importorskip("datasets")
+    torch, transformers, datasets = map(pytest.importorskip, ("torch", "transformers", "datasets"))
     corpus, table = mine(60)
     table.sample(frac=1, random_state=0).to_csv(tmp_path / "mine.csv", index=False)
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=50, num_labels=3, **sizes))
-    words = [
-        [2 + len(text) % 40, 2 + len(other) % 40] for text, other in zip(corpus.premise, corpus.hypothesis, strict=True)
-    ]
+    words = [[2 + len(text) % 40 for text in pair] for pair in zip(corpus.premise, corpus.hypothesis, strict=True)]
     given = {"uid": corpus.uid.tolist(), "input_ids": words, "label": corpus.labels.tolist()}
-    arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"), num_train_epochs=2, per_device_train_batch_size=16, report_to="none",
-        save_strategy="no", use_cpu=True, disable_tqdm=True,
-    )  # fmt: skip
-    left = follow(
-        "own_logits", tmp_path, monkeypatch, model=model, arguments=arguments,
-        dataset=datasets.Dataset.from_dict(given), collate=transformers.default_data_collator,
-    )  # fmt: skip
+    options = {"num_train_epochs": 2, "per_device_train_batch_size": 16, "report_to": "none", "save_strategy": "no"}
+    options |= {"use_cpu": True, "disable_tqdm": True}
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path / "out"), **options)
+    named = {"model": model, "arguments": arguments, "dataset": datasets.Dataset.from_dict(given)}
+    left = follow("own_logits", tmp_path, monkeypatch, **named, collate=transformers.default_data_collator)
     assert left["recorded"].uid.tolist() == pd.read_csv("mine.csv")["uid"].tolist() != corpus.uid.tolist()
     place = dict(zip(left["recorder"].uid.tolist(), range(60), strict=True))
     expected = left["recorder"].logits[:, [place[name] for name in left["corpus"].uid]]
