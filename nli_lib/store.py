@@ -43,7 +43,6 @@ from nli_lib.errors import UserError
 
 DRAFT = ".nli-draft"  # held as long as a draft is written; where nobody holds it, its process was killed
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
 
@@ -78,7 +77,8 @@ def _writing(path: Path) -> Iterator[None]:
         # torch hides the system's error behind one of its own, and libraries in Rust tell it in words
         told = re.search(r"\(os error (\d+)\)", str(error))
         numbers = [int(told[1])] if told else [getattr(each, "errno", None) for each in (error, error.__context__)]
-        if not (known := [number for number in numbers if number in NO_ROOM]):
+        no_room = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
+        if not (known := [number for number in numbers if number in no_room]):
             raise
         advice = "free space, or let its folder be a link to one with room; what was done before is kept"
         raise StoreError(f"{path} cannot be written ({os.strerror(known[0])}): {advice}") from error

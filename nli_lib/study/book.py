@@ -481,7 +481,7 @@ def _box(kind: str, title: str, text: str) -> str:
 def _key(name: str, request: Request) -> str:
     """Digest of everything a drawn chapter depends on."""
     library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
-    own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: `Study.elsewhere`
+    own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: chapter 61 shows them
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     record = standing.read(name, request.study)
     return standing.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())

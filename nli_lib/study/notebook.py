@@ -436,22 +436,6 @@ class Study:
             self._note_table("inputs", path)
         return read_table(path)
 
-    def elsewhere(self, part: str) -> dict[str, pd.DataFrame]:
-        """The same table of this notebook in the studies of other published corpora at this scale, title -> table.
-
-        For drawing: what another study has recorded makes no record of this one stale, and a page is drawn anew.
-        """
-        studies = {name: standing.study_name(self.params["SCALE"], name) for name in sources.SOURCES}
-        stems = {name: paths.RESULTS / study / f"{self.notebook}.{part}" for name, study in studies.items()}
-        files = {
-            self.title_of(name): find_table(stem) for name, stem in stems.items() if studies[name] != self.standard
-        }
-        return {title: read_table(path) for title, path in files.items() if path is not None}
-
-    def stale(self) -> list[str]:
-        """Chapters of this study whose record no longer stands. For drawing, as `elsewhere`."""
-        return standing.stale(self.standard)
-
     def gather(self, part: str) -> pd.DataFrame:
         """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
         found = standing.notebooks_with(part, self.standard)

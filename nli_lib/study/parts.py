@@ -48,8 +48,8 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -623,7 +623,7 @@ class Learnt(NamedTuple):
     given: tuple
     avoids: bool = False
 
-    def objective(self) -> object:
+    def objective(self) -> Objective:
         from nli_lib.learn.generator import Debias, Generate
 
         return Debias(*self.given) if self.avoids else Generate(*self.given)
@@ -640,8 +640,7 @@ def debiasing(keep: np.ndarray, flagged: Flagged, alpha: float = 1.0) -> Learnt:
     return Learnt(debias_name(~keep, *flagged, alpha=alpha), (~keep, *flagged, alpha), avoids=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Generator:
+class Generator(NamedTuple):
     """One training of a generator, made or not: `title` names its parts; it begins with the weights of `start`."""
 
     title: str
@@ -703,25 +702,15 @@ def plain(study: Study, corpus: Corpus, seed: int, unlikelihood: float = 0.5, wr
     return Generator(f"unlikelihood {unlikelihood:g}, training {seed}", "22_generator", spec, corpus, learnt)
 
 
-@dataclass(frozen=True)
-class Written:
-    """What is known of a trained generator: logits (1, N, C) as `learn.generator` records them after the last epoch,
-    the log of its training, its device, and its samples as `read_samples` has them."""
-
-    logits: np.ndarray
-    log: pd.DataFrame
-    device: str
-    samples: pd.DataFrame
-
-
-def written(study: Study, generators: Mapping[Hashable, Generator]) -> dict[Hashable, Written]:
-    """What is recorded of each generator, or comes to be recorded now."""
+def written(study: Study, generators: Mapping[Hashable, Generator]) -> dict[Hashable, SimpleNamespace]:
+    """What is recorded of each generator, or comes to be recorded now: logits (1, N, C) as `learn.generator` records
+    them after the last epoch, the log of its training, its device, and its samples as `read_samples` has them."""
     wanted, found = study.dial.generator, {}
     parts = {key: each.parts(wanted.samples, wanted.at_once) for key, each in generators.items()}
     tables = study.parts({name: part for each in parts.values() for name, part in each.items()})
     for key, names in parts.items():
         record, samples = (tables[name] for name in names)
         drawn = unpack_samples(samples, generators[key].corpus).assign(seed=generators[key].spec.seed)
-        log, device = pd.DataFrame(record.attrs["log"]), record.attrs["device"]
-        found[key] = Written(record.to_numpy()[None], log, device, drawn)
+        known = {"log": pd.DataFrame(record.attrs["log"]), "device": record.attrs["device"], "samples": drawn}
+        found[key] = SimpleNamespace(logits=record.to_numpy()[None], **known)
     return found

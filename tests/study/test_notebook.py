@@ -300,15 +300,18 @@ def test_a_missing_table_names_the_command_with_the_columns_and_the_folder(home,
         started("20_reads", **given).table("scored", "10_writes")
 
 
-def test_tables_of_other_corpora_at_the_same_scale_are_found(mine):
+def test_chapter_61_shows_its_tables_of_other_corpora_at_the_same_scale(mine):
     """Not the study's own, not another scale's, not another part's, and no user's file."""
-    there = [("small", None, "gains"), ("small", "mnli", "gains"), ("small", "wanli", "other")]
-    for scale, corpus, part in [*there, ("full", "anli", "gains"), ("small", mine, "gains")]:
+    part, table = "against_twins", "arm,average,group,value,low,high\nx,plain mean,g,{},0,1\n"
+    there = [("small", None, part), ("small", "mnli", part), ("small", "wanli", "other")]
+    for scale, corpus, name in [*there, ("full", "anli", part), ("small", mine, part)]:
         folder = paths.RESULTS / standing.study_name(scale, corpus)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"10_try.{part}.csv").write_text(f"value\n{len(corpus or '')}\n")
-    found = started(SCALE="small").elsewhere("gains")
-    assert {title: table["value"].tolist() for title, table in found.items()} == {"MultiNLI": [4]}
+        (folder / f"61_equal_budgets.{name}.csv").write_text(table.format(len(corpus or "")))
+    study = started("61_equal_budgets", SCALE="small")
+    left = ran("61_equal_budgets", "a6103622", study=study, found=study.table(part), SCALE="small")
+    found = {title: each["value"].tolist() for title, each in left.bases.items()}
+    assert found == {"SNLI": [0], "MultiNLI": [4]} and len(left.same) == 0
 
 
 def test_drawing_writes_nothing_and_reads_no_corpus(home, monkeypatch):
