@@ -221,8 +221,10 @@ class Plan(Budget):
 
     def __init__(self, study: Study):
         self.dial, self.exported, self.study, self._open = study.dial.budgets, study.exported, study.results_name, study
-        own = (study.title_of(), study.corpus_name, study.train_split)
-        self.title, self.name, self.split = self.dial.base if study.corpus_name == study.dial.corpus else own
+        if study.corpus_name == study.dial.corpus:
+            self.title, self.name, self.split = self.dial.base
+        else:
+            self.title, self.name, self.split = study.title_of(), study.corpus_name, study.train_split
         self.weights, self.threshold = (self.dial.beta, self.dial.gamma), study.dial.consensus.threshold
         sizes = {name: getattr(self.dial, name) for name in ("budget", "share", "candidates", "folds")}
         arms = BY_NAME if self.dial.arms is None else {name: BY_NAME[name] for name in self.dial.arms}
