@@ -153,9 +153,9 @@ def test_equal_to_the_slow_twin_in_any_order(rows, random):
 def test_bad_input_is_one_error():
     wrong = {"nothing can be found": (SCORES, np.zeros(4, bool)), "NaN": ([1.0, np.nan], WRONG[:2])}
     wrong["inconsistent numbers of samples"] = (SCORES, WRONG[:2])
-    for said, given in wrong.items():
+    for said, each in wrong.items():
         with pytest.raises(ValueError, match=said):
-            average_precision(*given)
+            average_precision(*each)
 
 
 # ---------------------------------------------------------------- mismatches over trainings and premises

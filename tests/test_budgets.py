@@ -8,19 +8,8 @@ import pytest
 from cells import functions
 from scipy import stats
 
-from nli_lib.compare import (
-    BASE,
-    PLAIN,
-    WEIGHTED,
-    above_base,
-    against_twins,
-    certainly_above,
-    errors,
-    p_value,
-    ranks,
-    scores,
-    smallest_detectable,
-)
+from nli_lib import compare
+from nli_lib.compare import BASE, PLAIN, WEIGHTED, certainly_above, ranks, scores, smallest_detectable
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
 from nli_lib.stats import t_interval, with_trainings

@@ -30,8 +30,8 @@ from nli_lib.store import RunSpec
 
 SCALES = ("smoke", "small", "full")
 SECTIONS = (
-    "wanli", "mixing", "zfilter", "generator", "debiased", "experts", "consensus", "counterfactual", "difficulty", "people",
-    "yardstick", "interventions", "disco", "budgets", "planted", "agreement",
+    "wanli", "mixing", "zfilter", "generator", "debiased", "experts", "consensus", "counterfactual", "difficulty",
+    "people", "yardstick", "interventions", "disco", "budgets", "planted", "agreement",
 )  # fmt: skip
 FOLDER = Path(__file__).parent / "scales"
 
