@@ -60,6 +60,11 @@ class Figure(NamedTuple):
         return {**plain, "unit": self.unit, "n": int(n), "over": over}
 
 
+def bounded(share: Estimate) -> Figure:
+    """A share, whose interval ends at 0 and 1."""
+    return Figure(share._replace(low=max(0.0, share.low), high=min(1.0, share.high)))
+
+
 def sample_premises(corpus: Corpus, most: int, seed: int = 0) -> NDArray[np.int64]:
     """Positions of ``most`` pairs, ascending, whole premises in random order (the last may be cut); all where fewer."""
     if len(corpus) <= most:

@@ -33,19 +33,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from nli_lib import compare as judging
 from nli_lib import paths
-from nli_lib.compare import (
-    BASE,
-    PLAIN,
-    Right,
-    above_base,
-    against_twins,
-    average,
-    base_noise,
-    ranks,
-    scores,
-    smallest_detectable,
-)
+from nli_lib.compare import BASE, PLAIN, Right
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import LABELS, Corpus, concat
 from nli_lib.errors import UserError
@@ -57,27 +47,14 @@ from nli_lib.study.dial import read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_lib.study.standing import corpus_file
 from nli_lib.tables import write_csv
-from nli_tools import own_corpus
-from nli_tools.audit import (
-    POINTS,
-    SHARE,
-    Figure,
-    distance,
-    ends,
-    exact,
-    percent,
-    points,
-    short_points,
-    stand_in,
-    with_classes,
-)
+from nli_tools import audit, own_corpus
+from nli_tools.audit import POINTS, SHARE, Figure, distance, ends, percent, short_points
 from nli_tools.audit_page import as_estimate, templates
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20
 BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth knowing of", "undecided"
 UNLEARNT = "nothing learnt"
-WHOLE_ARM = "all candidates"
 DO = {
     "random more": "collect more pairs like these",
     "z-filter": "keep the pairs that the z-filter keeps",
@@ -110,7 +87,7 @@ def smallest(noise: Noise, *, n: int, trainings: int, family: int) -> float:
     """
     if not noise.spread + noise.unit > 0:
         return float("nan")
-    return smallest_detectable(noise.spread, trainings, premises=noise.unit / np.sqrt(n), family=family)
+    return judging.smallest_detectable(noise.spread, trainings, premises=noise.unit / np.sqrt(n), family=family)
 
 
 def pairs_needed(noise: Noise, *, trainings: int, family: int, worth: float) -> int | None:
@@ -152,7 +129,7 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:
     """The noise that the base and its twin show, two draws of one corpus that are truly no better than each other."""
-    spread, error, _ = base_noise(right, premises, [title])
+    spread, error, _ = judging.base_noise(right, premises, [title])
     return Noise(spread, error * float(np.sqrt(len(premises[title]))))
 
 
@@ -192,15 +169,15 @@ def comparison(
     def plain(table: pd.DataFrame) -> pd.DataFrame:  # one test set has one average
         return table[table["average"] == PLAIN].set_index("arm")
 
-    base = {key: each for key, each in right.items() if key[0] == BASE}
-    others = {key: each for key, each in right.items() if key[0] != BASE}
     place = premises, groups, sizes
-    gaps = plain(pd.concat([against_twins(each, *place, resamples=resamples) for each in (base, others)]))
-    above = plain(above_base(right, *place, resamples=resamples))
-    order = plain(ranks(scores(right, groups, sizes)))
+    # Holm's p of the base counts for itself alone
+    parts = [{key: each for key, each in right.items() if (key[0] == BASE) is base} for base in (True, False)]
+    gaps = plain(pd.concat([judging.against_twins(each, *place, resamples=resamples) for each in parts]))
+    above = plain(judging.above_base(right, *place, resamples=resamples))
+    order = plain(judging.ranks(judging.scores(right, groups, sizes)))
 
     def accuracy(answers: Right) -> Estimate:
-        return average(answers, premises, [title], resamples=resamples)
+        return judging.average(answers, premises, [title], resamples=resamples)
 
     def known(*accuracies: Estimate) -> bool:
         return any(each.low > majority.value for each in accuracies)
@@ -208,14 +185,14 @@ def comparison(
     learnt, found = known(accuracy(right[BASE, ARM])), []
     for name in gaps.index:
         own, twin = (accuracy(right[name, which]) for which in (ARM, TWIN))
-        gap, rank, arm = _estimate(gaps.loc[name]), order.loc[name], arms[name]
-        p, holm = gaps.loc[name, "p"], gaps.loc[name, "p, Holm"]
+        gap, rank, arm = Estimate(*gaps.loc[name, [*Estimate._fields]]), order.loc[name], arms[name]
+        p, holm = gaps.loc[name, ["p", "p, Holm"]]
         said = verdict(gap, holm, worth) if learnt and known(own, twin) else UNLEARNT
         ways = {"added": f"add {arm.source}", "swapped": f"put {arm.source} in the place of own pairs"}
         entry = {
             "arm": name,
             "do": "" if name == BASE else ways.get(arm.form, DO.get(name, name)),
-            "distinct": Figure(exact(distinct[name, ARM], rows), "pairs").as_json(),
+            "distinct": Figure(audit.exact(distinct[name, ARM], rows), "pairs").as_json(),
             "accuracy": _number(own),
             "accuracy of the twin": _number(twin),
             "difference": _number(gap, POINTS) | {"p": _known(p), "p, Holm": _known(holm)},
@@ -223,36 +200,29 @@ def comparison(
             "verdict": "" if name == BASE else said,
         }
         if name in above.index:
-            entry["above the base"] = _number(_estimate(above.loc[name]), POINTS)
+            entry["above the base"] = _number(Estimate(*above.loc[name, [*Estimate._fields]]), POINTS)
         found.append(entry)
     noise, trainings = measured_noise(right, premises, title), len(right[BASE, ARM][title])
     family = len(found) - 1
     limits = {name: smallest(noise, n=n, trainings=trainings, family=k) for name, k in
               (("alone", 1), ("of all", family))}  # fmt: skip
+    detectable = {name: {"value": _known(each), "unit": POINTS} for name, each in limits.items()}
+    detectable |= {"spread": {"value": _known(noise.spread), "unit": "share, standard deviation over trainings"}}
+    detectable |= {"arms": family, "power": {"value": 0.8, "unit": SHARE}}
     all_pairs = accuracy(whole)
     return {
-        "figures": {"majority": _number(majority), WHOLE_ARM: _number(all_pairs)},
+        "figures": {"majority": _number(majority), "all candidates": _number(all_pairs)},
         "learnt": bool(learnt),
-        "detectable": {
-            **{name: {"value": _known(each), "unit": POINTS} for name, each in limits.items()},
-            "spread": {"value": _known(noise.spread), "unit": "share, standard deviation over trainings"},
-            "arms": family,
-            "power": {"value": 0.8, "unit": SHARE},
-        },
+        "detectable": detectable,
         "worth": {"value": _known(worth), "unit": POINTS},
         "arms": found,
         "next": _next(found, all_pairs, limits["of all"], title, learnt=learnt),
     }
 
 
-def _estimate(row: pd.Series) -> Estimate:
-    return Estimate(*(row[name] for name in Estimate._fields))
-
-
 def _number(found: Estimate, unit: str = SHARE) -> dict:
-    if unit == SHARE:
-        found = found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
-    return Figure(found, unit).as_json() | {"trainings": int(found.seeds)}
+    figure = audit.bounded(found) if unit == SHARE else Figure(found, unit)
+    return figure.as_json() | {"trainings": int(found.seeds)}
 
 
 def _known(value: float) -> float | None:
@@ -291,7 +261,7 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
     also = f" So do: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
     return (
         f"{do}: the model trained so predicts {title} better than one trained on as many random "
-        f"pairs, by {distance(gap.value)} {ends(gap, points)}.{also} All candidates together train one of "
+        f"pairs, by {distance(gap.value)} {ends(gap, audit.points)}.{also} All candidates together train one of "
         f"{percent(whole.value)} {ends(whole)}, this one of {percent(best['accuracy']['value'])}.{ending}"
     )
 
@@ -326,7 +296,7 @@ def shown(content: Mapping) -> dict[str, object]:
     rows = []
     for each, gap in zip(content["arms"], found, strict=True):
         own, twin = (as_estimate(each[name]) for name in ("accuracy", "accuracy of the twin"))
-        at = {name: getattr(gap, name) for name in ("value", "low", "high")}
+        strip = (round(WIDTH / 2 + 0.46 * WIDTH * end / reach, 1) if end == end else None for end in gap[:3])
         rank, holm = each["rank"], each["difference"]["p, Holm"]
         rows.append({
             "arm": each["arm"],
@@ -337,8 +307,7 @@ def shown(content: Mapping) -> dict[str, object]:
             "p": "–" if holm is None else f"{holm:.3f}",
             "rank": f"{rank['value']} [{rank['low']}–{rank['high']}]",
             "verdict": each["verdict"] or "two draws of one corpus",
-            "strip": {name: round(WIDTH / 2 + 0.46 * WIDTH * end / reach, 1) if end == end else None
-                      for name, end in at.items()},
+            "strip": dict(zip(("value", "low", "high"), strip, strict=True)),
         })  # fmt: skip
     return {"k": content, "arm_rows": rows, "base": BASE}
 
@@ -353,11 +322,8 @@ def table(content: Mapping) -> pd.DataFrame:
             row |= {name: found.get("value"), f"{name}, low": found.get("low"), f"{name}, high": found.get("high")}
         row |= {"p": each["difference"]["p"], "p, Holm": each["difference"]["p, Holm"]}
         row |= {"trainings": each["difference"]["trainings"], "over": each["difference"]["over"]}
-        row |= {
-            "place": each["rank"]["value"],
-            "place, best": each["rank"]["low"],
-            "place, worst": each["rank"]["high"],
-        }
+        places = {"place": "value", "place, best": "low", "place, worst": "high"}
+        row |= {name: each["rank"][end] for name, end in places.items()}
         rows.append(row | {"verdict": each["verdict"]})
     absent = [{"arm": name, "verdict": f"left out: {reason}"} for name, reason in content["absent"].items()]
     return pd.DataFrame(rows + absent).round(5)
@@ -549,7 +515,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     additions = {name: _fitting(own_corpus.read_test(file, request), corpus) for name, file in added.items()}
     held_out = _fitting(held_out, corpus)
     same = [each for each in additions.values() if each.classes == corpus.classes]
-    seen = stand_in(held_out, concat([corpus, *same], name="trained on"))
+    seen = audit.stand_in(held_out, concat([corpus, *same], name="trained on"))
     if seen.all():
         raise CompareError(f"{test}: all of its pairs that can be used stand in what is trained on.")
     if seen.any():
@@ -562,40 +528,19 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         right, sets, whole, absent, kept = work.everything()
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
-    premises, spec = {work.title: work.test.premise}, work.spec(corpus, 0)
-    content = comparison(
-        right,
-        premises,
-        work.title,
-        arms=work.arms,
-        whole=whole,
-        distinct={key: made.distinct for key, made in sets.items()},
-        rows=work.budget,
-        majority=work.majority,
-        worth=plan.worth,
-    ) | {
-        "format": FORMAT,
-        "version": version(),
-        "corpus": corpus.name,
-        "classes": list(corpus.classes),
-        "absent": dict(absent),
-        "settings": {
-            "rows of a training set": work.budget,
-            "added or swapped in": work.extra,
-            "candidates": len(work.candidates(0)),
-            "trainings": plan.seeds,
-            "folds": plan.folds,
-            "encoder": Path(spec.model).name,
-            "epochs": spec.epochs,
-            "batch size": spec.batch_size,
-            "learning rate": spec.learning_rate,
-        },
-        "digest": own_corpus.digest(request.corpus, request),
-        **request.form,
-        "test": {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
-        | {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))},
-        "added": {name: len(each) for name, each in additions.items()},
-    }
+    distinct = {key: made.distinct for key, made in sets.items()}
+    how = {"arms": work.arms, "rows": work.budget, "majority": work.majority, "worth": plan.worth}
+    content = comparison(right, {work.title: work.test.premise}, work.title, whole=whole, distinct=distinct, **how)
+    content |= {"format": FORMAT, "version": version(), "corpus": corpus.name, "classes": list(corpus.classes)}
+    settings = {"rows of a training set": work.budget, "added or swapped in": work.extra}
+    settings |= {"candidates": len(work.candidates(0)), "trainings": plan.seeds, "folds": plan.folds}
+    spec = work.spec(corpus, 0)
+    settings |= {"encoder": Path(spec.model).name, "epochs": spec.epochs, "batch size": spec.batch_size}
+    settings |= {"learning rate": spec.learning_rate}
+    content |= {"absent": dict(absent), "settings": settings, "digest": own_corpus.digest(request.corpus, request)}
+    about = {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
+    about |= {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))}
+    content |= {**request.form, "test": about, "added": {name: len(each) for name, each in additions.items()}}
     folder = paths.EXPORTS / request.study
     print(content["next"])
     return [
@@ -604,11 +549,6 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         write_csv(folder / TABLE, table(content)),
         write_csv(folder / PAIRS, kept),
     ]
-
-
-def stored(request: Request) -> dict | None:
-    """What compare.json holds of the corpus as it is now; None where there is none that this version wrote."""
-    return own_corpus.recorded(paths.EXPORTS / request.study / NUMBERS, FORMAT, request)
 
 
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
@@ -632,5 +572,5 @@ def absent(error: ModuleNotFoundError) -> str:
 def _fitting(other: Corpus, corpus: Corpus) -> Corpus:
     """Pairs of three classes with the two classes of a corpus; others as they are."""
     if other.classes == LABELS and corpus.classes != LABELS:
-        return with_classes(other, corpus.classes)
+        return audit.with_classes(other, corpus.classes)
     return other

@@ -39,7 +39,8 @@ from nli_lib.errors import UserError
 from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
 from nli_lib.tables import read_csv, write_csv
-from nli_tools.exchange import Dynamics, IntegrationError, dynamics_of
+from nli_tools.exchange import Dynamics, dynamics_of
+from nli_tools.own_corpus import IntegrationError
 from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
 
 HERE = Path(__file__).parent
@@ -278,10 +279,6 @@ def _beside(given: object, corpus: Corpus) -> Dynamics:
 # ---------------------------------------------------------------- worklist widget
 
 
-class WorklistError(UserError, ValueError):
-    """A list cannot be shown; the message names the file and what to do."""
-
-
 class SuspectsWidget(anywidget.AnyWidget):
     """A list to work through. `made` holds the decisions, [[uid, {decision, ...}], ...]; `file` is where they lie."""
 
@@ -313,7 +310,7 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
     """The widget of the list in a folder; it begins with the decisions in decisions.csv, or with those of the page."""
     page, file = Path(folder) / "suspects.html", Path(folder) / "decisions.csv"
     if not page.is_file():
-        raise WorklistError(
+        raise IntegrationError(
             f"{Path(folder)} holds no suspects.html: give the folder that `nli-study suspects` wrote to."
         )
     shown = read_page(page)
@@ -321,7 +318,8 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
         return SuspectsWidget(shown, shown["made"], file)
     table = read_csv(file)
     if absent := [name for name in ("uid", "decision") if name not in table]:
-        raise WorklistError(f"{file} has no column {absent[0]!r}: move it away, or put an exported csv in its place.")
+        told = f"{file} has no column {absent[0]!r}"
+        raise IntegrationError(f"{told}: move it away, or put an exported csv in its place.")
     # the words of the decisions were checked by who wrote them
     table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")

@@ -1,20 +1,36 @@
-"""A user's corpus under a command: read and looked at before anything runs, the chapters that answer a question about
-it, and what was written about it before."""
+"""What a user brings: a corpus, and out-of-sample probabilities for its pairs.
+
+A corpus is read and looked at before a command runs anything; the chapters that answer a question about it are run, and
+what a command wrote about it before is found again::
+
+    corpus = read("mine.csv", request)
+
+Probabilities, such as those of somebody's own models, meet the classes of the corpus by name and its rows by id, texts
+or order::
+
+    values = read_probabilities(Path("probs.csv"), corpus)          # (N, C), in the order of its rows and classes
+"""
 
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import psutil
 import typer
+from numpy.typing import NDArray
 
 from nli_lib import paths
-from nli_lib.corpora import check_enough, load
-from nli_lib.corpora.corpus import Corpus, CorpusError
-from nli_lib.corpora.sources import SOURCES
+from nli_lib.corpora import check_enough, load, reading
+from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
+from nli_lib.corpora.sources import OWN, OWN_IDS, SOURCES
+from nli_lib.errors import UserError
 from nli_lib.measure.features import UNSPACED, unspaced
 from nli_lib.store import atomic
 from nli_lib.study import runner, standing
@@ -23,6 +39,10 @@ from nli_lib.study.runner import Request, version
 
 TIMES = 24  # memory that reading and an audit take, in sizes of the file, at most: benchmarks/own_corpus_sizes.py
 MIN_ROWS = 20  # of each class, the fewest that a command looks at
+
+
+class IntegrationError(UserError, ValueError):
+    """A file or an object from outside does not fit; the message names the file, row or field, and what to do."""
 
 
 def look_at(request: Request, what: str, rows_a_class: int = MIN_ROWS) -> Corpus | None:
@@ -151,3 +171,317 @@ def write(path: Path, text: str) -> Path:
 def as_text(content: Mapping) -> str:
     """Numbers as the text of a json file."""
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+_WORD = r"(?:p|pred|prob|probs|proba|probability|score)"
+_BARE = rf"(?i)(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*"  # "p_neutral", "P(n)"
+# the last three are a frame's index
+ROW_NUMBERS = ("row", "index", "idx", "column 1", "unnamed: 0", "__index_level_0__")
+SAVE = "numpy.savez(FILE, uid=corpus.uid.astype(str), classes=[...], pred_probs=...)"
+SHAPES = (  # that are read
+    "Give a csv, tsv, json, jsonl or parquet file with a column for each class, called by its name (p_neutral), and a "
+    "column uid, or the two texts, or one row for each pair in the order of the corpus; or an npz saved with "
+    f"{SAVE}; or an npy of shape (pairs, classes)."
+)
+VERSION = "it was made from another version of the corpus."
+ORDER = (
+    "its rows stand in another order, or it was made from another version of the corpus. Add a column uid, or leave "
+    "that column out if it says something else."
+)
+
+
+def read_probabilities(
+    path: Path, corpus: Corpus, columns: Mapping[str, str] | None = None, *, say: Callable[[str], object] = print
+) -> NDArray[np.float64]:
+    """The probabilities of a file for a corpus, (N, C), in the order of its rows and of its classes.
+
+    Columns are found by the names of the classes: "neutral", "p_neutral", "neutral_prob", "P(neutral)". A matrix, or
+    lists in a column, without names are taken in the order of the corpus's classes. Rows are found by an id; else by
+    premise and hypothesis; else, where ids are the numbers of the rows from 0 or from 1, by these; and where there are
+    neither ids nor texts, by their order, if they are as many as the corpus has, or its file. Rows of the file that are
+    not in the corpus are left out, and so are those that repeat another.
+
+    Parameters
+    ----------
+    path
+        a table (csv, tsv, txt, json, jsonl, parquet, gzipped too), an npz of arrays uid (M,), classes (C,) names and
+        pred_probs (M, C), as `exports.export_review` writes them, or an npy of (M, C)
+    columns
+        as `load` takes them for the corpus
+    say
+        is told how the rows were found, in a line
+
+    Raises
+    ------
+    IntegrationError
+        Where a row or a class is missing, two rows of one pair differ, texts or labels that the file brings are not
+        those of the corpus, or a row is no distribution.
+    """
+    table = _table(path, corpus)
+    if not len(table):
+        raise IntegrationError(f"{path} has no rows.")
+    cells, order = _cells(path, table, corpus)
+
+    def number(cell: object) -> float:
+        """With a decimal comma too, which can be nothing else in a probability; NaN for what is no number."""
+        with contextlib.suppress(TypeError, ValueError):
+            return float(cell.replace(",", ".") if isinstance(cell, str) else cell)
+        return np.nan
+
+    values = cells.map(number).to_numpy()
+    place, how = _place(path, table, values, corpus, dict(columns or {}))
+    if path.suffix.lower() == ".npz" and "labels" in table:
+        own = np.array(corpus.classes, dtype=object)[corpus.labels]
+        _agree(path, "label", table["labels"].to_numpy()[place], own, corpus, VERSION)
+    found = values[place]
+    if (no_number := np.isnan(found)).any():
+        at, column = (int(found[0]) for found in np.nonzero(no_number))
+        row, name = int(place[at]), cells.columns[column]
+        raise IntegrationError(
+            f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number. Every pair needs one "
+            "for each class."
+        )
+    wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # files are rounded
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        told = ", ".join(f"{value:g}" for value in found[row])
+        raise IntegrationError(
+            f"{path}: the probabilities of {corpus.uid[row]!r} are {told}: they must lie between 0 and 1 and add up to "
+            f"1 ({wrong.sum():,} such rows). Write probabilities of all classes of the corpus, "
+            f"{', '.join(corpus.classes)}: take the softmax of logits first, and divide percent by 100."
+        )
+    say(f"{path.name}: rows were found {how}.{order}")
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
+    """The rows of a file, with names of columns in lower or upper case; a cell may be a list or a dict."""
+    if path.suffix.lower() in (".npy", ".npz"):
+        return _arrays(path, corpus)
+    if not reading.kind(path):
+        raise IntegrationError(f"{path}: its ending is none of those that are read. {SHAPES}")
+    if reading.kind(path) == ".json" and path.is_file():
+        try:
+            found = json.loads(path.read_bytes())
+        except (ValueError, RecursionError):  # no JSON as a whole
+            found = None
+        if isinstance(found, list) and found and all(isinstance(row, list) for row in found):
+            return pd.DataFrame({"scores": found})
+    rows = reading.read(path)
+    if rows.skipped:
+        counted = ", ".join(f"{why} {count:,}" for why, count in rows.skipped.items())
+        raise IntegrationError(f"{path}: some of its rows cannot be read ({counted}). Write the file again.")
+    return rows.table
+
+
+def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
+    """The arrays of an npz or npy: a column for each class, and one for each array that has a value for each row."""
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            arrays = {"pred_probs": found} if isinstance(found, np.ndarray) else {n: found[n] for n in found}
+    except Exception as error:  # of a damaged file, whatever comes
+        raise IntegrationError(f"{path} is no file of plain arrays ({error}). Save it with {SAVE}.") from None
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    matrix = matrices[0] if len(matrices) == 1 else "pred_probs"
+    if matrix not in arrays:
+        raise IntegrationError(
+            f"{path} has no array 'pred_probs'; found {', '.join(arrays) or 'none'}. Save it with {SAVE}."
+        )
+    values = arrays.pop(matrix)
+    named = "classes" in arrays
+    names = arrays.pop("classes").astype(str).tolist() if named else list(corpus.classes)
+    shape = len(values), len(names)
+    arrays = {name: array for name, array in arrays.items() if array.ndim == 1}
+    wrong = [f"; {name} has {len(array)} values" for name, array in arrays.items() if len(array) != shape[0]]
+    if values.shape != shape or len(set(names)) < shape[1] or values.dtype.kind not in "fiu" or wrong:
+        raise IntegrationError(
+            f"{path}: {matrix} has shape {values.shape} ({values.dtype}); classes are {', '.join(names)}"
+            f"{''.join(wrong)}. Save numbers of shape (pairs, classes), and one value for each pair."
+        )
+    columns = {name: pd.Series(array.tolist(), dtype=object) for name, array in arrays.items()}
+    if "labels" in arrays:
+        given = arrays["labels"]
+        if given.dtype.kind not in "iu" or ((given < 0) | (given >= shape[1])).any():
+            raise IntegrationError(
+                f"{path}: labels must hold a number from 0 to {shape[1] - 1} for each of {shape[0]} rows, the place of "
+                "the label in classes; or leave it out."
+            )
+        columns["labels"] = pd.Series([canonical(names[label]) or names[label] for label in given], dtype=object)
+    scores = dict(zip(names, values.T, strict=True)) if named else {matrix: pd.Series(values.tolist(), dtype=object)}
+    return pd.DataFrame({**columns, **scores})
+
+
+def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFrame, str]:
+    """The columns of the classes (M, C), in their order and under the file's names; what to say of that order."""
+    lists = [name for name in table if all(isinstance(cell, list | dict) for cell in table[name])]
+    order = ""
+    if len(lists) == 1 and not any(map(_class_of, table)):
+        cells = table[lists[0]].tolist()
+        for at, cell in enumerate(cells):  # [{"label": "neutral", "score": 0.5}, ...], as `transformers` writes a row
+            if isinstance(cell, list) and all(isinstance(one, dict) and {"label", "score"} <= set(one) for one in cell):
+                cells[at] = {str(one["label"]): one["score"] for one in cell}
+        if all(isinstance(cell, dict) for cell in cells):
+            table = pd.DataFrame(cells)
+        elif all(isinstance(cell, list) and len(cell) == len(corpus.classes) for cell in cells):
+            table = pd.DataFrame(cells, columns=list(corpus.classes))
+            order = f" Its numbers bear no names: they were taken for {', '.join(corpus.classes)}, in this order."
+        else:
+            raise IntegrationError(
+                f"{path}: {lists[0]!r} does not hold a number for each class in every row. Write one for each of "
+                f"{', '.join(corpus.classes)}, in this order, or in columns that bear these names."
+            )
+    found: dict[str, list[str]] = {}
+    for name in table:
+        found.setdefault(_class_of(name), []).append(name)
+    for known in corpus.classes:
+        if len(found.get(known, ())) != 1:
+            said = "no column" if known not in found else f"the columns {', '.join(map(repr, found[known]))}"
+            raise IntegrationError(
+                f"{path} has {said} for the class {known!r}; found {', '.join(map(repr, list(table)[:20]))}. Name one "
+                f"column for each class, {', '.join(corpus.classes)}, as numbers do not say which is which. {SHAPES}"
+            )
+    return table[[found[known][0] for known in corpus.classes]], order
+
+
+def _class_of(name: str) -> str | None:
+    """The class that a column is called by: "p_neutral", "neutral_prob" and "P(neutral)" are "neutral"."""
+    return canonical(re.fullmatch(_BARE, str(name).strip()[:100])[1])
+
+
+def _place(
+    path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, columns: dict[str, str]
+) -> tuple[NDArray[np.int64], str]:
+    """The row of the file for each pair of the corpus (N,), and by what they were found, in words."""
+    there = {name.lower(): name for name in reversed(list(table))}
+
+    def named(*names: str) -> list[str]:
+        return [there[name] for name in dict.fromkeys(map(str.lower, names)) if name in there]
+
+    sides = {side: found[0] for side in SIDES if (found := named(columns.get(side, side), *OWN[side]))}
+    both = len(sides) == len(SIDES)
+    ids = named("uid", columns.get("uid", "uid"), *OWN_IDS, *(() if both else ROW_NUMBERS))
+    for name, plain in product(ids, (_text, _plain)):
+        given, wanted = _keys(plain, table[name]), _keys(plain, corpus.uid)
+        if wanted.is_unique and wanted.isin(given).all():
+            place, more = _rows(path, given, wanted, values)
+            how, why = f"by {name!r}{more}", VERSION
+            break
+    else:
+        if both:
+            given = _keys(_folded, *(table[sides[side]] for side in SIDES))
+            wanted = _keys(_folded, corpus.premise, corpus.hypothesis)
+            if (absent := ~wanted.isin(given)).any():
+                raise IntegrationError(
+                    f"{path} has neither the id nor the texts of {absent.sum():,} of the {len(corpus):,} pairs, the "
+                    f"first of them {corpus.uid[absent][0]!r}. Give every pair its probabilities."
+                )
+            place, more = _rows(path, given, wanted, values)
+            return place, f"by premise and hypothesis{more}"
+        place, how = _by_number(path, table, ids, values, corpus)
+        why = ORDER
+    for side, name in sides.items():
+        given, own = _keys(_folded, table[name].iloc[place]), _keys(_folded, getattr(corpus, side))
+        _agree(path, side, given.to_numpy(), own.to_numpy(), corpus, why)
+    if why == ORDER and (labels := named(columns.get("label", "label"), *OWN["label"])):
+        given, own = table[labels[0]].map(canonical).iloc[place], np.array(corpus.classes, dtype=object)[corpus.labels]
+        _agree(path, "label", given.where(given.isin(corpus.classes), own).to_numpy(), own, corpus, why)
+    return place, how
+
+
+def _by_number(
+    path: Path, table: pd.DataFrame, ids: list[str], values: NDArray, corpus: Corpus
+) -> tuple[NDArray[np.int64], str]:
+    """The same where no id and no text leads to a row: by the numbers of rows in the first of ``ids``, or in order."""
+    count, rows = len(corpus), _file_rows(corpus)
+    if ids:
+        given, own, fits = _keys(_plain, table[ids[0]]), _keys(_plain, corpus.uid), {}
+        numberings = [] if given.isin(own).any() else [(np.arange(count), count), (rows, corpus.rows_read)]
+        for (each, total), start in product(numberings, (0, 1)):
+            number = () if each is None else tuple(map(str, (each + start).tolist()))
+            if number and set(given) in (set(number), set(map(str, range(start, total + start)))):
+                fits[number] = start
+        if len(fits) != 1:
+            absent = corpus.uid[~own.isin(given)]
+            raise IntegrationError(
+                f"{path} has no row for {len(absent):,} of the {count:,} pairs, the first of them {absent[0]!r}; its "
+                f"{ids[0]!r} begins with {given[0]!r}. "
+                + (SHAPES if len(absent) == count else "Give every pair its probabilities.")
+            )
+        number, start = fits.popitem()
+        place, more = _rows(path, given, pd.Series(number, dtype=object), values)
+        return place, f"by the row numbers in {ids[0]!r}, from {start}{more}"
+    how = f"by their order: they bear no ids and are {len(table):,}, as "
+    if len(table) == count:
+        return np.arange(count), how + "the corpus has pairs"
+    if rows is not None and len(table) == corpus.rows_read:
+        return rows, how + "its file has rows"
+    left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
+    raise IntegrationError(
+        f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}: which "
+        f"is which cannot be known. {SHAPES}"
+    )
+
+
+def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> tuple[NDArray[np.int64], str]:
+    """The row of the file for each wanted key, and how many of its rows repeat another, in words."""
+    known = given.isin(wanted).to_numpy()
+    turns = [pd.MultiIndex.from_arrays([keys, keys.groupby(keys).cumcount()]) for keys in (given, wanted)]
+    place = turns[0].get_indexer(turns[1])
+    if known.sum() == len(wanted) and (place >= 0).all() and (np.diff(place) > 0).all():
+        return place, ""  # as the corpus has them: then a pair that it has twice may be scored in two ways
+    codes = pd.factorize(given)[0]
+    first = np.unique(codes, return_index=True)[1][codes]
+    differ = known & ~np.isclose(values, values[first], rtol=0, atol=1e-6, equal_nan=True).all(axis=1)
+    if differ.any():
+        at = int(np.argmax(differ))
+        raise IntegrationError(
+            f"{path}: {' / '.join(given[at].split(chr(0)))!r} stands in more than one row, and rows {first[at] + 1} "
+            f"and {at + 1} have different probabilities. Leave one of them out, or add a column uid."
+        )
+    repeated = int((known & (first != np.arange(len(given)))).sum())
+    kept = np.unique(first)
+    place = kept[pd.Index(given.iloc[kept]).get_indexer(wanted)]
+    return place, f", without {repeated:,} that repeat another" if repeated else ""
+
+
+def _file_rows(corpus: Corpus) -> NDArray[np.int64] | None:
+    """The place of each pair among the rows of its file, from 0, where it is known: all are used, or uids say it."""
+    if corpus.rows_read == len(corpus):
+        return np.arange(len(corpus))
+    made = pd.Series(corpus.uid).str.extract(rf"\A{re.escape(corpus.name)}-{re.escape(corpus.split)}-(\d+)\Z")[0]
+    if made.isna().any() or reading.UNCLOSED in corpus.skipped:  # of which it is not known how many rows they were
+        return None
+    rows = made.astype(np.int64).to_numpy()
+    return rows if (np.diff(rows) > 0).all() and rows[-1] < corpus.rows_read else None
+
+
+def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, why: str) -> None:
+    """What the file says of its pairs must be what the corpus says."""
+    if (differ := given != own).any():
+        at = int(np.argmax(differ))
+        raise IntegrationError(
+            f"{path}: the {what} of {corpus.uid[at]!r} is {str(given[at])[:60]!r} there and {str(own[at])[:60]!r} in "
+            f"the corpus ({differ.sum():,} such rows): {why}"
+        )
+
+
+def _keys(plain: Callable[[object], str], *columns: Iterable[object]) -> pd.Series:
+    """What rows are found by, a text each; as objects, which are found far faster than pandas' own texts."""
+    return pd.Series(["\0".join(map(plain, cells)) for cells in zip(*columns, strict=True)], dtype=object)
+
+
+def _text(uid: object) -> str:
+    return str(uid).strip()
+
+
+def _plain(uid: object) -> str:
+    """An id without what other programs make of it: a number with a decimal, a spreadsheet's apostrophe."""
+    return re.sub(r"\A'|\.0\Z", "", _text(uid))
+
+
+def _folded(text: object) -> str:
+    return " ".join(str(text).removeprefix("'").split())

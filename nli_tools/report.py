@@ -38,7 +38,7 @@ from nli_lib.study import standing
 from nli_lib.study.dial import is_own_file, read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_tools import audit_page, compare, own_corpus, suspects
-from nli_tools.audit import Figure, distance, ends, percent, sample_premises
+from nli_tools.audit import Figure, bounded, distance, ends, percent, sample_premises
 from nli_tools.audit_page import as_estimate, sentence, shown, templates
 
 MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs that are shown
@@ -93,13 +93,10 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
 # ---------------------------------------------------------------- levels
 
 
-def level_figures(
-    corpus: Corpus,
-    trainings: Sequence[tuple[ArrayLike, ArrayLike]],
-    *,
-    contradicted: ArrayLike | None = None,
-    said: str = "",
-) -> dict:
+Trainings = Sequence[tuple[ArrayLike, ArrayLike]]
+
+
+def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray | None = None, said: str = "") -> dict:
     """The numbers of the levels as plain values, each with interval and unit.
 
     Keys: said, learnt (whether the models of the pair fit these labels better than the majority label does), next
@@ -134,7 +131,7 @@ def level_figures(
     found = _level_shares(table, corpus.classes, list(scores)) | _agreement(fits)
     for at, view in enumerate(("pair", "hypothesis")):
         right = np.array([np.asarray(each[at])[-1].argmax(axis=1) == labels for each in trainings], dtype=float)
-        found[f"fitted by the {view}"] = _share(estimate(table, means_of(right)))
+        found[f"fitted by the {view}"] = bounded(estimate(table, means_of(right)))
     own, twin, again = (
         found[name].estimate if name in found else None
         for name in (f"hard: {CONTRADICTED}", f"hard: {CONTRADICTED}, {TWIN}", "another training")
@@ -156,24 +153,19 @@ def level_figures(
     return {"said": said, "learnt": learnt, "next": step, "figures": figures, "rows": rows}
 
 
-def _share(found: Estimate) -> Figure:
-    """A share, whose interval ends at 0 and 1."""
-    return Figure(found._replace(low=max(0.0, found.low), high=min(1.0, found.high)))
-
-
 def _level_shares(table: pd.DataFrame, classes: Sequence[str], scores: list[str]) -> dict[str, Figure]:
     """The share of each level and of each label in it, and the means of the scores in it and in its random twin."""
     level, gold, found = by_training(table, "level"), by_training(table, "gold"), {}
     for at, name in enumerate(LEVELS):
         inside = {f"{name}: {label}": np.where(level == at, gold == each, np.nan) for each, label in enumerate(classes)}
         for called, flags in ({name: (level == at).astype(float)} | inside).items():
-            found[called] = _share(estimate(table, means_of(flags)))
+            found[called] = bounded(estimate(table, means_of(flags)))
     seeds = table["training"].nunique()
     over = "premises and trainings" if seeds > 1 else "premises"
     for row in level_means(table, scores).itertuples():
         mean = Estimate(row.value, row.low, row.high, row.n, seeds, over)
         called = f"{row.level}: {row.score}{f', {TWIN}' if row.condition == TWIN else ''}"
-        found[called] = Figure(mean, "words") if row.score == WORDS else _share(mean)
+        found[called] = Figure(mean, "words") if row.score == WORDS else bounded(mean)
     return found
 
 
@@ -255,7 +247,7 @@ def run(
     else:
         wrong = scores.argmax(axis=1) != corpus.labels if len(scores) else None
         add("levels", lambda: measure_levels(corpus, request, wrong, most=most, seeds=seeds, changes=changes))
-    if (found := compare.stored(request)) is not None:
+    if (found := own_corpus.recorded(folder / compare.NUMBERS, compare.FORMAT, request)) is not None:
         parts["comparison"] = found
     else:
         missing["comparison"] = "none was made of this corpus as it is now: nli-study compare FILE --test HELD_OUT"

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
-from nli_lib.errors import UserError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
 from nli_lib.measure.consensus import EVERY, next_suspects
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
@@ -40,7 +39,7 @@ from nli_lib.study.dial import ParameterError, as_options, read_scale
 from nli_lib.study.runner import Request
 from nli_lib.tables import read_csv, write_csv
 from nli_tools import own_corpus
-from nli_tools.probabilities import read_probabilities
+from nli_tools.own_corpus import IntegrationError, read_probabilities
 
 MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
 LIST_SHOWN = ("uid", "premise", "hypothesis", "gold", "predicted", "kind", "gap", "p_gold")
@@ -113,10 +112,6 @@ ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on what the l
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 
 
-class DecisionError(UserError, ValueError):
-    """A file of decisions cannot be used; the message names the file, the line and what to do."""
-
-
 def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
     """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
 
@@ -127,13 +122,13 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     Raises
     ------
     StoreError
-        For a file that is none, and `DecisionError` on a missing column, any other word, a label that is none of
+        For a file that is none, and `IntegrationError` on a missing column, any other word, a label that is none of
         ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
         if name not in table:
-            raise DecisionError(
+            raise IntegrationError(
                 f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {words} or "
                 "nothing into each row."
             )
@@ -153,7 +148,7 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     }
     for said, wrong in checks.items():
         for row in made[wrong].head(1).to_dict("records"):
-            raise DecisionError(f"{path}, row {row['line']}, {said.format(**row)}.")
+            raise IntegrationError(f"{path}, row {row['line']}, {said.format(**row)}.")
     return made.set_index("uid")[[*GIVEN, *SIDES]]
 
 
@@ -249,7 +244,13 @@ class Asked:
     Attributes
     ----------
     folds
-        models, each scoring what it did not see; None: `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
+        models, each scoring what it did not see, on folds that keep a premise together; None: `TRAINED_FOLDS`, with
+        ``fast`` `FAST_FOLDS`
+    fast
+        by linear models on words (`pair_ngrams`), or with ``embeddings`` on frozen sentence embeddings
+        (`pair_vectors`), which need torch and minutes
+    probs
+        by a file of the user's own out-of-sample probabilities
     decided
         a file with decisions that put the rest of the list into an order learnt from them
 
@@ -292,16 +293,14 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
     folder = paths.EXPORTS / request.study / asked.part
     names, classes = (tuple(own.table), own.classes) if own else ((), None)
     if asked.decided and "decision" in names:
-        raise DecisionError(f"{request.corpus} has a column decision of its own: rename it there.")
+        raise IntegrationError(f"{request.corpus} has a column decision of its own: rename it there.")
     made = None if "decision" in names else kept(folder, classes)
     if asked.decided:
         made = joined(made, read_decisions(asked.decided, classes))
     if asked.part:
-        given = {"folds": asked.count, "embeddings": asked.embeddings, "probs": asked.probs}
         dial = read_scale(request.scale)
         split = dial.train_split if request.corpus == dial.corpus else "train"
-        scored = own or load(request.corpus, split, data_dir=request.data_dir)
-        how = score(scored, folder, **given, columns=request.columns)
+        how = score(own or load(request.corpus, split, data_dir=request.data_dir), folder, asked, request.columns)
         yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
     else:
         if own:
@@ -312,9 +311,8 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
     set_apart(folder, names)
     if made is not None:
         yield reorder(folder, made)
-    command = f"The same for the whole list: {_command(request, asked)}"
-    title = Path(request.corpus).name
-    yield from finish(folder, title, how=how, command=command, own=names, decided=made is not None)
+    told = {"how": how, "command": f"The same for the whole list: {_command(request, asked)}"}
+    yield from finish(folder, Path(request.corpus).name, **told, own=names, decided=made is not None)
 
 
 def _command(request: Request, asked: Asked) -> str:
@@ -327,49 +325,32 @@ def _command(request: Request, asked: Asked) -> str:
     return shlex.join([*words, "--decided", "decisions.csv"])
 
 
-def score(
-    corpus: Corpus,
-    folder: Path,
-    *,
-    folds: int = FAST_FOLDS,
-    embeddings: bool = False,
-    probs: Path | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> str:
+def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str] | None = None) -> str:
     """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
 
-    What an earlier run has scored on the same examples in as many folds is found again.
-
-    Parameters
-    ----------
-    folds
-        as many linear models on words (`pair_ngrams`), on folds that keep a premise together
-    embeddings
-        or on frozen sentence embeddings (`pair_vectors`), which need torch and minutes
-    probs
-        or a file of the user's own out-of-sample probabilities (`read_probabilities`, which takes ``columns``); the
-        folds of their models are not known, and are -1 in cleanlab.npz
+    What an earlier run has scored on the same examples in as many folds is found again. Where ``asked`` names a file of
+    probabilities (`read_probabilities`, which takes ``columns``), the folds of their models are not known, and are -1
+    in cleanlab.npz.
     """
     seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
-    seen = "sentence embeddings" if embeddings else seen
-    record = {"digest": corpus.digest, "folds": folds, "model": f"{seen}, C {PAIR_PENALTY}, {PAIR_PASSES} passes"}
-    if probs is not None:
-        fold, record = np.full(len(corpus), -1), {"digest": corpus.digest}
-        told: list[str] = []
-        probabilities = read_probabilities(probs, corpus, columns, say=told.append)
+    seen = "sentence embeddings" if asked.embeddings else seen
+    record = {"digest": corpus.digest, "folds": asked.count}
+    record |= {"model": f"{seen}, C {PAIR_PENALTY}, {PAIR_PASSES} passes"}
+    how = f"Each label was scored by one of {asked.count} linear models on {seen} that was not trained on it (--fast)."
+    if asked.probs is not None:
+        fold, record, told = np.full(len(corpus), -1), {"digest": corpus.digest}, []
+        probabilities = read_probabilities(asked.probs, corpus, columns, say=told.append)
         how = f"The probabilities are those of {told[0]} Whether they are out of sample cannot be seen from them."
+    elif record.items() <= recorded(folder).items():
+        print("Scored by an earlier run; nothing has changed since.")
+        fold, probabilities = (arrays(folder)[name] for name in ("fold", "pred_probs"))
     else:
-        how = f"Each label was scored by one of {folds} linear models on {seen} that was not trained on it (--fast)."
-        if record.items() <= recorded(folder).items():
-            print("Scored by an earlier run; nothing has changed since.")
-            fold, probabilities = (arrays(folder)[name] for name in ("fold", "pred_probs"))
-        else:
-            fold = fold_of_each(corpus, folds)
-            features = _vectors(corpus) if embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
-            probabilities = out_of_fold(features, corpus.labels, fold, say=partial(print, flush=True))
+        fold = fold_of_each(corpus, asked.count)
+        features = _vectors(corpus) if asked.embeddings else pair_ngrams(corpus.premise, corpus.hypothesis)
+        probabilities = out_of_fold(features, corpus.labels, fold, say=partial(print, flush=True))
     logits = np.log(np.maximum(probabilities, FLOOR))
     table = review_list(corpus, logits, fold)
-    if probs is not None:
+    if asked.probs is not None:
         table = table.drop(columns="fold")
     (folder / RECORD).unlink(missing_ok=True)  # of another corpus or model: it must not vouch for these arrays
     export_review(folder, table, corpus, logits, fold)
@@ -425,29 +406,27 @@ def finish(
 def learnt(folder: Path) -> Skill:
     """What the models of a list have learnt, from its cleanlab.npz."""
     found = arrays(folder)
-    labels, predicted = found["labels"], found["pred_probs"].argmax(axis=1)
-    majority = np.bincount(labels).max() / len(labels)
+    labels, right = found["labels"], found["pred_probs"].argmax(axis=1) == found["labels"]
     unseen = bool((found["fold"] >= 0).all())  # -1: probabilities of the user's own
-    return skill(int((predicted == labels).sum()), len(labels), majority, unseen=unseen)
+    return skill(int(right.sum()), len(labels), np.bincount(labels).max() / len(labels), unseen=unseen)
 
 
 def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
     """(N,) folds that keep the pairs of a premise together; a `CorpusError` says what to do where there are too few."""
     # numbers in the order of the texts: the same folds, and scikit-learn compares texts one by one, for minutes
     groups = np.unique(corpus.premise, return_inverse=True)[1]
+    cannot = f"cannot be divided into {count} folds that keep the pairs of a premise together"
     if (premises := int(groups.max()) + 1) < count:
         most = f"--folds {premises} at most" if premises > 1 else "a corpus of one premise has none"
         raise CorpusError(
-            f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises, which cannot be divided "
-            f"into {count} folds that keep the pairs of a premise together. Ask for fewer folds: {most}."
+            f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises, which {cannot}. Ask for "
+            f"fewer folds: {most}."
         )
     try:
         return draw_folds(corpus.labels, groups=groups, count=count)
     except ValueError as error:
-        raise CorpusError(
-            f"{corpus.name}: its {len(corpus):,} pairs of {premises:,} premises cannot be divided into {count} folds "
-            f"that keep the pairs of a premise together ({error})."
-        ) from None
+        told = f"{corpus.name}: its {len(corpus):,} pairs of {premises:,} premises"
+        raise CorpusError(f"{told} {cannot} ({error}).") from None
 
 
 def _vectors(corpus: Corpus) -> NDArray[np.float32]:
