@@ -43,7 +43,6 @@ from nli_lib.stats import OVER, Estimate, clustered_share, mean_and_range
 
 PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
 AREA = "area under the ROC curve"
-COUNTED = "counted, nothing drawn"
 
 
 class Figure(NamedTuple):
@@ -149,15 +148,13 @@ def folded(texts: ArrayLike) -> NDArray[np.uint64]:
 
 def exact(count: float, n: int) -> Estimate:
     """A count: its interval is itself."""
-    return Estimate(float(count), float(count), float(count), int(n), over=COUNTED)
+    return Estimate(float(count), float(count), float(count), int(n), over="counted, nothing drawn")
 
 
 # ---------------------------------------------------------------- audit features
 
 
-MIDDLE = "premises, by normal approximation"
 TOP = 20  # features a label
-FAMILY = r"(?<=[<>]) .*|(?<=len-ratio) .*"  # what tells nested features of one family apart
 
 
 def z_over_shares(counts: ArrayLike) -> NDArray[np.float64]:
@@ -207,8 +204,9 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
     half = 1.96 * float(np.std(drawn, ddof=1))
     middle = float(chance.mean()), *np.quantile(chance, [0.025, 0.975])
     line = features.z_threshold(0.01, tests=z.size)
+    above = Estimate(value, value - half, value + half, n, over="premises, by normal approximation")
     return {
-        "above": Figure(Estimate(value, value - half, value + half, n, over=MIDDLE), CELLS),
+        "above": Figure(above, CELLS),
         "by chance": Figure(Estimate(*map(float, middle), n, over=f"{copies} shuffled copies"), CELLS),
         "detectable": Figure(exact((z[often] > line).sum(), n), "features and labels"),
         "line": Figure(exact(line, n), Z),
@@ -223,7 +221,8 @@ def top_table(table: Features, counts: NDArray, corpus: Corpus) -> pd.DataFrame:
     Of nested features, such as the lengths below 5 and below 6, the one of highest z; of those that 20 pairs have.
     """
     z, n, chance = z_over_shares(counts), counts.sum(axis=1), 1 / len(corpus.classes)
-    family = pd.Series(table.names).str.replace(FAMILY, "", regex=True).to_numpy(dtype=object)
+    # without what tells nested features of one family apart
+    family = pd.Series(table.names).str.replace(r"(?<=[<>]) .*|(?<=len-ratio) .*", "", regex=True).to_numpy(object)
     base, premises, rows = counts[n.argmax()] / n.max(), pd.factorize(corpus.premise)[0], []
     columns = table.matrix.tocsc()
     ranked = np.flatnonzero((n >= OFTEN) & (table.names != "null"))
@@ -236,9 +235,8 @@ def top_table(table: Features, counts: NDArray, corpus: Corpus) -> pd.DataFrame:
         for rank, column in enumerate(near, 1):
             fires = columns.indices[columns.indptr[column] : columns.indptr[column + 1]]
             share = clustered_share(corpus.labels[fires] == label, premises[fires])
-            low, high = (np.array([share.low, share.high]) - base[label]) * np.sqrt(
-                n[column] / (base[label] * (1 - base[label]))
-            )
+            root = np.sqrt(n[column] / (base[label] * (1 - base[label])))
+            low, high = (np.array([share.low, share.high]) - base[label]) * root
             paper = (share.value - chance) * np.sqrt(n[column] / (chance * (1 - chance)))
             rows.append((
                 name, rank, table.names[column], int(n[column]), share.value, share.low, share.high, base[label],

@@ -142,9 +142,8 @@ def compare(
     from nli_tools import compare as comparisons
 
     request = request_of(scale, corpus, **form)
-    files = {
-        name: runner.absolute_file(file) for name, file in runner.named_values("--added", added or [], "FILE").items()
-    }
+    given = runner.named_values("--added", added or [], "FILE")
+    files = {name: runner.absolute_file(file) for name, file in given.items()}
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
     plan = comparisons.Plan(**how, keep=keep_models, changes=runner.spec_changes(epochs, encoder))
     print(*comparisons.run(request, runner.absolute_file(test), files, plan), sep="\n")

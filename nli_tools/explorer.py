@@ -106,9 +106,7 @@ def page(explorer: Explorer) -> VBox:
     scatter.tooltip(False)  # its preview would put a text into the page as markup
     plot, panel = scatter.widget, Panel(explorer)
     plot.mouse_mode = "lasso"
-    plot.observe(
-        lambda change: explorer.select([] if change["new"] is None else np.asarray(change["new"])), "selection"
-    )
+    plot.observe(lambda change: explorer.select([] if change["new"] is None else change["new"]), "selection")
     plot.observe(lambda change: panel.look(change["new"]), "hovering")
     return VBox([plot, panel])
 
@@ -298,21 +296,19 @@ class SuspectsWidget(anywidget.AnyWidget):
         given = [{"uid": uid, **each} for uid, each in self.made if each.get("decision") or each.get("note")]
         table = pd.DataFrame(given, columns=["uid", *GIVEN]).join(rows, on="uid")
         columns = ["uid", *GIVEN, "gold", "predicted", "premise", "hypothesis"]  # as worklist.js exports them
-        fault = ""
         try:
             write_csv(self.file, table[columns])
+            self.fault = ""
         except (UserError, OSError) as error:
-            fault = f"Not written: {error}"
-        self.fault = fault
+            self.fault = f"Not written: {error}"
 
 
 def suspects_widget(folder: str | Path) -> SuspectsWidget:
     """The widget of the list in a folder; it begins with the decisions in decisions.csv, or with those of the page."""
     page, file = Path(folder) / "suspects.html", Path(folder) / "decisions.csv"
     if not page.is_file():
-        raise IntegrationError(
-            f"{Path(folder)} holds no suspects.html: give the folder that `nli-study suspects` wrote to."
-        )
+        told = "give the folder that `nli-study suspects` wrote to"
+        raise IntegrationError(f"{Path(folder)} holds no suspects.html: {told}.")
     shown = read_page(page)
     if not file.is_file():
         return SuspectsWidget(shown, shown["made"], file)

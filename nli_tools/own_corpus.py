@@ -111,9 +111,8 @@ def has_unspaced(corpus: Corpus) -> bool:
 def refuse_unspaced(corpus: Corpus, what: str) -> None:
     """Raise `CorpusError` where a corpus is not parted into words by blanks. what: what needs that, in words."""
     if has_unspaced(corpus):
-        raise CorpusError(
-            f"{corpus.name}: texts without blanks between words; {what}. Audit and suspects --fast do not."
-        )
+        told = f"{corpus.name}: texts without blanks between words"
+        raise CorpusError(f"{told}; {what}. Audit and suspects --fast do not.")
 
 
 def digest(name: str, request: Request) -> str | None:
@@ -288,9 +287,8 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     matrix = matrices[0] if len(matrices) == 1 else "pred_probs"
     if matrix not in arrays:
-        raise IntegrationError(
-            f"{path} has no array 'pred_probs'; found {', '.join(arrays) or 'none'}. Save it with {SAVE}."
-        )
+        found = ", ".join(arrays) or "none"
+        raise IntegrationError(f"{path} has no array 'pred_probs'; found {found}. Save it with {SAVE}.")
     values = arrays.pop(matrix)
     named = "classes" in arrays
     names = arrays.pop("classes").astype(str).tolist() if named else list(corpus.classes)

@@ -132,10 +132,8 @@ def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray
     for at, view in enumerate(("pair", "hypothesis")):
         right = np.array([np.asarray(each[at])[-1].argmax(axis=1) == labels for each in trainings], dtype=float)
         found[f"fitted by the {view}"] = bounded(estimate(table, means_of(right)))
-    own, twin, again = (
-        found[name].estimate if name in found else None
-        for name in (f"hard: {CONTRADICTED}", f"hard: {CONTRADICTED}, {TWIN}", "another training")
-    )
+    needed = f"hard: {CONTRADICTED}", f"hard: {CONTRADICTED}, {TWIN}", "another training"
+    own, twin, again = (found[name].estimate if name in found else None for name in needed)
     learnt = bool(found["fitted by the pair"].estimate.low > np.bincount(labels).max() / len(labels))
     # below an index of 0.2 the levels of two trainings have hardly anything in common
     told = {"learnt": learnt, "hard": found["hard"].estimate, "again": again, "least": 0.2}
@@ -192,9 +190,8 @@ def page(content: Mapping) -> str:
     template = templates(html=True)
     template.filters |= {"in_words": in_words, "points": distance}
     parts = shown(content["audit"]) | (compare.shown(content["comparison"]) if "comparison" in content else {})
-    return template.get_template("report.html").render(
-        **parts, report=content, level_colours=COLOURS, twin=TWIN, score_names=(CONTRADICTED, WORDS)
-    )
+    known = {"level_colours": COLOURS, "twin": TWIN, "score_names": (CONTRADICTED, WORDS)}
+    return template.get_template("report.html").render(**parts, **known, report=content)
 
 
 def in_words(figure: Mapping) -> str:

@@ -203,9 +203,7 @@ class ReviewWidget(anywidget.AnyWidget):
 
     _esm = HERE / "widget.js"
     _css = HERE / "widget.css"
-    state = traitlets.Dict(help="pair, done, pairs, annotator, fault, and turn, which counts the answers taken").tag(
-        sync=True
-    )
+    state = traitlets.Dict(help="pair, done, pairs, annotator, fault, turn (the answers taken)").tag(sync=True)
 
     def __init__(self, review: Review, **options: Any):
         super().__init__(**options)
@@ -316,13 +314,12 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
     ReviewError
         Where a file is neither.
     """
-    by_ending = {".json": [], ".csv": []}
+    exports, results = ([file for file in files if file.suffix.lower() == each] for each in (".json", ".csv"))
     for file in files:
-        if file.suffix.lower() not in by_ending:
+        if file not in [*exports, *results]:
             raise ReviewError(f"{file} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
-        by_ending[file.suffix.lower()].append(file)
-    parts = [reviews.annotations(folder), *(read_export(file, queue) for file in by_ending[".json"])]
-    return pd.concat([*parts, read_results(by_ending[".csv"], queue)], ignore_index=True)
+    parts = [reviews.annotations(folder), *(read_export(file, queue) for file in exports)]
+    return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
 
 
 def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
