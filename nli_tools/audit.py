@@ -1,22 +1,21 @@
-"""What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter.
+"""What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter::
 
-found = audit(corpus, test)
-    every number of the page, each with interval and unit
-values = comparable(corpus)
-    the numbers that are compared between corpora, of one size, without intervals
-beside = reference(corpus.classes, len(corpus))
-    what SNLI, MultiNLI and WANLI show at that size
+    found = audit(corpus, test)                             # every number of the page, each with interval and unit
+    values = comparable(corpus)                             # those that are compared between corpora, without intervals
+    beside = reference(corpus.classes, len(corpus))         # what SNLI, MultiNLI and WANLI show at that size
 
-No network is trained. z here compares a label's share among the pairs of a feature with its share in the corpus
-(`z_over_shares`), so that an unequal label balance does not make every frequent word stand out; the z-filter compares
-with one over the number of labels, as its paper does.
+No network is trained. Functions at the end put numbers and features into plain English.
+
+Notes
+-----
+z compares a label's share among the pairs of a feature with its share in the corpus (`z_over_shares`), so that an
+unequal label balance does not make every frequent word stand out; the z-filter compares with one over the number of
+labels, as its paper does.
 
 z grows with the square root of n; what a filter drops and what a model of n-grams learns also depend on n: a figure of
 one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only, curves over
 the number of pairs; it was made by `benchmarks/audit_curves.py` from the official development and test sets of SNLI and
 MultiNLI and a public sample of WANLI's training set.
-
-The last part puts numbers and features into plain English.
 """
 
 import re
@@ -53,10 +52,9 @@ class Figure(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         """Plain values; an end that is not known is None."""
-        value, low, high, n, _, over = self.estimate
-        ends = {"value": value, "low": low, "high": high}
-        plain = {name: float(end) if np.isfinite(end) else None for name, end in ends.items()}
-        return {**plain, "unit": self.unit, "n": int(n), "over": over}
+        known = self.estimate._asdict()
+        ends = {name: float(known[name]) if np.isfinite(known[name]) else None for name in ("value", "low", "high")}
+        return {**ends, "unit": self.unit, "n": int(known["n"]), "over": known["over"]}
 
 
 def bounded(share: Estimate) -> Figure:

@@ -116,13 +116,11 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
     features = []
     for row in found.top.itertuples():
         known = {"label": row.label, "rank": row.rank, "feature": row.feature, "pairs": whole(row.n, row.n)}
-        share, z, z_paper = (
-            Estimate(*ends, row.n, over="premises")
-            for ends in ((row.share, row.low, row.high), (row.z, row.z_low, row.z_high), (row.z_paper, np.nan, np.nan))
-        )
-        known["share"] = Figure(share).as_json()
+        over = {"n": row.n, "over": "premises"}
+        z_paper = Estimate(row.z_paper, np.nan, np.nan, **over)
+        known["share"] = Figure(Estimate(row.share, row.low, row.high, **over)).as_json()
         known["share in the corpus"] = Figure(audit.exact(row.base, row.n)).as_json()
-        known["z"] = Figure(z, audit.Z).as_json()
+        known["z"] = Figure(Estimate(row.z, row.z_low, row.z_high, **over), audit.Z).as_json()
         features.append({**known, "z, one over the number of labels": Figure(z_paper, audit.Z).as_json()})
     references: dict[str, dict] = {}
     for row in beside.itertuples():
@@ -185,10 +183,9 @@ def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *,
         mine = own["gain"].estimate
         names = more if mine.low > row.high else less if mine.high < row.low else same
         names.append(f"{audit.TITLES[row.corpus]} ({audit.points(row.value)})")
-    parts = [
-        f"{word} in {', '.join([*names[:-2], ' and '.join(names[-2:])])}" for word, names in placed.items() if names
-    ]
-    at = f"; at {int(beside['at'].max()):,} pairs that is {', '.join(parts)}" if parts else ""
+    said = {word: ", ".join([*names[:-2], " and ".join(names[-2:])]) for word, names in placed.items() if names}
+    parts = ", ".join(f"{word} in {names}" for word, names in said.items())
+    at = f"; at {int(beside['at'].max()):,} pairs that is {parts}" if parts else ""
     most = {"same": f["one answer"].value, "most": audit.ONE_ANSWER}
     best = found.top.loc[found.top["z"].idxmax()] if len(found.top) and f["detectable"].value else None
     return [
@@ -227,7 +224,7 @@ def templates(*, html: bool) -> Environment:
     known = Environment(loader=FileSystemLoader(HERE), autoescape=html, undefined=StrictUndefined, **blanks)
     known.filters |= {"percent": percent, "plain": in_english, "visible": visible, "z": z_words, "interval": interval}
     known.filters["area"] = lambda figure: f"{square(figure['value'])} {interval(figure, square)}".rstrip()
-    known.filters["markdown"] = markdown
+    known.filters |= {"markdown": markdown, "points": audit.distance}
     return known
 
 
@@ -322,8 +319,8 @@ def content(request: Request, test: str | None = None) -> dict:
     stored = _stored(path, request, test)
     if stored is None:
         run(request, test)
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    elif stored["test"] and not test:
+        return json.loads(path.read_text(encoding="utf-8"))
+    if stored["test"] and not test:
         name, then = stored["test"]["name"], stored["test"]["digest"]
         now = digest(str(Path(request.corpus).with_name(name)), request)
         if now not in (None, then):

@@ -283,9 +283,7 @@ WIDTH = 100  # of the strip in which the differences are drawn
 
 def page(content: Mapping) -> str:
     """The html of a comparison. content: what compare.json holds, see `nli_tools.compare`."""
-    template = templates(html=True)
-    template.filters["points"] = distance
-    return template.get_template("comparison.html").render(**shown(content))
+    return templates(html=True).get_template("comparison.html").render(**shown(content))
 
 
 def shown(content: Mapping) -> dict[str, object]:
@@ -363,13 +361,9 @@ class Work(Budget):
     def __init__(
         self, request: Request, corpus: Corpus, test: Corpus, title: str, added: Mapping[str, Corpus], plan: Plan
     ):
-        super().__init__(
-            named(ARMS, list(added)),
-            budget=plan.budget or budget_of(corpus),
-            share=plan.share,
-            candidates=None if plan.budget is None else CANDIDATES * plan.budget,
-            folds=plan.folds,
-        )
+        sizes = {"budget": plan.budget or budget_of(corpus), "share": plan.share, "folds": plan.folds}
+        sizes["candidates"] = None if plan.budget is None else CANDIDATES * plan.budget
+        super().__init__(named(ARMS, list(added)), **sizes)
         self.whole, self.test, self.title, self.added, self.plan = corpus, test, title, dict(added), plan
         self.dial = read_scale(request.scale)
         self.place = {"corpus": request.corpus, "split": corpus.split, "limit": None}
@@ -379,10 +373,8 @@ class Work(Budget):
         try:
             self.right(np.zeros((len(test), len(corpus.classes))), test)
         except ValueError:
-            raise CompareError(
-                f"{title} has the labels {', '.join(test.classes)}, and the corpus "
-                f"{', '.join(corpus.classes)}: a model of one cannot be judged by the other."
-            ) from None
+            told = f"{title} has the labels {', '.join(test.classes)}, and the corpus {', '.join(corpus.classes)}"
+            raise CompareError(f"{told}: a model of one cannot be judged by the other.") from None
         for arm in self.arms.values():
             if arm.source in added and (why := why_absent(arm, Pool(corpus, added), self.extra)):
                 raise CompareError(f"--added {arm.source}: {why}.")
@@ -457,9 +449,7 @@ class Work(Budget):
         shares = pd.concat(kept).groupby(["uid", "premise", "hypothesis", "gold"], sort=False, as_index=False).mean()
         return right, sets[0], {self.title: np.stack(whole)}, absent, shares.round(4)
 
-    def trained(
-        self, sets: Sequence[Mapping[tuple[str, str], TrainingSet]]
-    ) -> dict[tuple[str, str], dict[str, NDArray[np.bool_]]]:
+    def trained(self, sets: Sequence[Mapping[tuple[str, str], TrainingSet]]) -> dict[tuple[str, str], Right]:
         """The answers of a model of each training set of each training. Equal sets are one training."""
         found: dict[tuple[str, str], list[NDArray[np.bool_]]] = {}
         for seed, each in enumerate(sets):

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from cleanlab import Datalab
     from datasets import Dataset
 
+File = str | Path
+Classes = Sequence[str] | None
+
 
 # ---------------------------------------------------------------- dynamics
 
@@ -120,11 +123,9 @@ class Dynamics:
         """
         at = pd.Index(self.uid.astype(str)).get_indexer(corpus.uid.astype(str))  # -1: not there
         if (at < 0).any():
-            first = corpus.uid[np.argmax(at < 0)]
-            raise IntegrationError(
-                f"{(at < 0).sum():,} of {len(corpus):,} rows of {corpus.name} were not recorded, the first {first!r}: "
-                "give the corpus that was trained on, or the part of it that was"
-            )
+            first, count = corpus.uid[np.argmax(at < 0)], (at < 0).sum()
+            told = f"{count:,} of {len(corpus):,} rows of {corpus.name} were not recorded, the first {first!r}"
+            raise IntegrationError(f"{told}: give the corpus that was trained on, or the part of it that was")
         wrong = np.flatnonzero(self.labels[at] != corpus.labels)
         if wrong.size:
             raise IntegrationError(
@@ -133,13 +134,13 @@ class Dynamics:
             )
         return self[at]
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: File) -> None:
         """Write an npz file that `read_dynamics` reads, and `numpy.load` without pickle."""
         with atomic(Path(path)) as draft, draft.open("wb") as file:
             np.savez(file, logits=self.logits, labels=self.labels, uid=self.uid, capture=self.capture)
 
 
-def read_dynamics(path: str | Path) -> Dynamics:
+def read_dynamics(path: File) -> Dynamics:
     """What `RecordLogits.save` or `Dynamics.save` wrote: an npz file of logits, labels, uid and capture."""
     with reading(Path(path), "give the npz file that `save` wrote"), np.load(path, allow_pickle=False) as stored:
         return Dynamics(stored["logits"], stored["labels"], stored["uid"], str(stored["capture"]))
@@ -162,7 +163,7 @@ def dynamics_of(run: object, labels: ArrayLike | None = None, uid: ArrayLike | N
 # ---------------------------------------------------------------- cartography
 
 
-def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None, id_field: str = "guid") -> Dynamics:
+def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_field: str = "guid") -> Dynamics:
     """The training dynamics in a folder of `dynamics_epoch_*.jsonl`: logits (E, N, C) float64, labels and names (N,).
 
     A row may be missing in some epochs, as in their published sample, which shows ten rows of each: see
@@ -222,7 +223,7 @@ def read_cartography(folder: str | Path, *, classes: Sequence[str] | None = None
     return Dynamics(logits, labels, uid.astype(str) if uid.dtype == object else uid, "train")
 
 
-def write_cartography(folder: str | Path, run: object, **arrays: object) -> list[Path]:
+def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]:
     """Write `dynamics_epoch_*.jsonl` into a folder, which cartography reads as `training_dynamics/`; the paths.
 
     The numbers come back bit for bit. A row that an epoch lacks is not written for it; cartography's own reader wants
@@ -248,7 +249,7 @@ def write_cartography(folder: str | Path, run: object, **arrays: object) -> list
     return paths
 
 
-def write_td_metrics(path: str | Path, run: object, **arrays: object) -> pd.DataFrame:
+def write_td_metrics(path: File, run: object, **arrays: object) -> pd.DataFrame:
     """Write cartography's `td_metrics_*.jsonl` of the rows that every epoch has, and return it: one row an example.
 
     Columns guid, index (the position), threshold_closeness, confidence, variability, correctness and forgetfulness.
@@ -265,7 +266,7 @@ def write_td_metrics(path: str | Path, run: object, **arrays: object) -> pd.Data
     return table
 
 
-def read_coordinates(path: str | Path) -> pd.DataFrame:
+def read_coordinates(path: File) -> pd.DataFrame:
     """A published map (`data_map_coordinates/*.jsonl`): one row an example, its columns as they are.
 
     guid, index, confidence and variability (0-1), and correctness, which is a count of epochs there.
@@ -432,18 +433,12 @@ class Answers:
 
     def label(self, annotator: str | None, labels: Sequence[object], where: str) -> str | None:
         """The one label of an annotation; None where it has none that counts, and is left out."""
-        if not annotator:
-            reason = "no annotator"
-        elif not labels:
-            reason = "no label"
-        elif len(labels) > 1:
-            reason = "more than one label"
-        elif labels[0] not in self.names:
-            reason = f"label {labels[0]!r}, which is none of {', '.join(self.names)}"
-        else:
-            return labels[0]
-        self.left[reason].append(where)
-        return None
+        label = labels[0] if labels else None
+        faults = {"no annotator": not annotator, "no label": not labels, "more than one label": len(labels) > 1}
+        faults |= {f"label {label!r}, which is none of {', '.join(self.names)}": label not in self.names}
+        if reason := next((reason for reason, found in faults.items() if found), None):
+            self.left[reason].append(where)
+        return None if reason else label
 
     def take(self, pair: str, row: dict[str, object], where: str) -> None:
         """Take a row that names its annotator; two different answers of one person to a pair are both left out."""
@@ -510,7 +505,7 @@ class Task(BaseModel):
     annotations: list[Annotation]
 
 
-def write_project(folder: str | Path, configuration: str, tasks: list[dict], name: str) -> list[Path]:
+def write_project(folder: File, configuration: str, tasks: list[dict], name: str) -> list[Path]:
     """Write a project's configuration, label_studio.xml, and its tasks under a name; the two paths."""
     files = {"label_studio.xml": configuration, name: json.dumps(tasks, indent=1)}
     return [write(Path(folder, name), text) for name, text in files.items()]
@@ -552,7 +547,7 @@ def read_project(answers: Answers) -> Iterator[tuple[str, dict[str, Any], Iterat
 INTERFACE = Path(__file__).with_name("label_studio_suspects.xml")
 
 
-def checked(suspects: pd.DataFrame, classes: Sequence[str] | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The list and the names of its classes: `classes`, or the three of this library, or those that occur.
 
     Raises
@@ -577,12 +572,7 @@ def checked(suspects: pd.DataFrame, classes: Sequence[str] | None = None) -> tup
 
 
 def write_label_studio(
-    folder: str | Path,
-    suspects: pd.DataFrame,
-    *,
-    classes: Sequence[str] | None = None,
-    show_labels: bool = False,
-    model: str = "suspects",
+    folder: File, suspects: pd.DataFrame, *, classes: Classes = None, show_labels: bool = False, model: str = "suspects"
 ) -> list[Path]:
     """Write the project's configuration and its tasks, in the list's order, into a folder; the two paths.
 
@@ -618,9 +608,7 @@ def write_label_studio(
     return write_project(folder, configuration, tasks, "label_studio_suspects.json")
 
 
-def read_label_studio(
-    path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[str] | None = None
-) -> pd.DataFrame:
+def read_label_studio(path: File, suspects: pd.DataFrame, *, classes: Classes = None) -> pd.DataFrame:
     """The decisions in an export as JSON: columns uid, gold, annotator, label, discarded and note.
 
     label is a name, None for a discarded pair. One row an annotation, in the export's order; a skipped task has none.
@@ -638,9 +626,7 @@ def read_label_studio(
     return _decisions(path, suspects, classes, said)
 
 
-def _decisions(
-    path: str | Path, suspects: pd.DataFrame, classes: Sequence[str] | None, said: Callable[[Answers], Iterable[tuple]]
-) -> pd.DataFrame:
+def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Callable[..., Iterable]) -> pd.DataFrame:
     """The decisions of a file. said: gives of each pair where it stands, its uid, how a message calls it, and its
     answers (annotator, label, note)."""
     table, names = checked(suspects, classes)
@@ -680,12 +666,7 @@ class Record(BaseModel):
 
 
 def write_argilla(
-    folder: str | Path,
-    suspects: pd.DataFrame,
-    *,
-    classes: Sequence[str] | None = None,
-    show_labels: bool = False,
-    model: str = "suspects",
+    folder: File, suspects: pd.DataFrame, *, classes: Classes = None, show_labels: bool = False, model: str = "suspects"
 ) -> list[Path]:
     """Write the settings and the records into a folder, in the list's order; the two paths.
 
@@ -747,7 +728,7 @@ def _metadata(table: pd.DataFrame, show_labels: bool) -> dict[str, dict]:
     return found
 
 
-def read_argilla(path: str | Path, suspects: pd.DataFrame, *, classes: Sequence[str] | None = None) -> pd.DataFrame:
+def read_argilla(path: File, suspects: pd.DataFrame, *, classes: Classes = None) -> pd.DataFrame:
     """The decisions in what `dataset.records.to_json` wrote: columns uid, gold, annotator, label, discarded, note.
 
     One row a response. Annotators bear the ids that Argilla gave them. A response without user or without one label,

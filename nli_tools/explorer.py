@@ -1,21 +1,20 @@
-"""explore: a data map to work in, in JupyterLab. Point at a pair to read it, draw around pairs to list and tag them.
+"""What JupyterLab shows of a corpus: a data map to explore, and the list of suspect labels to work through.
 
-explorer = explore(run, corpus)
+On the map, point at a pair to read it, and draw around pairs to list and tag them::
 
-explorer
-    # the map, the pair under the pointer, the pairs inside the lasso
-explorer.selection("wrong label")
-    # the pairs that were tagged so, as a Selection to train without explorer.save("tags.csv")
+    explorer = explore(run, corpus)
+    explorer                                                # the map, the pair under the pointer, those in the lasso
+    explorer.selection("wrong label")                       # a Selection to train without the pairs that were tagged so
+    explorer.save("tags.csv")
 
-jupyter-scatter draws the points, a panel beside them shows texts, table and tags. The panel's script makes text nodes
-alone, so nothing in a pair is executed.
+jupyter-scatter draws the points, a panel beside them shows texts, table and tags. The list is the page of
+`nli-study suspects` with its queue, keys and csv, in the folder that the command names::
 
-The list of suspect labels as a widget of JupyterLab: the page of `worklist`, its decisions kept in a file::
+    suspects_widget("data/exports/small-mine-1a2b/fast")
 
-    suspects_widget("data/exports/small-mine-1a2b/fast")        # the folder that `nli-study suspects` names
-
-The queue, the keys and the csv are those of the page. Every decision is written to decisions.csv in that folder, which
-the page reads, and `nli-study suspects --decided` too; a kernel that is started again goes on from it.
+Every decision is written to decisions.csv in that folder, which the page reads, and `nli-study suspects --decided` too;
+a kernel that is started again goes on from it. The scripts of both make text nodes alone, so nothing in a pair is
+executed.
 """
 
 from __future__ import annotations
@@ -201,8 +200,7 @@ class Explorer:
     @property
     def counts(self) -> dict[str, int]:
         """How many pairs have each tag, by name."""
-        names, counts = np.unique(self.tags[self.tags != ""].astype(str), return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+        return pd.Series(self.tags[self.tags != ""]).value_counts().sort_index().to_dict()
 
     def frame(self, tag: str | None = None) -> pd.DataFrame:
         """The pairs of the lasso, or those with a tag, with position and tag."""

@@ -26,6 +26,7 @@ from nli_lib.study.dial import read_scale
 
 CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
 KEPT_SHARE = 0.5  # of the pairs that pass the heuristics, the share that the filter by variability keeps
+BETTER = "name a better language model (OPENAI_BASE_URL, --model)."
 FILE = "generated.jsonl"
 COLUMNS = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
 
@@ -60,9 +61,8 @@ def check_labels(corpus: Corpus, disco: str | None = None) -> None:
     counterfactuals, else WANLI's."""
     words = template(disco).masked.words if disco else prompts()[WANLI].words
     if unknown := [name for name in corpus.classes if name not in words]:
-        raise GenerateError(
-            f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}; it knows {', '.join(words)}."
-        )
+        told = f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}"
+        raise GenerateError(f"{told}; it knows {', '.join(words)}.")
 
 
 def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, request: runner.Request) -> None:
@@ -118,7 +118,7 @@ def write_pairs(request: runner.Request) -> Path:
         f"{len(passed):,} pass the heuristics, and the most ambiguous {len(kept):,} of them are kept."
     )
     if kept.empty:
-        raise GenerateError("No pair is left: raise --n, or name a better language model (OPENAI_BASE_URL, --model).")
+        raise GenerateError(f"No pair is left: raise --n, or {BETTER}")
     table = kept.assign(label=kept["intended_label"])[[*COLUMNS, "max_variability"]]
     return write_jsonl(folder / FILE, table.round({"max_variability": 4}))
 
@@ -179,10 +179,7 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
     print("Dropped:")
     for why, count in reason[reason != KEPT].value_counts().items():
         print(f"{count:>7,}  {why}")
-    write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
+    dropped = write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
     if kept.empty:
-        raise GenerateError(
-            f"No counterfactual is left; {folder / DROPPED} says why, one by one. Raise --n, or name a better language "
-            "model (OPENAI_BASE_URL, --model)."
-        )
-    return write_jsonl(folder / COUNTERFACTUALS, kept[JUDGED]), folder / DROPPED
+        raise GenerateError(f"No counterfactual is left; {dropped} says why, one by one. Raise --n, or {BETTER}")
+    return write_jsonl(folder / COUNTERFACTUALS, kept[JUDGED]), dropped

@@ -82,13 +82,11 @@ def read_test(name: str, request: Request) -> Corpus:
     split = next(iter([*held_out, *splits]), "train")
     try:
         return read(name, request, split)
-    except CorpusError as error:
-        if not request.columns:
-            raise
-        try:
-            return read(name, replace(request, columns=None))
-        except CorpusError:
-            raise error from None
+    except CorpusError:
+        with contextlib.suppress(CorpusError):  # the first message is the one that counts
+            if request.columns:
+                return read(name, replace(request, columns=None))
+        raise
 
 
 def say(corpus: Corpus) -> None:
@@ -179,6 +177,7 @@ _WORD = r"(?:p|pred|prob|probs|proba|probability|score)"
 _BARE = rf"(?i)(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*"  # "p_neutral", "P(n)"
 # the last three are a frame's index
 ROW_NUMBERS = ("row", "index", "idx", "column 1", "unnamed: 0", "__index_level_0__")
+Place = tuple[NDArray[np.int64], str]  # the row of the file for each pair (N,), and by what they were found, in words
 SAVE = "numpy.savez(FILE, uid=corpus.uid.astype(str), classes=[...], pred_probs=...)"
 SHAPES = (  # that are read
     "Give a csv, tsv, json, jsonl or parquet file with a column for each class, called by its name (p_neutral), and a "
@@ -239,10 +238,8 @@ def read_probabilities(
     if (no_number := np.isnan(found)).any():
         at, column = (int(found[0]) for found in np.nonzero(no_number))
         row, name = int(place[at]), cells.columns[column]
-        raise IntegrationError(
-            f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number. Every pair needs one "
-            "for each class."
-        )
+        told = f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number"
+        raise IntegrationError(f"{told}. Every pair needs one for each class.")
     wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # files are rounded
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -304,10 +301,8 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
     if "labels" in arrays:
         given = arrays["labels"]
         if given.dtype.kind not in "iu" or ((given < 0) | (given >= shape[1])).any():
-            raise IntegrationError(
-                f"{path}: labels must hold a number from 0 to {shape[1] - 1} for each of {shape[0]} rows, the place of "
-                "the label in classes; or leave it out."
-            )
+            told = f"{path}: labels must hold a number from 0 to {shape[1] - 1} for each of {shape[0]} rows"
+            raise IntegrationError(f"{told}, the place of the label in classes; or leave it out.")
         columns["labels"] = pd.Series([canonical(names[label]) or names[label] for label in given], dtype=object)
     scores = dict(zip(names, values.T, strict=True)) if named else {matrix: pd.Series(values.tolist(), dtype=object)}
     return pd.DataFrame({**columns, **scores})
@@ -350,10 +345,8 @@ def _class_of(name: str) -> str | None:
     return canonical(re.fullmatch(_BARE, str(name).strip()[:100])[1])
 
 
-def _place(
-    path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, columns: dict[str, str]
-) -> tuple[NDArray[np.int64], str]:
-    """The row of the file for each pair of the corpus (N,), and by what they were found, in words."""
+def _place(path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, columns: dict[str, str]) -> Place:
+    """The rows by an id; else by the texts; else by `_by_number`."""
     there = {name.lower(): name for name in reversed(list(table))}
 
     def named(*names: str) -> list[str]:
@@ -390,10 +383,8 @@ def _place(
     return place, how
 
 
-def _by_number(
-    path: Path, table: pd.DataFrame, ids: list[str], values: NDArray, corpus: Corpus
-) -> tuple[NDArray[np.int64], str]:
-    """The same where no id and no text leads to a row: by the numbers of rows in the first of ``ids``, or in order."""
+def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray, corpus: Corpus) -> Place:
+    """The rows where no id and no text leads to one: by the numbers of rows in the first of ``ids``, or in order."""
     count, rows = len(corpus), _file_rows(corpus)
     if ids:
         given, own, fits = _keys(_plain, table[ids[0]]), _keys(_plain, corpus.uid), {}
@@ -418,14 +409,12 @@ def _by_number(
     if rows is not None and len(table) == corpus.rows_read:
         return rows, how + "its file has rows"
     left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
-    raise IntegrationError(
-        f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}: which "
-        f"is which cannot be known. {SHAPES}"
-    )
+    told = f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}"
+    raise IntegrationError(f"{told}: which is which cannot be known. {SHAPES}")
 
 
-def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> tuple[NDArray[np.int64], str]:
-    """The row of the file for each wanted key, and how many of its rows repeat another, in words."""
+def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> Place:
+    """The row of the file for each wanted key, and how many of its rows repeat another."""
     known = given.isin(wanted).to_numpy()
     turns = [pd.MultiIndex.from_arrays([keys, keys.groupby(keys).cumcount()]) for keys in (given, wanted)]
     place = turns[0].get_indexer(turns[1])

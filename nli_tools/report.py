@@ -38,7 +38,7 @@ from nli_lib.study import standing
 from nli_lib.study.dial import is_own_file, read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_tools import audit_page, compare, own_corpus, suspects
-from nli_tools.audit import Figure, bounded, distance, ends, percent, sample_premises
+from nli_tools.audit import Figure, bounded, ends, percent, sample_premises
 from nli_tools.audit_page import as_estimate, sentence, shown, templates
 
 MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs that are shown
@@ -188,7 +188,7 @@ def _agreement(fits: Sequence[Sequence[NDArray]]) -> dict[str, Figure]:
 def page(content: Mapping) -> str:
     """The html of a report. content: what report.json holds, see `nli_tools.report`."""
     template = templates(html=True)
-    template.filters |= {"in_words": in_words, "points": distance}
+    template.filters["in_words"] = in_words
     parts = shown(content["audit"]) | (compare.shown(content["comparison"]) if "comparison" in content else {})
     known = {"level_colours": COLOURS, "twin": TWIN, "score_names": (CONTRADICTED, WORDS)}
     return template.get_template("report.html").render(**parts, **known, report=content)

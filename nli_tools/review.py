@@ -1,20 +1,8 @@
 """`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and a corpus comes of it.
 
-Amazon Mechanical Turk: a review written as an input csv and the page of a HIT, and the batch's results read back.
+In JupyterLab one pair is shown at a time, its two texts to revise in place, with a key for each answer::
 
-Texts are written into the input csv as ASCII with HTML's character references. The page shows them as the texts that
-they are, runs nothing in them, and no field holds a sign that a spreadsheet takes for a formula. An Answer of the
-results csv is what a worker typed, as it is: look at that file with `read_results`, not in a spreadsheet.
-
-Label Studio: a review written as a project's configuration and tasks, and its JSON export read back.
-
-Create a project with the configuration `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, let
-two annotators label each task, and export as JSON. Annotators see the two texts alone. JSON holds any text as it is,
-and Label Studio shows a Text as text.
-
-The review as a widget of JupyterLab: one pair at a time, its two texts to revise in place, a key for each answer::
-
-    review_widget("mine.csv", "data/review", "anna")            # or, of pairs that lie in memory:
+    review_widget("mine.csv", "data/review", "anna")        # or, of pairs that lie in memory:
     ReviewWidget(Review(pairs, folder, "anna"))
 
 1 entailment, 2 neutral, 3 contradiction, d discard, u undo, r revise, Esc out of a text. Keys answer only while the
@@ -22,10 +10,19 @@ widget has the focus and no text is being typed. What is on disk is what counts:
 answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
 without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
 
+Amazon Mechanical Turk takes an input csv and the page of a HIT, and the batch's results are read back. Texts are written
+into the input csv as ASCII with HTML's character references: no field holds a sign that a spreadsheet takes for a
+formula, and the page shows them as the texts that they are. An Answer of the results csv is what a worker typed, as it
+is: look at that file with `read_results`, not in a spreadsheet.
+
+Label Studio takes a project's configuration and tasks. Create a project with `label_studio.xml` (Settings, Labeling
+Interface, Code), import the tasks, let two annotators label each, and export as JSON. Annotators see the two texts
+alone. JSON holds any text as it is, and Label Studio shows a Text as text.
+
 Notes
 -----
-*Departures*: its answers are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard) and ours are names; worker ids
-are replaced here, when the results are read, and there before the release.
+*Departures* of the answers at Mechanical Turk: WANLI's are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard)
+and ours are names; worker ids are replaced here when the results are read, and there before the release.
 
 References
 ----------
@@ -152,10 +149,8 @@ def _read_results(file: Path) -> pd.DataFrame:
     fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
     for name in ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", *fields):
         if name not in results:
-            raise ReviewError(
-                f"{file}: column {name} is missing. Give the results csv of a batch that was made with {INPUT} and "
-                f"{PAGE}."
-            )
+            cure = f"Give the results csv of a batch that was made with {INPUT} and {PAGE}."
+            raise ReviewError(f"{file}: column {name} is missing. {cure}")
     if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
         raise ReviewError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
     return results
@@ -274,10 +269,8 @@ def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
 def open_lab(notebook: Path) -> int:
     """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
-        raise ReviewError(
-            "jupyterlab is not installed, and the review is shown with it: "
-            "pip install -c constraints.txt -e '.[lab]', or make lab."
-        )
+        cure = "pip install -c constraints.txt -e '.[lab]', or make lab."
+        raise ReviewError(f"jupyterlab is not installed, and the review is shown with it: {cure}")
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook)], check=False).returncode
 
 
@@ -299,10 +292,8 @@ def _asked(request: Request) -> tuple[Path, Corpus]:
     """Where the answers of a review lie, and the corpus that is reviewed."""
     corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
-        raise ReviewError(
-            f"{request.corpus}: a review asks for one of {', '.join(LABELS)}, and the file has the labels "
-            f"{', '.join(corpus.classes)}."
-        )
+        told = f"{request.corpus}: a review asks for one of {', '.join(LABELS)}"
+        raise ReviewError(f"{told}, and the file has the labels {', '.join(corpus.classes)}.")
     return paths.EXPORTS / request.study / "review", corpus
 
 
@@ -343,15 +334,12 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     said += [f"{rule}: {count:,}" for rule, count in rules.items()]
     of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
     if differ := int((of_item.nunique() > 1).sum()):
-        said.append(
-            f"In {differ:,} of those kept the annotators' labels differ; where the rule does not choose, one was drawn."
-        )
+        drawn = "where the rule does not choose, one was drawn"
+        said.append(f"In {differ:,} of those kept the annotators' labels differ; {drawn}.")
     if more := int((of_item.size() > 2).sum()):
         said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn.")
     agreed = kappa(twice)
     if np.isfinite(agreed.value):
-        said.append(
-            f"Cohen's kappa {agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}] over the {agreed.n:,} pairs that "
-            "both left as they were."
-        )
+        found = f"Cohen's kappa {agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}]"
+        said.append(f"{found} over the {agreed.n:,} pairs that both left as they were.")
     return said

@@ -128,10 +128,8 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
         if name not in table:
-            raise IntegrationError(
-                f"{path} has no column {name!r}. Add a column named decision to suspects.csv, and write {words} or "
-                "nothing into each row."
-            )
+            cure = f"Add a column named decision to suspects.csv, and write {words} or nothing into each row."
+            raise IntegrationError(f"{path} has no column {name!r}. {cure}")
     made = table.reindex(columns=["uid", *GIVEN, *SIDES], fill_value="").assign(line=np.arange(2, len(table) + 2))
     made["decision"] = made["decision"].str.strip().str.lower()
     made = made[made[["decision", "fix_to", "note"]].ne("").any(axis=1)]
@@ -418,10 +416,8 @@ def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
     cannot = f"cannot be divided into {count} folds that keep the pairs of a premise together"
     if (premises := int(groups.max()) + 1) < count:
         most = f"--folds {premises} at most" if premises > 1 else "a corpus of one premise has none"
-        raise CorpusError(
-            f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises, which {cannot}. Ask for "
-            f"fewer folds: {most}."
-        )
+        told = f"{corpus.name}: its {len(corpus):,} pairs have {premises:,} different premises"
+        raise CorpusError(f"{told}, which {cannot}. Ask for fewer folds: {most}.")
     try:
         return draw_folds(corpus.labels, groups=groups, count=count)
     except ValueError as error:
