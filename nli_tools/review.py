@@ -10,10 +10,10 @@ widget has the focus and no text is being typed. What is on disk is what counts:
 answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
 without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
 
-Amazon Mechanical Turk takes an input csv and the page of a HIT, and the batch's results are read back. Texts are written
-into the input csv as ASCII with HTML's character references: no field holds a sign that a spreadsheet takes for a
-formula, and the page shows them as the texts that they are. An Answer of the results csv is what a worker typed, as it
-is: look at that file with `read_results`, not in a spreadsheet.
+Amazon Mechanical Turk takes an input csv and the page of a HIT, and the batch's results are read back. Texts are
+written into the input csv as ASCII with HTML's character references: no field holds a sign that a spreadsheet takes for
+a formula, and the page shows them as the texts that they are. An Answer of the results csv is what a worker typed, as
+it is: look at that file with `read_results`, not in a spreadsheet.
 
 Label Studio takes a project's configuration and tasks. Create a project with `label_studio.xml` (Settings, Labeling
 Interface, Code), import the tasks, let two annotators label each, and export as JSON. Annotators see the two texts

@@ -281,8 +281,9 @@ NAMED = {
 PRINTED = {
     "subset-add-human-cad": "subset + Human-CAD", "wanli-add-disco": "WANLI + DISCO",
     "snli-own-split": "SNLI own split",
-    "easy-multinli-deberta": "easy MultiNLI DeBERTa", "seq-z-matched": "Seq-Z matched", "out-of-domain": "out of domain",
-    "snli-hard-sd": "SNLI-hard standard deviation", "mnli-hard-mm": "MultiNLI hard mismatched", "li-li": "LI-LI", "": "",
+    "easy-multinli-deberta": "easy MultiNLI DeBERTa", "seq-z-matched": "Seq-Z matched",
+    "out-of-domain": "out of domain", "snli-hard-sd": "SNLI-hard standard deviation",
+    "mnli-hard-mm": "MultiNLI hard mismatched", "li-li": "LI-LI", "": "",
 }  # fmt: skip
 
 

@@ -1,13 +1,25 @@
-"""What tests of the tools share: small corpora, rows as given and one with a planted word, and a call of a command."""
+"""What tests of the tools share: calls of commands and what they leave, files and corpora of a few pairs."""
 
+import csv
+import html.parser
+import json
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from nli_lib import paths
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_tools import commands
+
+WORDS = ("surely", "perhaps", "never")  # one a label
+NAMES = [f"n{at}" for at in range(60)]
+
+
+def call(*words):
+    return CliRunner().invoke(commands.app, [str(word) for word in words])
 
 
 def exit_code(command, monkeypatch, *words):
@@ -16,6 +28,50 @@ def exit_code(command, monkeypatch, *words):
     with pytest.raises(SystemExit) as end:
         commands.main()
     return end.value.code
+
+
+def export(name):
+    """The one exported file or folder of a name."""
+    (path,) = paths.EXPORTS.glob(f"*/{name}")
+    return path
+
+
+def text_of(name):
+    return export(name).read_text(encoding="utf-8")
+
+
+def numbers_of(name):
+    return json.loads(text_of(name))
+
+
+def elements(page):
+    """The elements of a page by name, and what they link to."""
+    tags, links, parser = [], [], html.parser.HTMLParser()
+
+    def start(tag, attributes):
+        tags.append(tag)
+        links.extend(value for name, value in attributes if name in ("src", "href"))
+
+    parser.handle_starttag = start
+    parser.feed(page)
+    return tags, links
+
+
+def write(path, rows, header=("premise", "hypothesis", "label"), delimiter=","):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
+    return path
+
+
+def telling(n, labels=LABELS, start=0, wrong=9, more=""):
+    """n rows whose hypotheses say their label by a word, but for every ``wrong``-th."""
+    random, rows = np.random.default_rng(start), []
+    for at in range(start, start + n):
+        label = at % len(labels)
+        word = WORDS[label] if at % wrong else random.choice(WORDS[: len(labels)])
+        premise = f"dog {NAMES[at // 2 % 60]} {NAMES[at // 120]} runs{more}"
+        rows.append((premise, f"it {word} {random.choice(NAMES)}", labels[label]))
+    return rows
 
 
 def corpus(rows, classes=LABELS, skipped=None):
@@ -34,6 +90,12 @@ def planted(n=240, classes=LABELS):
         text = " ".join([*random.choice(words, 5), "zebra" if label == classes[0] else random.choice(words)])
         rows.append((f"premise {at // 3} " + " ".join(random.choice(words, 4)), text, label))
     return corpus(rows, classes)
+
+
+def shuffled(given):
+    """A corpus whose labels are drawn anew."""
+    table = given.table.assign(label=np.random.default_rng(1).permutation(given.labels))
+    return Corpus(table, "mine", "train")
 
 
 SIGNS = "山水火木金土人口手足目耳牛羊鸟鱼米竹花草"

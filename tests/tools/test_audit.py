@@ -1,23 +1,34 @@
-"""An audit finds what was planted, and equals the plain definitions. Run alone: pytest tests/tools/test_audit.py"""
+"""What an audit finds, says and shows, and the curves beside it. Run alone: pytest tests/tools/test_audit.py"""
 
 import collections
+import importlib.util
+import json
+import re
 import string
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from audited import corpus, planted, written
+from audited import corpus, elements, planted, shuffled, written
 
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, concat
 from nli_lib.measure.features import features_in_shards, z_from_counts, z_statistics
 from nli_lib.measure.giveaways import cross_fitted
+from nli_lib.stats import Estimate
 from nli_tools import audit as audits
-from nli_tools.audit import audit, comparable, hypothesis_alone, kept_together, leakage, repeated, sample_premises
+from nli_tools import audit_page
+from nli_tools.audit import Figure, audit, comparable, percent, plain, reference, sample_premises, with_classes
+from nli_tools.audit_page import next_steps
 
 
-def test_repeated_pairs_by_hand():
-    found = repeated(
+def values(figures):
+    return {name: figure.estimate.value for name, figure in figures.items()}
+
+
+def test_repeated_pairs_and_leakage_by_hand():
+    found = audits.repeated(
         corpus([
             ("A man sleeps.", "He rests", "entailment"),
             ("a man  sleeps", "he rests!", "entailment"),  # the same but for case, blanks and punctuation
@@ -26,12 +37,8 @@ def test_repeated_pairs_by_hand():
             ("A dog sleeps.", "He runs", "contradiction"),
         ])
     )  # fmt: skip
-    values = {name: figure.estimate.value for name, figure in found.items()}
-    assert values == {"majority": 0.4, "duplicates": 0.4, "conflicts": 0.6, "hypotheses": 0.6}
+    assert values(found) == {"majority": 0.4, "duplicates": 0.4, "conflicts": 0.6, "hypotheses": 0.6}
     assert all(0 <= f.estimate.low <= f.estimate.value <= f.estimate.high <= 1 for f in found.values())
-
-
-def test_leakage_by_hand():
     train = corpus([("A man sleeps.", "He rests", "entailment"), ("A dog.", "It barks", "neutral")])
     test = corpus([
         ("a man sleeps", "he rests.", "neutral"),  # the pair, whatever its label
@@ -39,20 +46,20 @@ def test_leakage_by_hand():
         ("a cat", "it barks", "neutral"),
         ("a cat", "it sleeps", "neutral"),
     ])  # fmt: skip
-    values = {name: figure.estimate.value for name, figure in leakage(train, test).items()}
-    assert values == {"leaked pairs": 0.25, "leaked premises": 0.5, "leaked hypotheses": 0.75}
+    leaked = values(audits.leakage(train, test))
+    assert leaked == {"leaked pairs": 0.25, "leaked premises": 0.5, "leaked hypotheses": 0.75}
+    # punctuation without ASCII does not make another text where there are no blanks
+    rows = [("雨停了。", "天晴"), ("雨停了", "天 晴！"), ("“雨”", "a — b"), ("雨", "a  b")]
+    found = audits.repeated(corpus([(*row, "neutral") for row in rows]))
+    assert found["duplicates"].estimate.value == 0.25  # the third and fourth hypotheses differ in a dash
 
 
 def remembered(hypotheses, size=600):
     """Pairs whose label is their hypothesis's own, drawn at random: nothing to learn, much to remember."""
     random = np.random.default_rng(0)
     label = random.permutation(np.arange(hypotheses) % 3)
-    rows = []
-    for at in range(size):
-        one = random.integers(0, hypotheses)
-        dot = "." if at % 2 else ""
-        rows.append((f"premise {at}", f"w{one} v{one}{dot}", LABELS[label[one]]))
-    return corpus(rows)
+    drawn = enumerate(random.integers(0, hypotheses, size))
+    return corpus([(f"premise {at}", f"w{one} v{one}{'.' * (at % 2)}", LABELS[label[one]]) for at, one in drawn])
 
 
 def test_a_hypothesis_is_not_remembered_from_another_fold():
@@ -62,21 +69,25 @@ def test_a_hypothesis_is_not_remembered_from_another_fold():
     found = audit(pairs)
     assert found.figures["hypothesis only"].estimate.value < 0.45
     assert found.figures["gain"].estimate.over == "premises and hypotheses"
-    groups, whole = kept_together(pairs)
+    groups, whole = audits.kept_together(pairs)
     assert whole and len(set(groups)) == len(np.unique(np.char.rstrip(pairs.hypothesis.astype(str), ".")))
     assert not [note for note in found.notes if "hypothes" in note]
-
-
-def test_few_hypotheses_beside_every_premise_are_said_to_be_split():
+    # few hypotheses beside every premise cannot be kept together, and that is said
     pairs = remembered(3)
-    groups, whole = kept_together(pairs)
+    groups, whole = audits.kept_together(pairs)
     assert not whole and len(set(groups)) == len(pairs)
     found = audit(pairs)
     assert found.figures["hypothesis only"].estimate.value > 0.9
     assert [note for note in found.notes if "linked by equal hypotheses" in note]
+    # a class without a pair has no number
+    pairs = remembered(120)
+    figures = audit(pairs[pairs.labels < 2]).figures
+    *there, absent = (figures[f"dropped: {name}"].estimate for name in LABELS)
+    assert np.isnan(absent.value) and absent.n == 0 and all(0 <= each.value <= 1 and each.n for each in there)
+    assert figures["hypothesis only"].estimate.value > 0.3  # of two labels, whatever the classes are called
 
 
-def test_a_character_that_was_planted_in_texts_without_blanks_is_found():
+def test_texts_without_blanks_are_measured_in_characters():
     found = audit(written(blanks=False, seed=0, told=0.6))
     assert found.figures["gain"].estimate.low > 0 and found.figures["area"].estimate.low > 0.5
     best = found.top.loc[found.top["z"].idxmax()]
@@ -84,45 +95,24 @@ def test_a_character_that_was_planted_in_texts_without_blanks_is_found():
     assert found.figures["detectable"].estimate.value >= 3
     assert found.figures["without blanks"].estimate.value == 1
     assert found.notes[0].startswith("Texts without blanks: characters and pairs of characters stand for words")
-
-
-def test_nothing_is_found_in_texts_without_blanks_where_nothing_was_planted():
-    for seed in range(4):
+    for seed in range(4):  # nothing was planted, nothing is found
         found = audit(written(blanks=False, seed=seed)).figures
         assert not found["gain"].estimate.low > 0 and found["detectable"].estimate.value == 0, seed
         assert found["area"].estimate.low < 0.5 < found["area"].estimate.high, seed
+    rows = [(f"p {at}", f"word_{at}_and_no_blank_between_words", LABELS[at % 3]) for at in range(60)]
+    (note,) = audit(corpus(rows)).notes
+    assert note.startswith("100.0% of the hypotheses are longer than 20 characters and have no more than 2 words")
 
 
 def test_an_artifact_of_a_rare_label_is_found_and_its_absence_is_not():
     areas = {}
     for told in (0.0, 0.7):
         for seed in range(5):
-            found = hypothesis_alone(written(blanks=True, seed=seed, told=told, shares=(0.95, 0.05), n=600))
+            found = audits.hypothesis_alone(written(blanks=True, seed=seed, told=told, shares=(0.95, 0.05), n=600))
             assert found["one answer"].estimate.value > 0.95, seed  # so the accuracy hides it
             areas[told, seed] = found["area"].estimate
     assert all(areas[0.7, seed].low > 0.5 for seed in range(5))
     assert all(areas[0.0, seed].low < 0.5 < areas[0.0, seed].high < 0.8 for seed in range(5))
-
-
-def test_long_hypotheses_of_one_word_are_said_to_hide_everything():
-    rows = [(f"p {at}", f"word_{at}_and_no_blank_between_words", LABELS[at % 3]) for at in range(60)]
-    (note,) = audit(corpus(rows)).notes
-    assert note.startswith("100.0% of the hypotheses are longer than 20 characters and have no more than 2 words")
-
-
-def test_punctuation_without_ascii_does_not_make_another_text_where_there_are_no_blanks():
-    pairs = [("雨停了。", "天晴", "neutral"), ("雨停了", "天 晴！", "neutral"), ("“雨”", "a — b", "neutral")]
-    found = repeated(corpus([*pairs, ("雨", "a  b", "neutral")]))
-    assert found["duplicates"].estimate.value == 0.25  # the third and fourth hypotheses differ in a dash
-
-
-def test_a_class_without_a_pair_has_no_number():
-    pairs = remembered(120)
-    found = audit(pairs[pairs.labels < 2])
-    dropped = {name: found.figures[f"dropped: {name}"].estimate for name in LABELS}
-    assert np.isnan(dropped["contradiction"].value) and dropped["contradiction"].n == 0
-    assert found.figures["hypothesis only"].estimate.value > 0.3  # of two labels, whatever the classes are called
-    assert all(0 <= dropped[name].value <= 1 and dropped[name].n for name in LABELS[:2])
 
 
 def test_z_over_shares_is_its_formula_and_null_is_nought():
@@ -134,7 +124,7 @@ def test_z_over_shares_is_its_formula_and_null_is_nought():
     assert audits.z_over_shares(balanced)[0] == pytest.approx(z_from_counts(balanced).z[0])
 
 
-@pytest.mark.parametrize("classes", [LABELS, ("entailment", "not_entailment")])
+@pytest.mark.parametrize("classes", [LABELS, TWO_WAY])
 def test_the_planted_word_leads_its_label_and_the_filter_drops_by_it(classes):
     found = audit(planted(classes=classes))
     best = found.top.iloc[0]
@@ -147,33 +137,25 @@ def test_the_planted_word_leads_its_label_and_the_filter_drops_by_it(classes):
     assert found.figures[f"dropped: {classes[0]}"].estimate.value > 0.8
     assert "zebra@hypothesis" in set(found.reasons["feature"])
     assert found.notes == [] and len(found.featured) == len(found.kept) == 240
-
-
-def test_every_interval_holds_its_value_and_every_number_has_a_unit():
-    for name, figure in audit(planted(), planted(60)).figures.items():
+    for name, figure in audit(planted(classes=classes), planted(60, classes)).figures.items():
         value, low, high, n, *_ = figure.estimate
-        assert low <= value <= high, name
-        assert figure.unit and n > 0, name
+        assert low <= value <= high and figure.unit and n > 0, name
 
 
 def test_shuffled_labels_show_nothing():
-    clean = planted()
-    table = clean.table.assign(label=np.random.default_rng(1).permutation(clean.labels))
-    found = audit(Corpus(table, "mine", "train")).figures
+    found = audit(shuffled(planted())).figures
     assert found["gain"].estimate.low < 0
     assert found["detectable"].estimate.value == 0
     assert found["above"].estimate.value == pytest.approx(found["by chance"].estimate.value, abs=0.04)
 
 
-def test_a_count_by_dictionaries_agrees():
-    """Feature counts of the planted corpus, and the share of the strongest words, with loops."""
+def test_top_features_equal_a_count_by_dictionaries_and_nested_ones_are_shown_once():
     given, counted = load("planted", "train", limit=600), collections.defaultdict(collections.Counter)
     for text, label in zip(given.hypothesis, given.labels, strict=True):
         for word in set(text.lower().translate(str.maketrans("", "", string.punctuation)).split()):
             counted[word][label] += 1
     table = features_in_shards(given.premise, given.hypothesis)
-    counts = z_statistics(table.matrix, given.labels, 3).counts
-    top = audits.top_table(table, counts, given)
+    top = audits.top_table(table, z_statistics(table.matrix, given.labels, 3).counts, given)
     words = top[top["feature"].str.fullmatch(r"\w+@hypothesis")]
     assert len(words) > 3
     base = np.bincount(given.labels) / len(given)
@@ -183,40 +165,29 @@ def test_a_count_by_dictionaries_agrees():
         assert (row.n, row.share) == (n, seen[label] / n)
         assert row.z == pytest.approx((seen[label] / n - base[label]) / np.sqrt(base[label] * (1 - base[label]) / n))
         assert row.low <= row.share <= row.high and row.z_low <= row.z <= row.z_high
-
-
-def test_nested_features_are_shown_once():
-    given = load("planted", "train", limit=600)
-    table = features_in_shards(given.premise, given.hypothesis)
-    top = audits.top_table(table, z_statistics(table.matrix, given.labels, 3).counts, given)
     for _, block in top.groupby("label"):
         for start in ("hypo-len<", "hypo-len>", "lex-overlap>", "len-ratio"):
             assert block["feature"].str.startswith(start).sum() <= 1
-    assert "null" not in set(top["feature"])
-    assert (top.groupby("label")["rank"].max() <= 20).all()
+    assert "null" not in set(top["feature"]) and (top.groupby("label")["rank"].max() <= 20).all()
 
 
-def test_the_order_of_the_rows_does_not_matter_to_what_is_counted():
+def test_comparable_holds_the_figures_of_the_audit_and_the_order_of_the_rows_does_not_matter():
     given = planted()
-    turned = given[np.random.default_rng(3).permutation(len(given))]
-    one, other = audit(given), audit(turned)
-    for name in ("majority", "duplicates", "conflicts", "hypotheses", "highest z", "detectable", "above"):
-        assert one.figures[name].estimate.value == pytest.approx(other.figures[name].estimate.value)
-    assert one.top["feature"].tolist() == other.top["feature"].tolist()
-
-
-def test_comparable_holds_the_figures_of_the_audit():
-    given = planted()
-    whole, plain = audit(given).figures, comparable(given)
-    for name, value in plain.items():
+    found, compared = audit(given), comparable(given)
+    whole = values(found.figures)
+    for name, value in compared.items():
         if name != "dropped":  # the mean of several orders there, one here
-            assert value == whole[name].estimate.value, name
-    assert "highest z" in plain and "above" in plain
+            assert value == whole[name], name
+    assert "highest z" in compared and "above" in compared
     order = [1 - audits._filtered(features_in_shards(given.premise, given.hypothesis), given, at).keep.mean()
              for at in range(audits.ORDERS[0])]  # fmt: skip
-    assert plain["dropped"] == order[0] and 0 < order[0] < 1
-    assert whole["dropped"].estimate.value == pytest.approx(np.mean(order))
-    assert whole["gain"].estimate.value == pytest.approx(plain["hypothesis only"] - plain["majority"])
+    assert compared["dropped"] == order[0] and 0 < order[0] < 1
+    assert whole["dropped"] == pytest.approx(np.mean(order))
+    assert whole["gain"] == pytest.approx(compared["hypothesis only"] - compared["majority"])
+    turned = audit(given[np.random.default_rng(3).permutation(len(given))])
+    for name in ("majority", "duplicates", "conflicts", "hypotheses", "highest z", "detectable", "above"):
+        assert whole[name] == pytest.approx(turned.figures[name].estimate.value)
+    assert found.top["feature"].tolist() == turned.top["feature"].tolist()
 
 
 def test_samples_hold_whole_premises_and_say_so(monkeypatch):
@@ -228,20 +199,221 @@ def test_samples_hold_whole_premises_and_say_so(monkeypatch):
     monkeypatch.setattr(audits, "FEATURES_OF", 100)
     monkeypatch.setattr(audits, "HYPOTHESES_OF", 120)
     found = audit(given)
-    assert [note.split(" of 240 pairs")[0] for note in found.notes] == [
-        "The hypothesis-only model is fitted to 120",
-        "Features and z-filter are those of 100",
-    ]
+    starts = ["The hypothesis-only model is fitted to 120", "Features and z-filter are those of 100"]
+    assert [note.split(" of 240 pairs")[0] for note in found.notes] == starts
     assert len(found.kept) == len(found.featured) == 100
     assert found.figures["pairs"].estimate.value == 240
 
 
 def test_few_premises_and_tiny_classes_do_not_fail():
-    one = corpus(
-        [("the same", f"hypothesis {at} zebra" if at % 3 else f"text {at}", LABELS[at % 3]) for at in range(60)]
-    )
+    texts = [f"hypothesis {at} zebra" if at % 3 else f"text {at}" for at in range(60)]
+    one = corpus([("the same", text, LABELS[at % 3]) for at, text in enumerate(texts)])
     assert audit(one).figures["hypothesis only"].estimate.value > 0.3
-    tiny = corpus([(f"p{at}", f"h{at}", LABELS[min(at, 2)]) for at in range(9)])
-    found = audit(tiny)
+    found = audit(corpus([(f"p{at}", f"h{at}", LABELS[min(at, 2)]) for at in range(9)]))
     assert np.isnan(found.figures["gain"].estimate.value)
     assert found.top.empty and np.isnan(found.figures["highest z"].estimate.value)
+
+
+# ---------------------------------------------------------------- words and page
+
+
+NASTY = "<script>alert(1)</script>"
+
+
+def content(given, test=None, beside=None):
+    found = audit(given, test)
+    beside = reference(given.classes, len(given)) if beside is None else beside
+    facts = {"next": next_steps(found, beside, found.figures, test="t.csv" if test else ""), "version": "1"}
+    facts |= {"digest": "0" * 64, "test": {"name": "t.csv", "digest": "1", "pairs": len(test)} if test else None}
+    return found, audit_page.as_json(given, found, dict(found.figures), beside, **facts)
+
+
+def test_numbers_and_features_in_plain_english():
+    shares = (0, 0.5, 0.00012, 1, float("nan"), 0.0000097)  # nothing is rounded to nought
+    assert [percent(x) for x in shares] == ["0.0%", "50.0%", "0.012%", "100.0%", "–", "<0.01%"]
+    assert [audits.points(x) for x in (0.1234, -0.02)] == ["+12.3 points", "−2.0 points"]
+    assert audits.ends(Estimate(0.5, 0.4, 0.6, 1)) == "[40.0%, 60.0%]"
+    assert audits.ends(Estimate(1, np.nan, np.nan, 1)) == ""
+    known = {
+        "nobody is@hypothesis": "“nobody is” in the hypothesis",
+        "没 有@hypothesis": "“没有” in the hypothesis",
+        "hypo-len< 5": "hypothesis of fewer than 5 words",
+        "lex-overlap> 0.7": "more than 70% of the hypothesis's words in the premise",
+        "len-ratio [0.25, 0.5)": "hypothesis 0.25 to 0.5 times as long as the premise",
+        "len-ratio [2, inf)": "hypothesis 2 times as long as the premise, or more",
+    }
+    assert {feature: plain(feature) for feature in known} == known
+    assert plain("hypo-len< 5", "characters") == "hypothesis of fewer than 5 characters"
+    assert audits.whose("nobody@hypothesis") == "that have “nobody” in the hypothesis"
+    assert audits.whose("hypo-len< 5") == "with a hypothesis of fewer than 5 words"
+    assert audits.visible("a\x00b\u202ec") == "a\\u0000b\\u202ec" and audits.visible("x" * 90) == "x" * 79 + "…"
+
+
+def test_three_sentences_follow_from_the_numbers():
+    found, _ = content(planted())
+    rows, alone, features = next_steps(found, reference(LABELS, 240), found.figures)
+    assert rows.startswith("Nothing has to be cleaned first: no pair stands here with two labels") and "--test" in rows
+    assert alone.startswith("Report a hypothesis-only baseline") and "more than in SNLI" in alone
+    assert "“zebra” in the hypothesis, of which 100.0% are entailment" in features
+    one = planted()
+    one = type(one)(one.table.assign(premise="It rains."), "mine", "train")
+    assert "all pairs have one premise" in content(one)[1]["next"][1]
+    _, alone, features = content(shuffled(planted()))[1]["next"]
+    assert alone.startswith("Do not call the corpus free of artifacts")
+    assert features.startswith("Leave the z-filter aside")
+
+
+def test_a_rare_label_is_judged_by_the_area_and_not_by_the_accuracy():
+    rare = {"blanks": True, "seed": 0, "shares": (0.95, 0.05), "n": 600}
+    told, silent = (content(written(**rare, told=each))[1] for each in (0.7, 0.0))
+    found, none = told["next"][1], silent["next"][1]
+    assert found.startswith("Report a hypothesis-only baseline beside every model, and not by its accuracy")
+    assert none.startswith("Do not call the corpus free of artifacts yet: nothing was found, but the accuracy")
+    assert "of the pairs one answer" in none and "[0.0, 0.0" not in none
+    assert f"in 600 pairs an area of up to {silent['figures']['area']['high']:.2f} would not show." in none
+    assert f"{told['figures']['area']['value']:.2f}" in audit_page.page(told)
+    assert "0.0 <small>one answer to 100.0%</small>" in audit_page.page(silent)
+    assert "Area under the ROC curve" in audit_page.card(told) and "one answer" in audit_page.card(told)
+
+
+def test_what_to_clean_comes_first():
+    pairs = planted().table
+    rows = pairs.assign(label=pairs["label"].map(dict(enumerate(LABELS))))[["premise", "hypothesis", "label"]]
+    rows = rows.to_numpy().tolist()
+    other = [[p, h, LABELS[(LABELS.index(label) + 1) % 3]] for p, h, label in rows[:5]]
+    first = content(corpus(rows + other, skipped={"unknown label": 40}), corpus(rows[:7]))[1]["next"][0]
+    assert first.startswith(
+        "Clean first: mend the 40 rows that cannot be used (14.0% of the file); then take the 7 pairs"
+    )
+    assert content(corpus(rows + other + rows[100:110]))[1]["next"][0] == (
+        "Clean first: decide about the 10 rows whose pair stands here with more than one label; then drop the 15 rows "
+        "that repeat an earlier pair."
+    )
+
+
+def test_the_page_is_one_file_without_script_and_shows_text_as_text():
+    given = corpus([(f"{NASTY} {at}", f"It is {NASTY} =1+1 {at % 7}", LABELS[at % 3]) for at in range(90)])
+    found, numbers = content(given)
+    examples = dict(zip(found.top["feature"], given.hypothesis[found.top["first"].astype(int)], strict=True))
+    numbers["corpus"] = f"mine{NASTY}"
+    page = audit_page.page(numbers, examples or {"none": NASTY})
+    tags, links = elements(page)
+    assert not {"script", "img", "iframe", "object"} & set(tags) and set(links) <= {"data:,"}
+    assert "default-src 'none'" in page and NASTY not in page and "&lt;script&gt;alert(1)" in page
+    one = Figure(Estimate(0.1, 0.05, 0.2, 3)).as_json()
+    leaked = numbers["figures"] | {f"leaked {side}": one for side in ("pairs", "premises", "hypotheses")}
+    assert NASTY not in audit_page.card(numbers | {"test": {"name": NASTY, "pairs": 3}, "figures": leaked})
+
+
+def check_numbers(value, path=""):
+    """Every number has interval and unit, but for those that count or name something."""
+    if isinstance(value, dict) and "value" in value:
+        assert set(value) == {"value", "low", "high", "unit", "n", "over"}, path
+        assert value["unit"] and value["over"], path
+        if value["low"] is not None and value["value"] is not None:
+            assert value["low"] <= value["value"] <= value["high"], path
+    elif isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            check_numbers(inner, f"{path}/{key}")
+    elif isinstance(value, int | float):
+        assert isinstance(value, int) and path.rsplit("/", 1)[1] in ("format", "compared at", "rank", "pairs"), path
+
+
+@pytest.mark.parametrize("classes", [LABELS, ("entailment", "neutral")])
+def test_the_file_is_whole_and_page_and_card_show_its_numbers(classes):
+    found, numbers = content(planted(classes=classes), planted(60, classes=classes))
+    assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers  # NaN is no JSON
+    check_numbers(numbers)
+    assert set(numbers["reference"]) == {"snli", "mnli", "wanli"} and numbers["compared at"] == 240
+    assert numbers["figures"]["highest z"]["value"] == found.top["z"].max()
+    page, card = audit_page.page(numbers), audit_page.card(numbers)
+    assert "None" not in card and "nan" not in card.lower().replace("nanny", "")
+    right = percent(found.figures["hypothesis only"].estimate.value)
+    assert right in page and right in card
+    assert f"{found.figures['dropped'].estimate.value:.1%}" in card
+    for name in LABELS:  # no label that the corpus has not
+        assert (f"*{name}*" in card) == (f">{name}</h3>" in page) == (name in classes)
+    assert re.search(r"\| Accuracy of the hypothesis alone \| .+ \| \[.+\] \| .+ \| .+ \| .+ \|", card)
+    lines = [line for line in card.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1 and len(lines) >= 12
+
+
+def test_a_larger_corpus_has_a_column_at_the_size_of_the_curves_and_without_curves_there_is_none():
+    _, numbers = content(planted())
+    numbers["compared at"] = 100
+    page, card = audit_page.page(numbers), audit_page.card(numbers)
+    assert "the most that is recorded of all three" in page and 'data-title="at 100 pairs"' in page
+    assert "at 100 pairs, the most that is recorded" in card
+    none = pd.DataFrame(columns=["corpus", "figure", "value", "low", "high", "at"])
+    _, numbers = content(planted(classes=("entailment", "neutral")), beside=none)
+    assert "No curves of other corpora are recorded" in audit_page.page(numbers)
+    assert "SNLI" not in audit_page.card(numbers)
+
+
+# ---------------------------------------------------------------- curves of other corpora
+
+
+found = importlib.util.spec_from_file_location(
+    "made_audit_curves", Path(__file__).parents[2] / "benchmarks" / "audit_curves.py"
+)
+making = importlib.util.module_from_spec(found)
+found.loader.exec_module(making)
+
+
+def test_the_recorded_curves_are_numbers_that_can_be():
+    table = audits.curves()
+    assert list(table) == list(making.COLUMNS) and set(table["corpus"]) == {"snli", "mnli", "wanli"}
+    assert not table.duplicated(["corpus", "classes", "figure", "n"]).any()
+    assert (table["low"] <= table["value"]).all() and (table["value"] <= table["high"]).all()
+    shares = table[~table["figure"].isin(["highest z", "gain"])]
+    assert shares[["low", "value", "high"]].stack().between(0, 1).all()
+    assert set(table["classes"]) == {"/".join(classes) for classes in making.SETS} | {"any"}
+    for key, most in table.groupby(["corpus", "classes"])["n"].max().items():
+        # of two classes out of three WANLI's sample has 10,000 pairs
+        assert most >= (6_000 if key[1] == "any" else 10_000), key
+    # written by nobody who guessed: the strongest feature stands out the more, the more pairs there are
+    z = table[(table["figure"] == "highest z") & (table["classes"] == "/".join(LABELS))]
+    assert (z.sort_values("n").groupby("corpus")["value"].agg(["first", "last"]).diff(axis=1)["last"] > 5).all()
+
+
+def test_a_figure_is_interpolated_over_the_logarithm_of_the_pairs(monkeypatch):
+    rows = [
+        (corpus, classes, figure, n, value, value - 0.1, value + 0.1, 3)
+        for corpus in ("snli", "wanli")
+        for classes, figure in (("entailment/neutral", "gain"), ("any", "leaked pairs"))
+        for n, value in ((100, 0.2), (10_000, 0.4))
+    ]
+    table = pd.DataFrame(rows, columns=making.COLUMNS)
+    monkeypatch.setattr(audits, "curves", lambda: table)
+    found = reference(("entailment", "neutral"), 1_000)
+    assert found["value"].tolist() == pytest.approx([0.3] * 4) and found["low"].tolist() == pytest.approx([0.2] * 4)
+    assert set(found["at"]) == {1_000}
+    most = reference(("entailment", "neutral"), 500_000)
+    assert set(most["at"]) == {10_000} and most["value"].tolist() == pytest.approx([0.4] * 4)
+    assert reference(LABELS, 1_000).empty  # not recorded, and leakage alone is not shown
+
+
+def test_classes_are_left_out_or_joined():
+    whole = load("planted", "train", limit=300)
+    pair = with_classes(whole, ("entailment", "contradiction"))
+    assert len(pair) == (whole.labels != 1).sum() and pair.counts["contradiction"] == whole.counts["contradiction"]
+    two = with_classes(whole, TWO_WAY)
+    assert len(two) == 300 and two.counts["not_entailment"] == 300 - whole.counts["entailment"]
+    assert with_classes(whole, CONTRADICTION_OR_NOT).counts["contradiction"] == whole.counts["contradiction"]
+
+
+def test_curves_are_what_they_say(monkeypatch):
+    """Of a small corpus: the mean of the draws is that of `comparable`, and a single set is its own test set."""
+    monkeypatch.setattr(making, "SETS", (LABELS,))
+    parts = [load("planted", "train", limit=300), load("planted", "test", limit=200)]
+    made = pd.concat(making.make_curves({"snli": parts, "wanli": parts[:1]}, sizes=(60, 100)))
+    drawn = [audits.leakage(parts[0][sample_premises(parts[0], 100, seed)], parts[1]) for seed in range(10)]
+    drawn = [each["leaked premises"].estimate.value for each in drawn]
+    row = made.query("corpus == 'snli' and classes == 'any' and n == 100 and figure == 'leaked premises'").iloc[0]
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((np.mean(drawn), min(drawn), max(drawn)))
+    whole = concat(parts, name="snli")
+    drawn = [comparable(whole[sample_premises(whole, 60, seed)], seed=seed)["above"] for seed in range(10)]
+    row = made.query("corpus == 'snli' and n == 60 and figure == 'above'").iloc[0]
+    assert row["value"] == pytest.approx(np.nanmean(drawn)) and row["draws"] == np.isfinite(drawn).sum()
+    figures = set(made[made["corpus"] == "wanli"]["figure"])
+    assert "majority" not in figures and "leaked pairs" in figures

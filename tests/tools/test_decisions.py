@@ -5,8 +5,14 @@ import json
 import pandas as pd
 import pytest
 
+<<<<<<< HEAD
 from nli_lib.store import StoreError
 from nli_tools.suspects import ASIDE, DecisionError, joined, kept, read_decisions, reorder
+=======
+from nli_lib.tables import TableError
+from nli_tools.own_corpus import IntegrationError
+from nli_tools.suspects import ASIDE, joined, kept, read_decisions, reorder
+>>>>>>> 014919b (Tests of the tools: one file a command, with what they share in one place)
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),
@@ -67,7 +73,7 @@ def test_without_both_answers_the_order_is_that_of_the_gap(folder):
     ],
 )
 def test_what_cannot_be_used_is_one_message(folder, text, said):
-    with pytest.raises(DecisionError, match=said):
+    with pytest.raises(IntegrationError, match=said):
         decide(folder, text)
     with pytest.raises(StoreError, match=r"none.csv cannot be read as a csv: .*No such file"):
         read_decisions(folder / "none.csv")
@@ -83,7 +89,7 @@ def test_decisions_in_the_list_itself_are_kept(folder):
     (folder / "suspects.csv").write_text("uid,decision\na,\nb,\n")
     assert kept(folder) is None
     (folder / "suspects.csv").write_text("uid,decision\na,fixx\n")
-    with pytest.raises(DecisionError, match=r"suspects.csv, row 2, decision 'fixx'"):
+    with pytest.raises(IntegrationError, match=r"suspects.csv, row 2, decision 'fixx'"):
         kept(folder)
     (folder / "suspects.csv").write_text('"uid";"decision"\n"a";"fix"\n')  # as some spreadsheets save a csv
     assert kept(folder)["decision"].to_dict() == {"a": "fix"}

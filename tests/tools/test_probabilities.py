@@ -11,7 +11,7 @@ import pytest
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CorpusError
-from nli_tools.probabilities import ProbabilitiesError, read_probabilities
+from nli_tools.own_corpus import IntegrationError, read_probabilities
 
 CLASSES = ("entailment", "neutral", "contradiction")
 LABELS = [0, 1, 2, 0, 1, 2]
@@ -84,7 +84,7 @@ def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, tmp_path, caps
     read = read_probabilities(path, load(str(tmp_path / "mine.csv"), columns=FOREIGN), FOREIGN)
     np.testing.assert_allclose(read, PROBS)
     other = full.assign(claim=[*full["claim"][:5], "H of another file"])
-    with pytest.raises(ProbabilitiesError, match="neither the id nor the texts of 1 of the 6 .* 'mine-train-5'"):
+    with pytest.raises(IntegrationError, match="neither the id nor the texts of 1 of the 6 .* 'mine-train-5'"):
         read_probabilities(csv_of(tmp_path, **other), corpus, FOREIGN)
 
 
@@ -94,9 +94,7 @@ def test_a_pair_that_stands_twice_is_known_by_its_place_or_refused(tmp_path):
     corpus, full = load(str(tmp_path / "mine.csv")), rows.assign(**dict(zip(CLASSES, PROBS[:3].T, strict=True)))
     np.testing.assert_allclose(read_probabilities(csv_of(tmp_path, **full), corpus), PROBS[:3])
     turned = full.iloc[[1, 2, 0]].reset_index(drop=True)
-    with pytest.raises(
-        ProbabilitiesError, match="'P / H' stands in more than one row, and rows 1 and 3 have different"
-    ):
+    with pytest.raises(IntegrationError, match="'P / H' stands in more than one row, and rows 1 and 3 have different"):
         read_probabilities(csv_of(tmp_path, **turned), corpus)
 
 
@@ -165,7 +163,7 @@ def test_every_shape_that_can_mean_one_thing_is_taken(mine, tmp_path, capsys, na
 def test_arrays_of_objects_are_refused_with_the_cure(mine, tmp_path):
     corpus, _ = mine()
     np.savez(tmp_path / "p.npz", uid=corpus.uid, classes=CLASSES, pred_probs=PROBS)  # numpy pickles them
-    with pytest.raises(ProbabilitiesError, match=r"no file of plain arrays .*uid=corpus\.uid\.astype\(str\)"):
+    with pytest.raises(IntegrationError, match=r"no file of plain arrays .*uid=corpus\.uid\.astype\(str\)"):
         read_probabilities(tmp_path / "p.npz", corpus)
 
 
@@ -187,7 +185,7 @@ def test_ids_that_were_made_decimals_and_rows_that_repeat_another(mine, tmp_path
     np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     assert capsys.readouterr().out.endswith("probs.csv: rows were found by 'id', without 2 that repeat another.\n")
     path = csv_of(tmp_path, **pd.concat([rows, rows[:1].assign(neutral=0.5)]))
-    with pytest.raises(ProbabilitiesError, match="'0' stands in more than one row, and rows 1 and 7 have different"):
+    with pytest.raises(IntegrationError, match="'0' stands in more than one row, and rows 1 and 7 have different"):
         read_probabilities(path, corpus)
 
 
@@ -206,7 +204,7 @@ def test_rows_that_the_corpus_left_out_are_counted_in_its_file(mine, tmp_path):
         np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     np.save(tmp_path / "probs.npy", eight[:7])
     with pytest.raises(
-        ProbabilitiesError, match="7 rows without ids or texts, and the corpus 6 usable ones of 8: .*Give"
+        IntegrationError, match="7 rows without ids or texts, and the corpus 6 usable ones of 8: .*Give"
     ):
         read_probabilities(tmp_path / "probs.npy", corpus)
 
@@ -226,11 +224,11 @@ def test_nothing_is_taken_by_its_place_against_what_the_file_says(mine, tmp_path
         },
     }
     for said, columns in wrong.items():
-        with pytest.raises(ProbabilitiesError, match=said):
+        with pytest.raises(IntegrationError, match=said):
             read_probabilities(csv_of(tmp_path, **columns, **NAMED), corpus)
     table.assign(uid=np.arange(6)).to_csv(tmp_path / "mine.csv", index=False)
     numbered = load(str(tmp_path / "mine.csv"), columns=FOREIGN)
-    with pytest.raises(ProbabilitiesError, match="row for 1 of the 6 pairs, the first of them '0'"):  # from 1 is no id
+    with pytest.raises(IntegrationError, match="row for 1 of the 6 pairs, the first of them '0'"):  # from 1 is no id
         read_probabilities(csv_of(tmp_path, uid=range(1, 7), **NAMED), numbered)
 
 
@@ -256,7 +254,7 @@ def test_what_cannot_be_matched_is_one_message(mine, tmp_path, change, said):
     columns = {"uid": [f"n{at}" for at in range(6)], **dict(zip(CLASSES, PROBS.T, strict=True)), **change}
     if columns["neutral"] is None:
         del columns["neutral"]
-    with pytest.raises(ProbabilitiesError, match=f"probs.csv.*{said}"):
+    with pytest.raises(IntegrationError, match=f"probs.csv.*{said}"):
         read_probabilities(csv_of(tmp_path, **columns), corpus)
 
 
@@ -277,7 +275,7 @@ def test_rounded_rows_are_made_to_add_up_and_others_refused(mine, tmp_path, row,
     if fine:
         np.testing.assert_allclose(read_probabilities(path, corpus), [np.array(row) / sum(row)] * 6)
     else:
-        with pytest.raises(ProbabilitiesError, match="add up to 1"):
+        with pytest.raises(IntegrationError, match="add up to 1"):
             read_probabilities(path, corpus)
 
 
@@ -301,16 +299,16 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
         ({"labels": [0, 1, 2, 0, 1, 7]}, "labels must hold a number from 0 to 2"),
     ]:
         np.savez(path, **{name: value for name, value in {**good, **change}.items() if value is not None})
-        with pytest.raises(ProbabilitiesError, match=said):
+        with pytest.raises(IntegrationError, match=said):
             read_probabilities(path, corpus)
     np.savez(path, **good, labels=LABELS)
     np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     whole = path.read_bytes()
     for damaged in (b"no archive", b"", whole[: len(whole) // 2], npy_of(PROBS)[:-8]):
         path.write_bytes(damaged)
-        with pytest.raises(ProbabilitiesError, match="is no file of plain arrays .* Save it with numpy.savez"):
+        with pytest.raises(IntegrationError, match="is no file of plain arrays .* Save it with numpy.savez"):
             read_probabilities(path, corpus)
-    with pytest.raises(ProbabilitiesError, match=r"probs.pt: its ending .* Give a csv.*; or an npz saved with"):
+    with pytest.raises(IntegrationError, match=r"probs.pt: its ending .* Give a csv.*; or an npz saved with"):
         read_probabilities(tmp_path / "probs.pt", corpus)
     with pytest.raises(CorpusError, match="none.csv: no such file"):
         read_probabilities(tmp_path / "none.csv", corpus)

@@ -1,74 +1,198 @@
-"""`nli-study report` on files. Run alone: pytest tests/tools/test_report_command.py"""
+"""`nli-study report`: contradicted labels, levels, the page. Run alone: pytest tests/tools/test_report_command.py"""
 
-import html.parser
 import json
-import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from audited import NAMES, WORDS, call, corpus, elements, export, numbers_of, telling, text_of, write
+from compared import made, whole
 from sklearn.linear_model import LogisticRegression
 from tiny_encoder import write_encoder
-from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.corpora import load
+from nli_lib.corpora.corpus import LABELS, TWO_WAY
+from nli_lib.measure.dynamics import dynamics_features, levels
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, pair_ngrams
 from nli_lib.study.runner import version
-from nli_tools import compare, own_corpus
-from nli_tools import report as reports
-from nli_tools.commands import app
+from nli_tools import compare, report
+from nli_tools.report import CONTRADICTED, level_figures
+from nli_tools.report import WORDS as LENGTH
 
-LABELS = ("entailment", "neutral", "contradiction")
-SIGNS = ("surely", "perhaps", "never")
-NAMES = [f"n{at}" for at in range(40)]
 NASTY = "<img src=x onerror=alert(1)>"
 
 
-def write(path, n=150, nasty=""):
-    random, rows = np.random.default_rng(0), []
-    for at in range(n):
-        sign = SIGNS[at % 3] if at % 10 else random.choice(SIGNS)
-        rows.append((f"dog {NAMES[at // 2 % 40]} runs {nasty}", f"it {sign} {random.choice(NAMES)}", LABELS[at % 3]))
-    pd.DataFrame(rows, columns=["premise", "hypothesis", "label"]).to_csv(path, index=False)
-    return path
+def values(part):
+    """The figures of a part, whose ends hold them, and which are JSON."""
+    assert all(
+        each["low"] <= each["value"] <= each["high"] for each in part["figures"].values() if each["low"] is not None
+    )
+    assert json.loads(json.dumps(part, allow_nan=False)) == part
+    return {name: each["value"] for name, each in part["figures"].items()}
 
 
-def call(*words):
-    return CliRunner().invoke(app, [str(each) for each in words])
+# ---------------------------------------------------------------- contradicted labels
 
 
-def found():
-    (path,) = paths.EXPORTS.glob("*/report.json")
-    return json.loads(path.read_text(encoding="utf-8")), path.with_name("report.html").read_text(encoding="utf-8")
+def contradicted(labels, predicted, classes=LABELS):
+    own = corpus([(f"premise {at // 2}", f"text {at}", classes[label]) for at, label in enumerate(labels)], classes)
+    sure = np.where(np.eye(len(classes))[predicted] > 0, 0.9, 0.1 / (len(classes) - 1))
+    return report.contradicted(own, sure, how="By hand.")
 
 
-@pytest.fixture(scope="session")
-def encoder(tmp_path_factory):
-    return write_encoder(tmp_path_factory.mktemp("encoder"), ["dog", "runs", "it", *SIGNS, *NAMES])
+def test_contradicted_labels_by_hand():
+    part = contradicted([0, 0, 1, 2, 1, 0], [0, 1, 1, 2, 0, 1])
+    found = values(part)
+    assert found["accuracy"] == 0.5 and found["contradicted"] == 0.5 and found["majority"] == 0.5
+    assert found["predicted neutral, labelled entailment"] == pytest.approx(2 / 6)
+    assert found["predicted entailment, labelled neutral"] == pytest.approx(1 / 6)
+    assert found["pruned"] == pytest.approx(2 / 6)  # log(.9 / .05) = 2.9 is above 2
+    assert [row["uid"] for row in part["rows"]] == ["u1", "u4", "u5"]  # equal gaps, in the corpus's order
+    assert part["rows"][0]["gap"]["value"] == pytest.approx(np.log(0.9 / 0.05), abs=1e-4)
 
 
-def test_without_training_a_report_has_audit_and_suspects(home, tmp_path, monkeypatch):
+def test_models_that_have_learnt_nothing_are_not_acted_on():
+    random = np.random.default_rng(0)
+    labels = random.integers(3, size=200)
+    part = contradicted(labels, random.integers(3, size=200))
+    assert not part["learnt"] and part["next"].startswith("Do not act on contradicted labels yet")
+    assert len(part["rows"]) == report.MOST_CONTRADICTED
+    part = contradicted(labels, labels)
+    assert part["learnt"] and part["next"].startswith("Leave the labels as they are") and part["rows"] == []
+
+
+def test_two_classes_have_no_rule_of_consensus_cleaning():
+    labels = np.arange(60) % 2
+    part = contradicted(labels, np.where(np.arange(60) < 6, 1 - labels, labels), TWO_WAY)
+    assert "pruned" not in part["figures"] and "consensus" not in part["next"]
+    assert part["next"].startswith("Read the labels that models contradict, the most contradicted first: 6 of 60")
+    assert part["figures"]["predicted not_entailment, labelled entailment"]["value"] == pytest.approx(3 / 60)
+
+
+# ---------------------------------------------------------------- levels
+
+
+@pytest.fixture
+def two_mixtures(monkeypatch):
+    """Of five: each fit takes a tenth of a second or two, and these tests ask for dozens."""
+    monkeypatch.setattr(report, "MIXTURES", 2)
+
+
+def lengths(classes=LABELS):
+    texts = (" ".join(["w"] * (1 + at % 4)) for at in range(120))
+    return corpus([(f"premise {at // 3}", each, classes[at % len(classes)]) for at, each in enumerate(texts)], classes)
+
+
+def trainings(own, count, seed=0):
+    """Logits of models that learn most pairs at once, some late and every tenth never."""
+    random, made = np.random.default_rng(seed), []
+    n, classes = len(own), len(own.classes)
+    kind = np.where(np.arange(n) % 10 == 0, -4.0, np.where(np.arange(n) % 3 == 0, 1.5, 4.0))
+    for _ in range(count):
+        views = []
+        for strength in (1.0, 0.5):
+            gold = np.eye(classes)[own.labels] * (kind * strength)[:, None]
+            views.append(np.linspace(0.4, 1, 4)[:, None, None] * gold + random.normal(0, 0.3, (4, n, classes)))
+        made.append(tuple(views))
+    return made
+
+
+OWN, WRONG = lengths(), np.arange(120) % 10 == 0
+
+
+@pytest.mark.usefixtures("two_mixtures")
+def test_shares_of_levels_are_those_of_a_plain_count():
+    runs = trainings(OWN, 2)
+    part = level_figures(OWN, runs, contradicted=WRONG, said="two trainings")
+    found = values(part)
+    level = [levels(dynamics_features(*each, OWN.labels), seed=0) for each in runs]
+    words = np.array([len(text.split()) for text in OWN.hypothesis])
+    for at, name in enumerate(("easy", "ambiguous", "hard")):
+        inside = [each == at for each in level]
+        plain = {name: 1, f"{name}: neutral": OWN.labels == 1, f"{name}: {LENGTH}": words}
+        plain[f"{name}: {CONTRADICTED}"] = WRONG
+        for called, each in plain.items():
+            means = [rows.mean() if called == name else each[rows].mean() for rows in inside]
+            assert found[called] == pytest.approx(np.mean(means))
+    assert sum(found[name] for name in ("easy", "ambiguous", "hard")) == pytest.approx(1)
+    right = np.mean([each[0][-1].argmax(axis=1) == OWN.labels for each in runs])
+    assert found["fitted by the pair"] == pytest.approx(right)
+    shares = [each for each in part["figures"].values() if each["unit"] == "share"]
+    assert all(0 <= each["low"] <= each["high"] <= 1 for each in shares)
+    assert {each["trainings"] for each in shares} == {2} and "trainings" in part["figures"]["easy"]["over"]
+
+
+@pytest.mark.usefixtures("two_mixtures")
+def test_wrong_labels_that_gather_in_the_hard_level_are_found_and_shown():
+    runs = trainings(OWN, 2)
+    part = level_figures(OWN, runs, contradicted=WRONG)
+    assert part["learnt"] and part["next"].startswith("Review the ") and "wrong labels gather there" in part["next"]
+    assert {int(row["uid"][1:]) % 10 for row in part["rows"]} == {0}
+    elsewhere = level_figures(OWN, runs, contradicted=np.roll(WRONG, 1))
+    assert elsewhere["next"].startswith("Do not take the ")
+    few = level_figures(OWN, runs, contradicted=np.isin(np.arange(120), [0, 20, 41, 61]))
+    assert "which may be chance" in few["next"]
+    without = level_figures(OWN, runs[:1])
+    assert without["next"].startswith("Look at the ") and "another training" not in without["figures"]
+    assert f"hard: {CONTRADICTED}" not in without["figures"]
+
+
+@pytest.mark.usefixtures("two_mixtures")
+def test_levels_of_models_that_have_learnt_nothing_or_never_agree_are_not_read():
+    random = np.random.default_rng(3)
+    part = level_figures(OWN, [tuple(random.normal(size=(2, 4, 120, 3))) for _ in range(2)])
+    assert not part["learnt"] and part["next"].startswith("Do not read the levels yet")
+    moved = []
+    for at in range(2):
+        order = random.permutation(120)
+        pair, hypothesis = trainings(OWN, 1, seed=at)[0]
+        scale = np.abs(pair).max(axis=(0, 2))[order] + 0.5
+        gold = np.eye(3)[OWN.labels] * scale[:, None] * np.linspace(0.4, 1, 4)[:, None, None]
+        moved.append((gold, hypothesis[:, random.permutation(120)]))
+    assert level_figures(OWN, moved)["next"].startswith("Do not cut the corpus by difficulty")
+    two = lengths(TWO_WAY)
+    part = level_figures(two, trainings(two, 1), contradicted=np.zeros(120, bool))
+    assert "easy: not_entailment" in part["figures"] and part["figures"]["easy"]["trainings"] == 1
+    with pytest.raises(ValueError, match="groups"):  # equal pairs have none
+        level_figures(two, [(np.zeros((4, 120, 2)), np.zeros((4, 120, 2)))])
+
+
+# ---------------------------------------------------------------- command
+
+
+@pytest.fixture
+def mine(home, tmp_path):
+    return write(tmp_path / "mine.csv", telling(150, wrong=10))
+
+
+@pytest.fixture
+def untrained(monkeypatch):
     monkeypatch.setattr("nli_lib.learn.fit._train", lambda *_args, **_more: pytest.fail("trained"))
-    mine = write(tmp_path / "mine.csv")
-    done = call("report", mine, "--fast")
+
+
+def reported(*words):
+    """The numbers and the page of a report without a training, or as the words say."""
+    done = call("report", *(words if len(words) > 1 else (*words, "--fast")))
     assert done.exit_code == 0, (done.output, done.exception)
-    content, page = found()
+    return numbers_of("report.json"), text_of("report.html")
+
+
+@pytest.mark.usefixtures("untrained")
+def test_without_training_a_report_has_audit_and_suspects(mine):
+    content, page = reported(mine)
     assert set(content["missing"]) == {"levels", "comparison"} and "--fast" in content["missing"]["levels"]
     assert "nli-study compare" in content["missing"]["comparison"] and content["missing"]["comparison"][:20] in page
-    assert content["next"][:3] == content["audit"]["next"] and content["next"][3] == content["suspects"]["next"]
+    assert content["next"] == [*content["audit"]["next"], content["suspects"]["next"]]
     names = {path.name for path in paths.EXPORTS.glob("*/*")}
     assert names == {"audit.html", "audit.json", "report.html", "report.json"}
 
     # the share of contradicted labels by models made here, fold by fold
-    corpus = load(str(mine))
-    fold = reports.suspects.fold_of_each(corpus, 5)
-    features, wrong = pair_ngrams(corpus.premise, corpus.hypothesis), 0
-    for at in range(5):
-        model = LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES).fit(
-            features[fold != at], corpus.labels[fold != at]
-        )
-        wrong += int((model.predict(features[fold == at]) != corpus.labels[fold == at]).sum())
+    own = load(str(mine))
+    fold, wrong = report.suspects.fold_of_each(own, 5), 0
+    features, model = pair_ngrams(own.premise, own.hypothesis), LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES)
+    for here in (fold == at for at in range(5)):
+        wrong += (model.fit(features[~here], own.labels[~here]).predict(features[here]) != own.labels[here]).sum()
     share = content["suspects"]["figures"]["contradicted"]
     assert share["value"] == pytest.approx(wrong / 150) and f"{100 * wrong / 150:.1f}%" in page
     assert share["unit"] == "share" and share["low"] < share["value"] < share["high"]
@@ -76,12 +200,10 @@ def test_without_training_a_report_has_audit_and_suspects(home, tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(home, tmp_path, encoder, monkeypatch):
-    mine = write(tmp_path / "mine.csv")
-    words = ["report", mine, "--encoder", encoder, "--epochs", 3, "--seeds", 2, "--pairs", 120]
-    done = call(*words)
-    assert done.exit_code == 0, (done.output, done.exception)
-    content, page = found()
+def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(mine, tmp_path, request):
+    encoder = write_encoder(tmp_path / "encoder", ["dog", "runs", "it", *WORDS, *NAMES])
+    words = [mine, "--encoder", encoder, "--epochs", 3, "--seeds", 2, "--pairs", 120]
+    content, page = reported(*words)
     levels = content["levels"]
     assert "120 of 150 pairs" in levels["said"] and "small scale" in levels["said"] and levels["said"] in page
     last = [np.load(path / "logits.npy")[-1] for path in paths.RUNS.glob("*_pair_*")]
@@ -89,84 +211,50 @@ def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(home, tmp
     right = np.mean([(one.argmax(axis=1) == gold).mean() for one, gold in zip(last, labels, strict=True)])
     assert len(last) == 2 and len(labels[0]) == 120
     assert levels["figures"]["fitted by the pair"]["value"] == pytest.approx(right) and f"{100 * right:.1f}%" in page
-    first = page
-    monkeypatch.setattr("nli_lib.learn.fit._train", lambda *_args, **_more: pytest.fail("trained again"))
-    assert call(*words).exit_code == 0
-    assert found()[1] == first
+    request.getfixturevalue("untrained")
+    assert reported(*words)[1] == page
 
 
-def test_text_of_the_corpus_stays_text(home, tmp_path):
-    assert call("report", write(tmp_path / "mine.csv", nasty=NASTY), "--fast").exit_code == 0
-    tags = []
-    parser = html.parser.HTMLParser()
-    parser.handle_starttag = lambda tag, attrs: tags.append(tag)
-    parser.feed(found()[1])
-    assert "img" not in tags and "script" not in tags and "&lt;img" in found()[1]
+def test_text_of_the_corpus_stays_text(mine):
+    page = reported(write(mine, telling(150, wrong=10, more=f" {NASTY}")))[1]
+    assert not {"img", "script"} & set(elements(page)[0]) and "&lt;img" in page
 
 
-def test_a_list_of_this_very_corpus_is_taken_and_another_is_not(home, tmp_path):
-    mine = write(tmp_path / "mine.csv")
+def test_a_list_of_this_very_corpus_is_taken_and_another_is_not(mine, tmp_path):
     table = pd.read_csv(mine)
     gold = np.eye(3)[table["label"].map(LABELS.index)] * 0.9 + 0.1 / 3
     gold[0] = gold[0][[1, 0, 2]]  # one label is contradicted
-    probs = pd.DataFrame(gold, columns=[f"p_{name}" for name in LABELS])
-    pd.concat([table, probs], axis=1).to_csv(tmp_path / "probs.csv", index=False)
+    table.assign(**{f"p_{name}": gold[:, at] for at, name in enumerate(LABELS)}).to_csv(tmp_path / "probs.csv")
     assert call("suspects", mine, "--probs", tmp_path / "probs.csv").exit_code == 0
-    assert call("report", mine, "--fast").exit_code == 0
-    content, page = found()
-    assert (
-        content["suspects"]["figures"]["accuracy"]["value"] == pytest.approx(149 / 150)
-        and "probs.csv" in content["suspects"]["how"]
-    )
-    assert content["suspects"]["page"] == "probs/suspects.html" and "probs/suspects.html" in page
+    content, page = reported(mine)
+    found = content["suspects"]
+    assert found["figures"]["accuracy"]["value"] == pytest.approx(149 / 150) and "probs.csv" in found["how"]
+    assert found["page"] == "probs/suspects.html" and "probs/suspects.html" in page
     mine.write_text(mine.read_text(encoding="utf-8").replace("dog", "cat"), encoding="utf-8")
-    assert call("report", mine, "--fast").exit_code == 0
-    assert "linear models" in found()[0]["suspects"]["how"]
+    assert "linear models" in reported(mine)[0]["suspects"]["how"]
 
 
-def test_a_comparison_of_the_file_as_it_is_now_is_a_part(home, tmp_path):
-    mine = write(tmp_path / "mine.csv")
-    assert call("report", mine, "--fast").exit_code == 0
-    share = {"value": 0.5, "low": 0.4, "high": 0.6, "unit": "share", "n": 9, "over": "premises", "trainings": 2}
-    arm = {"arm": "base", "do": "", "distinct": {"value": 9}, "accuracy": share, "accuracy of the twin": share}
-    arm |= {"difference": share | {"p": 0.1, "p, Holm": None}, "rank": {"value": 1, "low": 1, "high": 1}, "verdict": ""}
-    content = {
-        "format": compare.FORMAT,
-        "version": version(),
-        "corpus": "mine",
-        "digest": found()[0]["digest"],
-        "learnt": True,
-        "figures": {"majority": share, "all candidates": share},
-        "detectable": {"alone": {"value": 0.01}, "of all": {"value": None}, "arms": 7},
-        "worth": {"value": 0.1},
-        "arms": [arm],
-        "absent": {"hard": "too few"},
-        "next": "Leave the corpus as it is, by a comparison.",
-        "settings": {"rows of a training set": 50, "candidates": 150, "trainings": 2, "encoder": "x", "epochs": 1},
-        "test": {"name": "held.csv", "pairs": 9, "premises": 9, "taken out": 0},
-    }
-    (folder,) = paths.EXPORTS.iterdir()
-    (folder / compare.NUMBERS).write_text(json.dumps(content), encoding="utf-8")
-    assert call("report", mine, "--fast").exit_code == 0
-    report, page = found()
-    assert report["comparison"] == content and report["next"][-1] == content["next"]
-    assert "50.0% [40.0%, 60.0%]" in page and "an unknown size" in page and "Left out" in page
-    shutil.copy(mine, tmp_path / "old.csv")
+def test_a_comparison_of_the_file_as_it_is_now_is_a_part(mine):
+    first, _ = reported(mine)
+    content = whole(made()[1]) | {"format": compare.FORMAT, "version": version(), "digest": first["digest"]}
+    content["detectable"]["of all"]["value"] = None
+    (export("report.json").parent / compare.NUMBERS).write_text(json.dumps(content), encoding="utf-8")
+    found, page = reported(mine)
+    assert found["comparison"] == content and found["next"][-1] == content["next"]
+    assert f"{100 * content['arms'][0]['accuracy']['value']:.1f}%" in page
+    assert "an unknown size" in page and "Left out" in page
     mine.write_text(mine.read_text(encoding="utf-8").replace("runs", "sits"), encoding="utf-8")
-    assert call("report", mine, "--fast").exit_code == 0
-    assert "comparison" in found()[0]["missing"]
+    assert "comparison" in reported(mine)[0]["missing"]
 
 
 @pytest.mark.parametrize("name", ["torch", "transformers"])
-def test_what_cannot_be_measured_is_named_and_the_rest_is_there(home, tmp_path, monkeypatch, name):
-    mine = write(tmp_path / "mine.csv")
-
+def test_what_cannot_be_measured_is_named_and_the_rest_is_there(mine, monkeypatch, name):
     def fail(*_args, **_more):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(reports, "measure_levels", fail)
+    monkeypatch.setattr(report, "measure_levels", fail)
     assert call("report", mine).exit_code == 0
-    assert found()[0]["missing"]["levels"].startswith(f"{name} is not installed") and "pip install" in found()[1]
-    done = call("report", write(tmp_path / "few.csv", n=30))
-    assert "an audit: 20 rows of each class are needed" in str(done.exception)
-    assert own_corpus.digest(str(mine), reports.Request(scale="small", corpus=str(mine)))
+    assert numbers_of("report.json")["missing"]["levels"].startswith(f"{name} is not installed")
+    assert "pip install" in text_of("report.html")
+    write(mine, telling(30))
+    assert "an audit: 20 rows of each class are needed" in str(call("report", mine).exception)

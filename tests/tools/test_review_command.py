@@ -1,24 +1,312 @@
-"""From a file to the corpus that a review leaves. Alone: pytest tests/tools/test_review_command.py"""
+"""`nli-study review`: the widget, MTurk, Label Studio, and the corpus that comes of it.
 
+Run alone: pytest tests/tools/test_review_command.py"""
+
+import csv
+import html
 import json
-from functools import partial
+import re
+import string
 
 import nbformat
+import pandas as pd
 import pytest
-from audited import exit_code
+from audited import exit_code, export
+from small_reviews import NASTY, corpus
 
-from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.generate.review import Review, ReviewError, pairs
+from nli_lib.generate.review import NEEDED, SIDES, Review, ReviewError, annotations, pairs, queue
 from nli_tools import review as people
-from nli_tools.review import TASKS
+from nli_tools.review import CONFIGURATION, INPUT, PAGE, TASKS, read_export, read_results
+
+MADE = pairs(corpus([*NASTY, "+1 day", "A dog runs."]))
+
+
+def judged(pair, annotator, label, left=None):
+    """One row of annotations, as `nli_lib.generate.review` takes them."""
+    texts = {f"revised_{side}": (left or {}).get(side, pair[side]) for side in SIDES}
+    discarded = label == "discard"
+    return {**pair, "annotator": annotator, **texts, "label": None if discarded else label, "discarded": discarded}
+
+
+def check_equal(found, rows):
+    pd.testing.assert_frame_equal(found, pd.DataFrame(rows, columns=list(NEEDED)), check_dtype=False)
+
+
+# ---------------------------------------------------------------- widget
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def widget(tmp_path):
+    return people.ReviewWidget(Review(pairs(corpus(NASTY)), tmp_path, "anna"))
+
+
+def test_messages_are_answers(widget, tmp_path):
+    first = widget.state["pair"]
+    widget.take({"act": "label", "label": "neutral", **first})
+    assert widget.state["done"] == 1 and widget.state["pair"]["item"] != first["item"]
+    widget.take({"act": "discard", "item": widget.state["pair"]["item"]})
+    widget.take({"act": "undo"})
+    assert (widget.state["done"], widget.state["turn"], widget.state["fault"]) == (1, 4, "")
+    while widget.state["pair"]:
+        widget.take({"act": "label", "label": "entailment", **widget.state["pair"]})
+    assert widget.state["done"] == widget.state["pairs"] == len(annotations(tmp_path)) == len(NASTY)
+
+
+def test_what_cannot_be_taken_or_written_is_said_and_the_pair_stays(widget, monkeypatch, tmp_path):
+    pair = widget.state["pair"]
+    answer = {"act": "label", "label": "neutral", **pair}
+    for changes, said in [
+        ({"premise": " "}, "premise must have"), ({"label": "x"}, "field label"), ({"act": "x"}, "means nothing"),
+    ]:  # fmt: skip
+        widget.take(answer | changes)
+        assert said in widget.state["fault"] and widget.state["pair"] == pair and annotations(tmp_path).empty
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("os.fsync", full)
+        widget.take({"act": "discard", "item": pair["item"]})
+    assert "Not written: [Errno 28] No space left" in widget.state["fault"] and widget.state["done"] == 0
+    assert (tmp_path / "answers.anna.jsonl").read_bytes() == b""  # half an answer is none
+    widget.take(answer)
+    assert widget.state["done"] == 1 and widget.state["fault"] == ""
+
+
+# ---------------------------------------------------------------- mturk
+
+
+# the columns of a results csv before the Input and Answer ones, as the requester's site writes them
+COLUMNS = re.findall(
+    r"\w+",
+    "HITId HITTypeId Title Description Keywords Reward CreationTime MaxAssignments RequesterAnnotation "
+    "AssignmentDurationInSeconds AutoApprovalDelayInSeconds Expiration NumberOfSimilarHITs LifetimeInSeconds "
+    "AssignmentId WorkerId AssignmentStatus AcceptTime SubmitTime AutoApprovalTime ApprovalTime RejectionTime "
+    "RequesterFeedback WorkTimeInSeconds LifetimeApprovalRate Last30DaysApprovalRate Last7DaysApprovalRate",
+)
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def answers(worker, item):
+    """The label that a worker gives a pair, and the texts that they revise."""
+    if (worker, item) == ("W2", "p1"):
+        return "discard", {}
+    return ("neutral", {"premise": 'Revised, "really"\nso.'}) if item == "p2" else ("entailment", {})
+
+
+def results(path, hits, workers=("W9", "W2"), status="Submitted"):
+    """A results csv: each worker answers each HIT."""
+    rows = []
+    for hit, given in enumerate(hits):
+        for worker in workers:
+            row = dict.fromkeys(COLUMNS, "") | {"HITId": f"H{hit}", "AssignmentId": f"{hit}{worker}"}
+            row |= {"WorkerId": worker, "AssignmentStatus": status, **{f"Input.{k}": v for k, v in given.items()}}
+            for at in (at for at in range(1, 6) if given[f"item{at}"]):
+                label, left = answers(worker, html.unescape(given[f"item{at}"]))
+                shown = {side: html.unescape(given[f"{side}{at}"]).replace("\r\n", "\n") for side in SIDES} | left
+                row |= {f"Answer.label{at}": label} | {f"Answer.{side}{at}": shown[side] for side in SIDES}
+            rows.append(row | {"Approve": "", "Reject": ""})
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def hits(tmp_path):
+    return rows_of(people.write_hits(tmp_path, MADE)[0])
+
+
+def test_what_was_answered_in_hits_comes_back(tmp_path, hits):
+    found = read_results([results(tmp_path / "results.csv", hits)], MADE)
+    rows = [
+        judged(pair, alias, *answers(worker, pair["item"]))
+        for start in range(0, len(MADE), 5)
+        for worker, alias in (("W9", "mturk-2"), ("W2", "mturk-1"))
+        for pair in queue(MADE)[start : start + 5]
+    ]
+    check_equal(found, rows)
+    # rejected and unqualified work does not count
+    one = results(tmp_path / "one.csv", hits, workers=["W2"])
+    two = results(tmp_path / "two.csv", hits, workers=["W9"], status="Rejected")
+    assert set(read_results([one, two], MADE)["annotator"]) == {"mturk-1"}
+    assert set(read_results([tmp_path / "results.csv"], MADE, qualified={"W9"})["annotator"]) == {"mturk-2"}
+    assert read_results([], MADE).empty
+    # of fewer pairs than a HIT holds, the csv has no column for the answers to examples 3 to 5
+    few = rows_of(people.write_hits(tmp_path, MADE.iloc[:2])[0])
+    assert read_results([results(tmp_path / "r.csv", few)], MADE.iloc[:2])["item"].nunique() == 2
+
+
+def test_nothing_in_a_text_is_run_by_a_page_or_a_spreadsheet(tmp_path, hits):
+    texts = [text for hit in hits for name, text in hit.items() if not name.startswith("item")]
+    assert any("&#60;script&#62;" in text for text in texts)
+    for text in filter(None, texts):
+        assert text[0] not in "=-+@\t\r\n" and not set(text) & set("<>\"'$\t\r\n") and text.isascii()
+    assert {html.unescape(text) for text in texts} - {""} == {*MADE["premise"], *MADE["hypothesis"]}
+    assert len((tmp_path / INPUT).read_text().splitlines()) == 3  # no line end inside a field: header and two HITs
+    page = (tmp_path / PAGE).read_text()
+    wanted = {name.group("braced") for name in string.Template.pattern.finditer(page)}
+    assert wanted == set(hits[0]) and len(wanted) == 15  # every column once, and a field for each answer
+    assert all(page.count(f'name="label{at}"') == 4 and page.count(f'name="premise{at}"') == 1 for at in range(1, 6))
+    assert '<textarea name="premise1" rows="3">\n${premise1}<' in page  # HTML drops one line end after the tag
+
+
+def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
+    path = results(tmp_path / "r.csv", hits)
+    good, text = pd.read_csv(path, dtype=str, keep_default_na=False), path.read_text()
+    none = "no answer can be used: label '2', which is none of entailment.* the first in .*r.csv: row 1, example 1"
+    for said, table in {
+        "column WorkerId is missing": good.drop(columns="WorkerId"),
+        "column Answer.label2 is missing": good.drop(columns="Answer.label2"),
+        "column Input.premise1 is missing": good.drop(columns="Input.premise1"),
+        none: good.assign(**{f"Answer.label{at}": "2" for at in range(1, 6)}),
+        "row 1, example 1, item: there is no pair 'x'": good.assign(**{"Input.item1": "x"}),
+        "row 1, example 1, premise: the text of pair .* was another": good.assign(**{"Input.premise1": "x"}),
+    }.items():
+        table.to_csv(path, index=False)
+        with pytest.raises(ReviewError, match=f"r.csv: {said}"):
+            read_results([path], MADE)
+    header, *rows = text.splitlines()
+    for said, data in {
+        "is no csv in UTF-8": b"\xff\xfe\x00",
+        ": the rows have more fields than the header": "\n".join([header, *(f"{row},x" for row in rows), ""]).encode(),
+        "cannot be read": None,
+    }.items():
+        path.unlink() if data is None else path.write_bytes(data)
+        with pytest.raises(ReviewError, match=f"r.csv ?{said}"):
+            read_results([path], MADE)
+
+
+def test_answers_in_hits_that_say_no_one_label_are_counted(tmp_path, hits, capsys):
+    path = results(tmp_path / "r.csv", hits)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    whole = read_results([path], MADE)
+    table.loc[0, ["Answer.label1", "Answer.label2"]] = ["", "2"]
+    table.loc[3, "WorkerId"] = ""
+    pd.concat([table, table.iloc[1:2]]).to_csv(path, index=False)
+    found = read_results([path], MADE)
+    pd.testing.assert_frame_equal(found, whole.drop(index=[0, 1, *whole.index[-2:]]).reset_index(drop=True))
+    assert capsys.readouterr().out == (
+        f"{path}: left out: no label (1, the first in {path}: row 1, example 1); label '2', which is none of "
+        f"entailment, neutral, contradiction, discard (1, the first in {path}: row 1, example 2); no annotator (2, the "
+        f"first in {path}: row 4, example 1); an answer that was given before (5, the first in {path}: row 5, example "
+        "1).\n"
+    )
+
+
+# ---------------------------------------------------------------- label studio
+
+
+def annotated(task, number, by, label, **left):
+    """An annotation as Label Studio exports it; a text field that nobody touched submits what was filled in."""
+    texts = {side: task["data"][side].replace("\r\n", "\n") for side in SIDES} | left
+    fields = [(side, f"shown_{side}", "textarea", {"text": [text]}) for side, text in texts.items()]
+    fields.append(("label", "shown_hypothesis", "choices", {"choices": [label]}))
+    result = [
+        {"id": f"r{at}", "origin": "manual", **dict(zip(("from_name", "to_name", "type", "value"), each, strict=True))}
+        for at, each in enumerate(fields)
+    ]
+    return {"id": number, "completed_by": by, "result": result, "was_cancelled": False, "lead_time": 3.5}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """(tasks as they are exported with two annotations each, the annotations that they say)."""
+    people.write_tasks(tmp_path, MADE)
+    tasks, rows = json.loads((tmp_path / TASKS).read_text()), []
+    for at, task in enumerate(tasks):
+        pair, left = task["data"], {"premise": "Revised."} if at == 0 else {}
+        label = "discard" if at == 1 else "entailment"
+        one = annotated(task, 2 * at, 7, "neutral", **{"premise": pair["premise"]} | left)
+        two = annotated(task, 2 * at + 1, {"id": 8, "email": "a@b.c"}, label)
+        task |= {"id": at, "annotations": [one, two], "predictions": []}
+        rows += [judged(pair, "label-studio-7", "neutral", left), judged(pair, "label-studio-8", label)]
+    return tasks, rows
+
+
+def read(tmp_path, tasks):
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    return read_export(path, MADE)
+
+
+def test_what_was_annotated_comes_back(tmp_path, project):
+    tasks, rows = project
+    check_equal(read(tmp_path, tasks), rows)
+    assert "a@b.c" not in read(tmp_path, tasks).to_csv()
+    tasks[0]["annotations"][0]["result"] = tasks[0]["annotations"][0]["result"][2:]
+    first = read(tmp_path, tasks).iloc[0]  # a field left empty is no revision
+    assert first["revised_premise"] == first["premise"] and first["label"] == "neutral"
+    tasks[0]["annotations"][0]["was_cancelled"] = True  # a skipped task has no annotation
+    assert len(read(tmp_path, tasks)) == len(rows) - 1
+    assert list(read(tmp_path, [])) == list(NEEDED)
+    _, path = people.write_tasks(tmp_path, MADE, seed=3)
+    assert [task["data"] for task in json.loads(path.read_text())] == queue(MADE, 3)
+
+
+def test_label_studio_takes_the_configuration_the_tasks_and_the_annotations(tmp_path, project):
+    """Their own code says so; annotators are shown neither the intended label nor the maker."""
+    interface = pytest.importorskip(
+        "label_studio_sdk.label_interface", reason="label-studio-sdk is not installed (.ci/setup test)"
+    ).LabelInterface(CONFIGURATION.read_text(encoding="utf-8"))
+    interface.validate()
+    tasks, _ = project
+    for task in json.loads((tmp_path / TASKS).read_text()):
+        assert set(task) == {"data"} and set(task["data"]) == {"item", *SIDES}
+        assert interface.validate_task(task)
+    assert all(interface.validate_annotation(each) for task in tasks for each in task["annotations"])
+    assert not interface.validate_task({"data": {"premise": "alone"}})
+    assert not interface.validate_annotation(annotated(tasks[0], 0, 7, "maybe"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t[0].pop("annotations"), "task and field 0.annotations: Field required. Export the project as JSON"),
+        (lambda t: t[0]["annotations"][0]["result"][2].update(value={"choices": 5}), "task and field 0.*value.choices"),
+        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
+        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
+        (lambda t: t[0]["data"].update(item="x"), "task 1 .id 0., item: there is no pair 'x'"),
+        (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* was another"),
+    ],
+)
+def test_what_is_no_export_of_this_review_is_named(tmp_path, project, change, said):
+    tasks, _ = project
+    change(tasks)
+    with pytest.raises(ReviewError, match=f"export.json: {said}"):
+        read(tmp_path, tasks)
+    with pytest.raises(ReviewError, match=r"none.json cannot be read"):
+        read_export(tmp_path / "none.json", MADE)
+
+
+def test_annotations_that_say_no_one_label_are_counted(tmp_path, project, capsys):
+    tasks, rows = project
+    given = [[each["result"] for each in task["annotations"]] for task in tasks]
+    given[0][0].append({"type": "relation", "from_id": "r0", "to_id": "r1"})
+    given[2][0].pop()
+    tasks[3]["annotations"][1]["completed_by"] = {"email": "a@b.c"}
+    given[4][1][2]["value"]["choices"] = ["neutral", "entailment"]
+    given[5][0][2]["value"]["choices"] = ["maybe"]
+    check_equal(read(tmp_path, tasks), [row for at, row in enumerate(rows) if at not in (4, 7, 9, 10)])
+    said = capsys.readouterr().out
+    start = "left out: a relation (1, the first in task 1 (id 0)); no label (1"
+    assert said.startswith(f"{tmp_path / 'export.json'}: {start}")
+    for reason in ("no annotator (1, the first in task 4", "more than one label (1", "label 'maybe', which is none of"):
+        assert reason in said
+    none = "export.json: no answer can be used: label 'maybe', .*1, the first in task 1"
+    with pytest.raises(ReviewError, match=none):
+        read(tmp_path, [{**tasks[5], "annotations": tasks[5]["annotations"][:1]}])
+
+
+# ---------------------------------------------------------------- command
+
+
+@pytest.fixture
+def mine(home, tmp_path):
     """A file of six pairs, =1+1 among them, in a project of its own; its path."""
-    monkeypatch.setattr(paths, "EXPORTS", tmp_path / "exports")
-    monkeypatch.delenv("NLI_DATA", raising=False)
     rows = [
         {"id": f"p{at}", "premise": f"Dog {at} runs.", "hypothesis": "=1+1", "label": "neutral", "maker": "gpt"}
         | {"genre": "letters", "page": at if at else None}
@@ -29,47 +317,49 @@ def mine(tmp_path, monkeypatch):
     return path
 
 
-call = partial(exit_code, "review")
+@pytest.fixture
+def ask(mine, monkeypatch, capsys):
+    """Reviews a file: the exit code, and what is said on both streams. `opened` lists what JupyterLab would open."""
+    opened = []
+    monkeypatch.setattr(people, "open_lab", lambda path: opened.append(path) or 0)
 
+    def asked(*words, file=mine):
+        return exit_code("review", monkeypatch, file, *words), *capsys.readouterr()
 
-def folder():
-    (found,) = paths.EXPORTS.glob("*/review")
-    return found
+    asked.opened = opened
+    return asked
 
 
 def answer(mine, annotator, count, label="neutral"):
-    review = Review(pairs(load(str(mine))), folder(), annotator)
+    review = Review(pairs(load(str(mine))), export("review"), annotator)
     for _ in range(count):
         review.label(review.pair["item"], label, premise=review.pair["premise"], hypothesis="It moves.")
 
 
-def test_a_notebook_is_written_and_opened_and_says_where_the_answers_are(mine, monkeypatch, capsys):
-    opened = []
-    monkeypatch.setattr(people, "open_lab", lambda path: opened.append(path) or 0)
-    assert call(monkeypatch, mine, "--annotator", "anna", "--seed", "3") == 0
-    assert f"Answers are written to {folder()}" in capsys.readouterr().out
-    assert opened == [folder() / "review.anna.ipynb"]
-    *_, cell = nbformat.read(opened[0], 4).cells
+def test_a_notebook_is_written_and_opened_and_says_where_the_answers_are(ask):
+    code, said, _ = ask("--annotator", "anna", "--seed", "3")
+    folder = export("review")
+    assert code == 0 and f"Answers are written to {folder}" in said
+    assert ask.opened == [folder / "review.anna.ipynb"]
+    *_, cell = nbformat.read(ask.opened[0], 4).cells
     shown = {}
     exec(cell.source.replace("review_widget(\n", "shown['widget'] = review_widget(\n"), {"shown": shown})
     widget = shown["widget"]
     assert widget.state["annotator"] == "anna" and widget.state["pairs"] == 6
     widget.take({"act": "discard", "item": widget.state["pair"]["item"]})
-    assert (folder() / "answers.anna.jsonl").read_text().count("\n") == 1
+    assert (folder / "answers.anna.jsonl").read_text().count("\n") == 1
 
 
-def test_answers_become_a_corpus_that_loads(mine, monkeypatch, capsys):
-    monkeypatch.setattr(people, "open_lab", lambda path: 0)
-    call(monkeypatch, mine)
+def test_answers_become_a_corpus_that_loads(ask, mine):
+    ask()
     answer(mine, "anna", 6)
-    assert call(monkeypatch, mine, "--aggregate") == 2
-    assert "no pair of 6 has two annotations (6 annotations in all)" in capsys.readouterr().err
+    code, _, fault = ask("--aggregate")
+    assert code == 2 and "no pair of 6 has two annotations (6 annotations in all)" in fault
     answer(mine, "bert", 4, "contradiction")
-    assert call(monkeypatch, mine, "--aggregate") == 0
-    said = capsys.readouterr().out
-    assert "4 of 6 pairs have two annotations; 4 of them are kept." in said and "both revised" in said
+    code, said, _ = ask("--aggregate")
+    assert code == 0 and "4 of 6 pairs have two annotations; 4 of them are kept." in said and "both revised" in said
     assert "In 4 of those kept the annotators' labels differ" in said and "more than two" not in said
-    corpus = load(str(folder() / people.REVIEWED))
+    corpus = load(str(export("review") / people.REVIEWED))
     assert len(corpus) == 4 and set(corpus.hypothesis) == {"It moves."}
     one = corpus.table.iloc[0]
     assert one[["maker", "intended_label", "origin_corpus"]].tolist() == ["gpt, worker", "neutral", "mine"]
@@ -79,52 +369,39 @@ def test_answers_become_a_corpus_that_loads(mine, monkeypatch, capsys):
     assert {f"p{page}" for page in corpus.table["page"].dropna()} <= set(corpus.uid)  # a whole number, and with a gap
 
 
-def test_files_go_out_and_answers_from_outside_are_aggregated_too(mine, monkeypatch, tmp_path, capsys):
-    assert call(monkeypatch, mine, "--export", "mturk") == 0
-    assert call(monkeypatch, mine, "--export", "label-studio") == 0
-    assert str(folder() / TASKS) in capsys.readouterr().out
-    assert {path.name for path in folder().iterdir()} >= {"mturk_input.csv", "mturk_page.html", "label_studio.xml"}
+def test_files_go_out_and_answers_from_outside_are_aggregated_too(ask, mine, tmp_path):
+    assert ask("--export", "mturk")[0] == 0
+    code, said, _ = ask("--export", "label-studio")
+    folder = export("review")
+    assert code == 0 and str(folder / TASKS) in said
+    assert {path.name for path in folder.iterdir()} >= {"mturk_input.csv", "mturk_page.html", "label_studio.xml"}
     answer(mine, "anna", 6)
-    tasks = json.loads((folder() / TASKS).read_text())
+    tasks, file = json.loads((folder / TASKS).read_text()), tmp_path / "export.json"
     choice = {"from_name": "label", "type": "choices", "value": {"choices": ["neutral"]}}
-    for task in tasks:
-        task["annotations"] = [{"completed_by": 1, "result": [choice]}]
-    export = tmp_path / "export.json"
-    export.write_text(json.dumps(tasks))
-    assert call(monkeypatch, mine, "--aggregate", "--answers", export) == 0
-    said = capsys.readouterr().out
+    file.write_text(json.dumps([{**task, "annotations": [{"completed_by": 1, "result": [choice]}]} for task in tasks]))
+    code, said, _ = ask("--aggregate", "--answers", file)
+    assert code == 0
     assert "6 of 6 pairs have two annotations" in said and "one revised: the other's text and label: 6" in said
     assert "kappa" not in said  # nobody left a pair as it was twice
     assert "labels differ" not in said  # both say neutral
     answer(mine, "carl", 2)
-    assert call(monkeypatch, mine, "--aggregate", "--answers", export) == 0
-    assert "2 of those kept have more than two annotations" in capsys.readouterr().out
+    assert "2 of those kept have more than two annotations" in ask("--aggregate", "--answers", file)[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--export", "excel"], "--export excel: write label-studio or mturk"),
-        (["--annotator", "../x"], "annotator '../x': write 1 to 64"),
-        (["--export", "mturk", "--aggregate"], "--export and --aggregate are two steps"),
-    ],
-)
-def test_what_cannot_be_done_is_said(mine, monkeypatch, capsys, words, said):
-    assert call(monkeypatch, mine, *words) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_a_file_of_two_classes_is_refused(tmp_path, home, monkeypatch, capsys):
-    path = tmp_path / "two.csv"
-    path.write_text("premise,hypothesis,label\nA,B,entailment\nC,D,not_entailment\n")
-    assert call(monkeypatch, path, "--export", "mturk") == 2
-    assert "the file has the labels entailment, not_entailment" in capsys.readouterr().err
-
-
-def test_other_files_are_refused_and_a_missing_lab_is_said(mine, monkeypatch, tmp_path):
-    queue = pairs(load(str(mine)))
+def test_what_cannot_be_done_is_said(ask, mine, monkeypatch, tmp_path):
+    two = tmp_path / "two.csv"
+    two.write_text("premise,hypothesis,label\nA,B,entailment\nC,D,not_entailment\n")
+    for said, (file, *words) in {
+        "--export excel: write label-studio or mturk": (mine, "--export", "excel"),
+        "annotator '../x': write 1 to 64": (mine, "--annotator", "../x"),
+        "--export and --aggregate are two steps": (mine, "--export", "mturk", "--aggregate"),
+        "the file has the labels entailment, not_entailment": (two, "--export", "mturk"),
+    }.items():
+        code, _, fault = ask(*words, file=file)
+        assert code == 2 and said in fault
     with pytest.raises(ReviewError, match="answers.txt is neither an export of Label Studio"):
-        people.collect(queue, tmp_path, [tmp_path / "answers.txt"])
+        people.collect(pairs(load(str(mine))), tmp_path, [tmp_path / "answers.txt"])
+    monkeypatch.undo()
     monkeypatch.setattr(people.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ReviewError, match="jupyterlab is not installed, .* make lab"):
         people.open_lab(tmp_path / "x.ipynb")

@@ -56,9 +56,10 @@ def test_decisions_are_kept_under_a_key_of_the_list_and_not_of_its_order():
 
 def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
     pytest.importorskip("anywidget")
-    from nli_tools.explorer import WorklistError, suspects_widget
+    from nli_tools.explorer import suspects_widget
+    from nli_tools.own_corpus import IntegrationError
 
-    with pytest.raises(WorklistError, match="holds no suspects.html"):
+    with pytest.raises(IntegrationError, match="holds no suspects.html"):
         suspects_widget(tmp_path)
     rows = table().assign(uid=["=u0", *(f"u{at}" for at in range(1, 6))])
     write_page(tmp_path / "suspects.html", made(rows))
@@ -71,7 +72,7 @@ def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
     assert found["premise"].tolist() == [NASTY] and found["hypothesis"].tolist() == ["'=1+1"]
     assert suspects_widget(tmp_path).made == [["=u0", given]]
     widget.file.write_text("id\n1\n")
-    with pytest.raises(WorklistError, match="decisions.csv has no column 'uid'"):
+    with pytest.raises(IntegrationError, match="decisions.csv has no column 'uid'"):
         suspects_widget(tmp_path)
 
 
