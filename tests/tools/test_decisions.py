@@ -5,14 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-<<<<<<< HEAD
 from nli_lib.store import StoreError
-from nli_tools.suspects import ASIDE, DecisionError, joined, kept, read_decisions, reorder
-=======
-from nli_lib.tables import TableError
 from nli_tools.own_corpus import IntegrationError
 from nli_tools.suspects import ASIDE, joined, kept, read_decisions, reorder
->>>>>>> 014919b (Tests of the tools: one file a command, with what they share in one place)
 
 SUSPECTS = [  # uid, kind, gap: the first order
     ("a", "P0G2", 6.0),
