@@ -87,7 +87,7 @@ def measure(name, points, folder, playwright):
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
     with serving(folder, path.name) as address:
-        browser = chromium(playwright, WEBGL)
+        browser = chromium(playwright, *WEBGL)
         page = browser.new_page(viewport={"width": 1300, "height": 900})
         sent = []
         page.on("websocket", lambda socket: socket.on("framereceived", lambda data: sent.append(len(data))))

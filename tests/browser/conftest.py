@@ -4,41 +4,50 @@ import shutil
 
 import pytest
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-WEBGL = (*(flag for flag in FLAGS if flag != "--disable-gpu"), "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+QUIET = [f"--disable-{what}" for what in ("quic", "background-networking", "component-update", "sync")]
+FLAGS = ["--no-sandbox", "--no-first-run", *QUIET]
+WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # draws without a graphics card
 
 
-def chromium(running, flags=FLAGS):
-    """Chromium with a fresh profile, headless, by a playwright that runs; `WEBGL` draws without a graphics card."""
+def chromium(running, *flags):
+    """Chromium with a fresh profile, headless, by a playwright that runs."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         pytest.skip("no browser on this machine: apt-get install chromium")
-    return running.chromium.launch(executable_path=found, args=list(flags))
+    return running.chromium.launch(executable_path=found, args=[*FLAGS, *flags])
+
+
+def started(*flags):
+    """Closed after each file: playwright keeps an event loop running."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
+    with playwright.sync_playwright() as running, chromium(running, *flags) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """Closed after each file: playwright keeps an event loop running."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
-    with playwright.sync_playwright() as running:
-        started = chromium(running)
-        yield started
-        started.close()
+    yield from started("--disable-gpu")
 
 
 @pytest.fixture(scope="module")
 def webgl():
     """A browser that draws points by WebGL."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
-    with playwright.sync_playwright() as running:
-        started = chromium(running, WEBGL)
-        yield started
-        started.close()
+    yield from started(*WEBGL)
+
+
+@pytest.fixture
+def listened():
+    """Opens a file in a page that is listened to: nothing may be said on its console, nor asked for but the file."""
+    heard = []
+
+    def opened(context, path, **viewport):
+        page = context.new_page(**({"viewport": viewport} if viewport else {}))
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        known = (path.as_uri(), "blob:")
+        page.on("request", lambda asked: None if asked.url.startswith(known) else heard.append(f"asks for {asked.url}"))
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    assert heard == []

@@ -9,7 +9,9 @@ import sys
 import time
 import urllib.request
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from nli_lib import paths
 
@@ -19,6 +21,20 @@ QUIET = (
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
 )
+
+
+def write_notebook(path, *sources):
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    cells = [new_code_cell(source) for source in sources]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
+def run_all(page, address):
+    """Open a notebook and run all its cells; a command of JupyterLab ends when the last cell does."""
+    page.goto(address)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", timeout=120_000)
+    page.locator(".jp-Notebook .jp-Cell").last.wait_for()
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
 
 @contextlib.contextmanager

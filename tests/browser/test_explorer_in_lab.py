@@ -2,12 +2,10 @@
 
 import json
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from lab import serving
-from nbformat.v4 import new_code_cell, new_notebook
+from lab import run_all, serving, write_notebook
 from scipy.spatial import Delaunay
 
 PAIRS = 3_000
@@ -35,17 +33,10 @@ if explorer.counts:
 @pytest.mark.notebooks
 def test_points_answer_and_a_lasso_becomes_a_selection(webgl, tmp_path):
     pytest.importorskip("jscatter", reason="jupyter-scatter is not installed (extra: lab)")
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [new_code_cell(source) for source in (MAKE, "explorer", WRITE)]
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), tmp_path / "explore.ipynb")
+    write_notebook(tmp_path / "explore.ipynb", MAKE, "explorer", WRITE)
     with serving(tmp_path, "explore.ipynb") as address:
         page = webgl.new_page(viewport={"width": 1300, "height": 1000})
-        page.goto(address)
-        page.wait_for_function(
-            "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", timeout=120_000
-        )
-        page.locator(".jp-Notebook .jp-Cell").last.wait_for()
-        page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        run_all(page, address)
         root = page.locator(".nli-explorer")
         root.wait_for(timeout=240_000)
         canvas = page.locator(".jp-OutputArea-output canvas").first
@@ -80,10 +71,8 @@ def test_points_answer_and_a_lasso_becomes_a_selection(webgl, tmp_path):
         page.wait_for_function("+document.querySelector('.nli-explorer').dataset.selected > 100", timeout=30_000)
         count = int(root.get_attribute("data-selected"))
         assert page.locator(".nli-explorer-table tr").count() == 101  # with the head
-        assert (
-            f"{count:,} of {PAIRS:,} selected, the first 100 below"
-            in page.locator(".nli-explorer-count").text_content()
-        )
+        told = page.locator(".nli-explorer-count").text_content()
+        assert f"{count:,} of {PAIRS:,} selected, the first 100 below" in told
         listed = page.locator(".nli-explorer-table tr").nth(1).locator("td").nth(2).text_content()
         assert listed.startswith(SCRIPT)
         page.locator(".nli-explorer-tag").fill("odd one")

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from lab import serving
+from lab import run_all, serving
 
 from nli_lib import paths
 
@@ -32,10 +32,7 @@ def test_a_chapter_runs_in_jupyterlab(lab, browser, tmp_path):
     path = tmp_path / "notebooks" / f"{CHAPTER}.ipynb"
     cells = sum(cell["cell_type"] == "code" for cell in json.loads(path.read_text())["cells"])
     page = browser.new_page(viewport={"width": 1300, "height": 900})
-    page.goto(lab)
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", timeout=60_000)
-    # a command ends when the last cell does
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    run_all(page, lab)
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     for _ in range(5 * LONGEST):
         done = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code" and c["execution_count"]]

@@ -1,4 +1,4 @@
-"""The state of an exploration, without a page. Run alone: pytest tests/tools/test_explorer.py"""
+"""The state of an exploration, without a browser. Run alone: pytest tests/tools/test_explorer.py"""
 
 from types import SimpleNamespace
 
@@ -23,29 +23,30 @@ def explorer():
 def test_runs_arrays_and_recordings_give_the_same_map(explorer):
     order = np.random.default_rng(1).permutation(60)
     recorded = Dynamics(LOGITS[:, order], CORPUS.labels[order], CORPUS.uid[order].astype(str), "train")
-    run = SimpleNamespace(logits=LOGITS, labels=CORPUS.labels)
-    for given in (recorded, run):
+    for given in (recorded, SimpleNamespace(logits=LOGITS, labels=CORPUS.labels)):
         pd.testing.assert_frame_equal(explore(given, CORPUS).table, explorer.table)
     np.testing.assert_array_equal(explorer.table["confidence"], dynamics.confidence(LOGITS, CORPUS.labels))
     assert explorer.table["premise"].tolist() == CORPUS.premise.tolist()
+    own = explore(None, CORPUS, scores={"a": np.arange(60), "b": np.ones(60)}, x="a", y="b", color="label")
+    assert own.point(7)["a"] == "7"
 
 
-def test_scores_of_ones_own_are_drawn():
-    explorer = explore(None, CORPUS, scores={"a": np.arange(60), "b": np.ones(60)}, x="a", y="b", color="label")
-    assert explorer.point(7)["a"] == "7"
+OTHER = SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3)
 
 
-def test_what_does_not_fit_the_corpus():
-    with pytest.raises(IntegrationError, match=r"shape \(4, 59, 3\): \(epochs, 60, 3\) is needed"):
-        explore(LOGITS[:, :59], CORPUS)
-    with pytest.raises(IntegrationError, match="other labels"):
-        explore(SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3), CORPUS)
-    with pytest.raises(IntegrationError, match=r"a has shape \(2,\)"):
-        explore(LOGITS, CORPUS, scores={"a": [1, 2]})
-    with pytest.raises(IntegrationError, match="a score may not be called label"):
-        explore(LOGITS, CORPUS, scores={"label": np.ones(60)})
-    with pytest.raises(IntegrationError, match="there is no variability to draw"):
-        explore(None, CORPUS, scores={"a": np.ones(60)})
+@pytest.mark.parametrize(
+    ("given", "scores", "said"),
+    [
+        (LOGITS[:, :59], {}, r"shape \(4, 59, 3\): \(epochs, 60, 3\) is needed"),
+        (OTHER, {}, "other labels"),
+        (LOGITS, {"a": [1, 2]}, r"a has shape \(2,\)"),
+        (LOGITS, {"label": np.ones(60)}, "a score may not be called label"),
+        (None, {"a": np.ones(60)}, "there is no variability to draw"),
+    ],
+)
+def test_what_does_not_fit_the_corpus(given, scores, said):
+    with pytest.raises(IntegrationError, match=said):
+        explore(given, CORPUS, scores=scores)
 
 
 def test_tags_and_the_selections_they_make(explorer):
@@ -64,24 +65,6 @@ def test_tags_and_the_selections_they_make(explorer):
     assert explorer.counts == {"wrong label": 2}
     with pytest.raises(IntegrationError, match="no pair is tagged 'other'; tags are wrong label"):
         explorer.selection("other")
-
-
-def test_tags_are_saved_and_taken_again(explorer, tmp_path):
-    explorer.select([1, 2])
-    explorer.tag("=cmd()")
-    explorer.save(tmp_path / "tags.csv")
-    assert "'=cmd()" in (tmp_path / "tags.csv").read_text()  # a spreadsheet does not run it
-    again = explore(LOGITS, CORPUS)
-    again.load(tmp_path / "tags.csv")
-    assert again.tags.tolist() == explorer.tags.tolist()
-    with pytest.raises(IntegrationError, match="is not in the corpus"):
-        explore(LOGITS[:, 10:], CORPUS[10:]).load(tmp_path / "tags.csv")
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(IntegrationError, match="no columns uid and tag"):
-        again.load(tmp_path / "other.csv")
-
-
-def test_positions_outside_and_long_tags(explorer):
     for outside, named in (([60], 60), ([-1, 3], -1), ([3, 60], 60)):
         with pytest.raises(IntegrationError, match=rf"position {named} is outside 0\.\.59"):
             explorer.select(outside)
@@ -89,8 +72,22 @@ def test_positions_outside_and_long_tags(explorer):
         explorer.tag("x" * 61)
 
 
+def test_tags_are_saved_and_taken_again(explorer, tmp_path):
+    explorer.select([1, 2])
+    explorer.tag("=cmd()")
+    path = explorer.save(tmp_path / "tags.csv")
+    assert "'=cmd()" in path.read_text()  # a spreadsheet does not run it
+    again = explore(LOGITS, CORPUS)
+    again.load(path)
+    assert again.tags.tolist() == explorer.tags.tolist()
+    with pytest.raises(IntegrationError, match="is not in the corpus"):
+        explore(LOGITS[:, 10:], CORPUS[10:]).load(path)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(IntegrationError, match="no columns uid and tag"):
+        again.load(path)
+
+
 def test_the_page_says_what_the_state_is(explorer):
-    pytest.importorskip("jscatter", reason="jupyter-scatter is not installed (extra: lab)")
     plot, panel = explorer.widget.children
     plot.selection = np.array([4, 2])
     assert explorer.selected.tolist() == [2, 4] and panel.state["selected"] == 2
@@ -105,12 +102,10 @@ def test_the_page_says_what_the_state_is(explorer):
     assert "use up to 60" in panel.state["fault"] and explorer.counts == {"odd": 2}
     panel.take({"act": "run", "code": "1"})
     assert "means nothing" in panel.state["fault"]
-
-
-def test_a_large_lasso_lists_its_first_pairs():
-    pytest.importorskip("jscatter", reason="jupyter-scatter is not installed (extra: lab)")
-    corpus = make_split("train", 300)
-    explorer = explore(np.random.default_rng(0).normal(size=(2, 300, 3)), corpus)
+    plot.selection = None
+    assert panel.state["selected"] == 0
+    # of a large lasso the first pairs are listed
+    explorer = explore(np.random.default_rng(0).normal(size=(2, 300, 3)), make_split("train", 300))
     panel = explorer.widget.children[1]
     explorer.select(np.arange(250))
     assert panel.state["selected"] == 250 and len(panel.state["rows"]) == 100

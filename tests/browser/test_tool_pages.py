@@ -1,0 +1,96 @@
+"""Pages of audit, report, compare and a HIT in a real browser. Run alone: pytest tests/browser/test_tool_pages.py"""
+
+import csv
+import string
+
+import numpy as np
+import pandas as pd
+import pytest
+from compared import made, whole
+from typer.testing import CliRunner
+
+from nli_lib import paths
+from nli_lib.corpora import load
+from nli_lib.corpora.corpus import LABELS
+from nli_tools import compare
+from nli_tools.commands import app
+from nli_tools.review import read_results, write_hits
+
+NASTY = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\"> =1+1"
+
+
+@pytest.fixture
+def pages(home, tmp_path):
+    """Report and audit of planted text with markup in it, against a test file and without a training; an audit of one
+    long word of two labels; a comparison."""
+    table = load("planted", "train", limit=600).table[["premise", "hypothesis", "label"]]
+    table["label"] = np.array(LABELS)[table["label"]]
+    table["hypothesis"] += np.where(np.arange(len(table)) % 3 == 0, f" {NASTY}", "")
+    long = pd.DataFrame({"premise": [f"p {at // 2}" for at in range(80)], "label": [*LABELS[:2]] * 40})
+    long["hypothesis"] = ["x" * 3000 + " a", "b"] * 40
+    mine, test = f"mine <b>{'w' * 60}.csv", str(tmp_path / "test.csv")
+    for name, each in {mine: table, "test.csv": table.head(50), "long.csv": long}.items():
+        each.to_csv(tmp_path / name, index=False)
+    for words in (("report", str(tmp_path / mine), "--fast", "--test", test), ("audit", str(tmp_path / "long.csv"))):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (done.output, done.exception)
+    compared = tmp_path / "compare.html"
+    compared.write_text(compare.page(whole(made()[1])), encoding="utf-8")
+    found = [*paths.EXPORTS.glob("*/*.html"), compared]
+    assert sorted(path.name for path in found) == ["audit.html", "audit.html", "compare.html", "report.html"]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_pages_open_from_disk(pages, browser, listened, width):
+    for path in pages:
+        page = listened(browser, path, width=width, height=900)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("script, img").count() == 0 and "executed" not in page.title()
+        assert page.locator("#next").bounding_box()["y"] + 40 <= 900, f"what to do is not on the first screen of {path}"
+        if "mine" in str(path):  # markup of the corpus is shown as text
+            assert "onerror" in page.locator("body").inner_text()
+        if path.name == "audit.html":
+            assert page.locator("#next li").count() == 3
+        if path.name == "audit.html" and width == 1300:
+            for part in ("#size", "#next", "#figures", "#leakage", "#top"):
+                box = page.locator(part).bounding_box()
+                assert box and box["y"] + box["height"] <= 900, f"{part} of {path} is not on the first screen"
+            assert page.locator("#figures tr[data-figure='hypothesis only']").is_visible()
+        page.close()
+
+
+TEXTS = [
+    "<script>document.title='executed'</script>",
+    "</textarea><img src=x onerror=document.title='executed'>",
+    "=1+1",
+    "two\r\nlines\rand\n\nmore, \"quoted\" & 'so' &amp; ${item1}",
+    "\n a line end first",
+    "\U0001f600 漢 é \x1b[31m \u2028 end",
+    "x" * 5_000,
+]
+
+
+def test_a_hit_shows_texts_as_texts_and_gives_them_back(browser, tmp_path):
+    """What nobody touched comes back as it was, from each of the texts' fields; the second HIT has two pairs."""
+    pairs = pd.DataFrame({"item": [f"p{at}" for at in range(7)], "premise": TEXTS, "hypothesis": TEXTS[::-1]})
+    table, layout = write_hits(tmp_path, pairs)
+    with table.open(newline="") as file:
+        hits = list(csv.DictReader(file))
+    page, rows = browser.new_page(), []
+    for number, hit in enumerate(hits):
+        page.set_content(f"<form>{string.Template(layout.read_text()).substitute(hit)}</form>")
+        for field in page.locator("fieldset").all():
+            field.locator("input[value=neutral]").check()
+        said = page.evaluate("Object.fromEntries(new FormData(document.querySelector('form')))")
+        assert page.title() == "" and page.locator("img").count() == 0
+        row = {"HITId": number, "AssignmentId": number, "WorkerId": "W", "AssignmentStatus": "Approved"}
+        row |= {f"Input.{name}": text for name, text in hit.items()}
+        rows.append(row | {f"Answer.{name}": text for name, text in said.items()})
+    page.close()
+    assert [len([name for name in row if name.startswith("Answer.label")]) for row in rows] == [5, 2]
+    pd.DataFrame(rows).to_csv(tmp_path / "results.csv", index=False)
+    found = read_results([tmp_path / "results.csv"], pairs).set_index("item").loc[pairs["item"]]
+    for side in ("premise", "hypothesis"):
+        assert found[f"revised_{side}"].tolist() == pairs[side].tolist()
