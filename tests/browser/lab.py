@@ -37,6 +37,10 @@ def run_all(page, address):
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
 
+def save(page):
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+
+
 @contextlib.contextmanager
 def serving(folder, notebook):
     """JupyterLab with NLI_HOME in ``folder``, its settings too; the address of a notebook below it."""

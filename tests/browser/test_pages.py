@@ -12,6 +12,7 @@ from nli_lib.study import book
 from nli_lib.study.runner import Request
 
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
+pytestmark = [pytest.mark.slow, pytest.mark.notebooks]
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
 LOCAL = ("file:", "data:", "blob:")
 NO_CAPTION = "all => all.filter(each => !each.alt || each.alt.startsWith('Figure in the')).map(each => each.alt)"
@@ -77,8 +78,6 @@ def problems(page, file):
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.notebooks
 def test_every_page(site, browser):
     found, answered, page = {}, 0, browser.new_page()
     listen(page)
@@ -90,8 +89,6 @@ def test_every_page(site, browser):
     assert answered == drawn, "a chapter has no answer"
 
 
-@pytest.mark.slow
-@pytest.mark.notebooks
 def test_every_link_has_its_target(site):
     """Links between the pages, to tables and to rows of the ledger; those to other sites are not followed."""
     root = site.first.parent
@@ -111,16 +108,13 @@ def test_every_link_has_its_target(site):
     assert rows >= 5, "the front page leads to the rows of the ledger"
 
 
-@pytest.mark.slow
-@pytest.mark.notebooks
 def test_the_ledger_is_filtered_and_sorted(site, browser):
     page = browser.new_page(viewport=LAPTOP)
     page.goto((site.first.parent / "chapters" / "63_claims.html").as_uri())
     rows = page.locator(".ledger tr[data-verdict]:visible")
     everything = rows.count()
     page.locator(".ledger select[data-by=paper]").select_option("WANLI")
-    assert 0 < rows.count() < everything
-    assert page.locator(".ledger tr.paper:visible").count() == 1
+    assert 0 < rows.count() < everything and page.locator(".ledger tr.paper:visible").count() == 1
     assert page.locator(".ledger output").inner_text() == f"{rows.count()} claims"
     page.locator(".ledger thead button", has_text="Claim").click()
     claims = [text.lower() for text in page.locator(".ledger tr:visible td:nth-child(2)").all_inner_texts()]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from lab import run_all, serving, write_notebook
+from lab import run_all, save, serving, write_notebook
 
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.measure.consensus import next_suspects
@@ -225,7 +225,7 @@ def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
         wait_for(page, 0)
 
         def reload():
-            page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+            save(page)
             page.reload()
 
         pressed = work(page, rows, reload)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_tools import commands
+from nli_tools.own_corpus import IntegrationError
 
 WORDS = ("surely", "perhaps", "never")  # one a label
 NAMES = [f"n{at}" for at in range(60)]
@@ -20,6 +21,19 @@ NAMES = [f"n{at}" for at in range(60)]
 
 def call(*words):
     return CliRunner().invoke(commands.app, [str(word) for word in words])
+
+
+def ran(*words):
+    """What a command that ends well writes on its standard output."""
+    done = call(*words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def refused(said, function, *given, error=IntegrationError, **options):
+    """That a call ends in an error that says so."""
+    with pytest.raises(error, match=said):
+        function(*given, **options)
 
 
 def exit_code(command, monkeypatch, *words):

@@ -1,24 +1,34 @@
-"""What an audit finds, says and shows, and the curves beside it. Run alone: pytest tests/tools/test_audit.py"""
+"""`nli-study audit` and `card`: what is found, said and shown, the curves beside it, and the commands on files.
+
+Run alone: pytest tests/tools/test_audit.py. With NLI_DATA, real corpora too."""
 
 import collections
+import csv
 import importlib.util
 import json
+import os
 import re
 import string
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from audited import corpus, elements, planted, shuffled, written
+from audited import call, corpus, elements, export, numbers_of, planted, ran, shuffled, text_of, write, written
 
+from nli_lib import paths
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, concat
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, CorpusError, concat
+from nli_lib.errors import UserError
 from nli_lib.measure.features import features_in_shards, z_from_counts, z_statistics
 from nli_lib.measure.giveaways import cross_fitted
 from nli_lib.stats import Estimate
+from nli_lib.study.dial import ParameterError
+from nli_lib.study.runner import Request
 from nli_tools import audit as audits
-from nli_tools import audit_page
+from nli_tools import audit_page, own_corpus
 from nli_tools.audit import Figure, audit, comparable, percent, plain, reference, sample_premises, with_classes
 from nli_tools.audit_page import next_steps
 
@@ -92,8 +102,7 @@ def test_texts_without_blanks_are_measured_in_characters():
     assert found.figures["gain"].estimate.low > 0 and found.figures["area"].estimate.low > 0.5
     best = found.top.loc[found.top["z"].idxmax()]
     assert best["label"] == LABELS[2] and best["feature"] in ("没@hypothesis", "有@hypothesis", "没 有@hypothesis")
-    assert found.figures["detectable"].estimate.value >= 3
-    assert found.figures["without blanks"].estimate.value == 1
+    assert found.figures["detectable"].estimate.value >= 3 and found.figures["without blanks"].estimate.value == 1
     assert found.notes[0].startswith("Texts without blanks: characters and pairs of characters stand for words")
     for seed in range(4):  # nothing was planted, nothing is found
         found = audit(written(blanks=False, seed=seed)).figures
@@ -137,38 +146,57 @@ def test_the_planted_word_leads_its_label_and_the_filter_drops_by_it(classes):
     assert found.figures[f"dropped: {classes[0]}"].estimate.value > 0.8
     assert "zebra@hypothesis" in set(found.reasons["feature"])
     assert found.notes == [] and len(found.featured) == len(found.kept) == 240
-    for name, figure in audit(planted(classes=classes), planted(60, classes)).figures.items():
-        value, low, high, n, *_ = figure.estimate
-        assert low <= value <= high and figure.unit and n > 0, name
 
 
 def test_shuffled_labels_show_nothing():
     found = audit(shuffled(planted())).figures
-    assert found["gain"].estimate.low < 0
-    assert found["detectable"].estimate.value == 0
+    assert found["gain"].estimate.low < 0 and found["detectable"].estimate.value == 0
     assert found["above"].estimate.value == pytest.approx(found["by chance"].estimate.value, abs=0.04)
 
 
-def test_top_features_equal_a_count_by_dictionaries_and_nested_ones_are_shown_once():
-    given, counted = load("planted", "train", limit=600), collections.defaultdict(collections.Counter)
+DATA = os.environ.get("NLI_DATA")  # a home of one's own unsets it
+
+
+def real(test):
+    """Of the corpora in NLI_DATA, where there are any."""
+    return pytest.mark.slow(pytest.mark.realdata(test))
+
+
+def check_top(given):
+    """The strongest words of a corpus and their shares are those that a count by dictionaries finds."""
+    counted, names = collections.defaultdict(collections.Counter), list(given.classes)
     for text, label in zip(given.hypothesis, given.labels, strict=True):
         for word in set(text.lower().translate(str.maketrans("", "", string.punctuation)).split()):
             counted[word][label] += 1
     table = features_in_shards(given.premise, given.hypothesis)
-    top = audits.top_table(table, z_statistics(table.matrix, given.labels, 3).counts, given)
+    top = audits.top_table(table, z_statistics(table.matrix, given.labels, len(names)).counts, given)
     words = top[top["feature"].str.fullmatch(r"\w+@hypothesis")]
     assert len(words) > 3
     base = np.bincount(given.labels) / len(given)
     for row in words.itertuples():
-        label, seen = LABELS.index(row.label), counted[row.feature.removesuffix("@hypothesis")]
+        label, seen = names.index(row.label), counted[row.feature.removesuffix("@hypothesis")]
         n = seen.total()
         assert (row.n, row.share) == (n, seen[label] / n)
         assert row.z == pytest.approx((seen[label] / n - base[label]) / np.sqrt(base[label] * (1 - base[label]) / n))
         assert row.low <= row.share <= row.high and row.z_low <= row.z <= row.z_high
+    return top
+
+
+def test_top_features_equal_a_count_by_dictionaries_and_nested_ones_are_shown_once():
+    top = check_top(load("planted", "train", limit=600))
     for _, block in top.groupby("label"):
         for start in ("hypo-len<", "hypo-len>", "lex-overlap>", "len-ratio"):
             assert block["feature"].str.startswith(start).sum() <= 1
     assert "null" not in set(top["feature"]) and (top.groupby("label")["rank"].max() <= 20).all()
+
+
+@real
+@pytest.mark.parametrize("name", ["snli/test", "wanli/train", "med/test", "fever/validation"])
+def test_top_features_of_a_real_corpus_equal_a_count_by_dictionaries(name):
+    given = load(*name.split("/"), data_dir=DATA)
+    check_top(given)
+    if name == "snli/test":  # more than a quarter of the labels are given away, as everybody has found
+        assert audits.hypothesis_alone(given)["gain"].estimate.low > 0.2
 
 
 def test_comparable_holds_the_figures_of_the_audit_and_the_order_of_the_rows_does_not_matter():
@@ -181,8 +209,7 @@ def test_comparable_holds_the_figures_of_the_audit_and_the_order_of_the_rows_doe
     assert "highest z" in compared and "above" in compared
     order = [1 - audits._filtered(features_in_shards(given.premise, given.hypothesis), given, at).keep.mean()
              for at in range(audits.ORDERS[0])]  # fmt: skip
-    assert compared["dropped"] == order[0] and 0 < order[0] < 1
-    assert whole["dropped"] == pytest.approx(np.mean(order))
+    assert compared["dropped"] == order[0] and 0 < order[0] < 1 and whole["dropped"] == pytest.approx(np.mean(order))
     assert whole["gain"] == pytest.approx(compared["hypothesis only"] - compared["majority"])
     turned = audit(given[np.random.default_rng(3).permutation(len(given))])
     for name in ("majority", "duplicates", "conflicts", "hypotheses", "highest z", "detectable", "above"):
@@ -201,8 +228,7 @@ def test_samples_hold_whole_premises_and_say_so(monkeypatch):
     found = audit(given)
     starts = ["The hypothesis-only model is fitted to 120", "Features and z-filter are those of 100"]
     assert [note.split(" of 240 pairs")[0] for note in found.notes] == starts
-    assert len(found.kept) == len(found.featured) == 100
-    assert found.figures["pairs"].estimate.value == 240
+    assert len(found.kept) == len(found.featured) == 100 and found.figures["pairs"].estimate.value == 240
 
 
 def test_few_premises_and_tiny_classes_do_not_fail():
@@ -292,14 +318,15 @@ def test_what_to_clean_comes_first():
 
 
 def test_the_page_is_one_file_without_script_and_shows_text_as_text():
-    given = corpus([(f"{NASTY} {at}", f"It is {NASTY} =1+1 {at % 7}", LABELS[at % 3]) for at in range(90)])
+    given = corpus([(f"{NASTY} {at}", f"It is {NASTY} =1+1 \u202e {at % 7}", LABELS[at % 3]) for at in range(90)])
     found, numbers = content(given)
     examples = dict(zip(found.top["feature"], given.hypothesis[found.top["first"].astype(int)], strict=True))
     numbers["corpus"] = f"mine{NASTY}"
     page = audit_page.page(numbers, examples or {"none": NASTY})
     tags, links = elements(page)
     assert not {"script", "img", "iframe", "object"} & set(tags) and set(links) <= {"data:,"}
-    assert "default-src 'none'" in page and NASTY not in page and "&lt;script&gt;alert(1)" in page
+    assert "default-src 'none'" in page and "&lt;script&gt;alert(1)" in page
+    assert NASTY not in page and "\u202e" not in page
     one = Figure(Estimate(0.1, 0.05, 0.2, 3)).as_json()
     leaked = numbers["figures"] | {f"leaked {side}": one for side in ("pairs", "premises", "hypotheses")}
     assert NASTY not in audit_page.card(numbers | {"test": {"name": NASTY, "pairs": 3}, "figures": leaked})
@@ -329,8 +356,7 @@ def test_the_file_is_whole_and_page_and_card_show_its_numbers(classes):
     page, card = audit_page.page(numbers), audit_page.card(numbers)
     assert "None" not in card and "nan" not in card.lower().replace("nanny", "")
     right = percent(found.figures["hypothesis only"].estimate.value)
-    assert right in page and right in card
-    assert f"{found.figures['dropped'].estimate.value:.1%}" in card
+    assert right in page and right in card and f"{found.figures['dropped'].estimate.value:.1%}" in card
     for name in LABELS:  # no label that the corpus has not
         assert (f"*{name}*" in card) == (f">{name}</h3>" in page) == (name in classes)
     assert re.search(r"\| Accuracy of the hypothesis alone \| .+ \| \[.+\] \| .+ \| .+ \| .+ \|", card)
@@ -417,3 +443,247 @@ def test_curves_are_what_they_say(monkeypatch):
     assert row["value"] == pytest.approx(np.nanmean(drawn)) and row["draws"] == np.isfinite(drawn).sum()
     figures = set(made[made["corpus"] == "wanli"]["figure"])
     assert "majority" not in figures and "leaked pairs" in figures
+
+
+# ---------------------------------------------------------------- commands
+
+
+def pairs(n=90, labels=LABELS):
+    """n invented pairs, two a premise at most; *nobody* in those of the last label."""
+    given = [labels[at % len(labels)] for at in range(n)]
+    who = ["Nobody" if label == labels[-1] else "She" for label in given]
+    return [(f"Person {at // 2} walks in town {at % 5}", f"{who[at]} is {at}", given[at]) for at in range(n)]
+
+
+@pytest.fixture
+def here(home, monkeypatch, tmp_path):
+    """An empty folder to call from, with a file of `pairs`, mine.csv."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write(folder / "mine.csv", pairs())
+    return folder
+
+
+def audited(*words, rows=None, **form):
+    """The numbers of an audit of mine.csv, into which rows are written first."""
+    if rows:
+        write(Path("mine.csv"), rows, **form)
+    ran("audit", "mine.csv", *words)
+    return numbers_of("audit.json")
+
+
+def test_an_audit_writes_two_files_the_same_each_time_and_tells_its_progress(here, home):
+    before, text = set(home.rglob("*")), (here / "mine.csv").read_bytes()
+    said = ran("audit", "mine.csv").splitlines()
+    new = {path for path in home.rglob("*") if path.is_file()} - before
+    assert {path.name for path in new} == {"audit.html", "audit.json"}
+    assert len({path.parent for path in new}) == 1 and (here / "mine.csv").read_bytes() == text
+    content, first = numbers_of("audit.json"), {path: path.read_bytes() for path in new}
+    assert said[-5:] == [*content["next"], *(str(path) for path in sorted(new))]
+    assert content["figures"]["pairs"]["value"] == 90 and content["test"] is None
+    assert content["features"][0]["feature"] and content["classes"] == list(LABELS)
+    assert any("Fewer than 100 rows of a class" in warning for warning in content["warnings"])
+    assert "expect wide intervals" in text_of("audit.html")
+    stages = [line for line in call("audit", "mine.csv").stderr.splitlines() if line.startswith("[")]
+    assert {path: path.read_bytes() for path in paths.EXPORTS.glob("*/*")} == first
+    assert [line.split("] ")[1].split(",")[0] for line in stages] == list(audit_page.STAGES)
+    assert all("s left" in line for line in stages[1:])
+
+
+def test_time_left_is_by_what_the_stages_took(capsys, monkeypatch):
+    times = iter(range(0, 1000, 10))
+    monkeypatch.setattr(audit_page.time, "monotonic", lambda: next(times))
+    clock = audit_page.Clock()
+    clock.rows = 10_000  # 0.15 s foretold for the repeated pairs, which take 10
+    for stage in ("repeated pairs", "z-filter"):
+        with clock(stage):
+            pass
+    first, second = (int(line.rsplit("about ")[1].split()[0]) for line in capsys.readouterr().err.splitlines())
+    assert second > 3 * first
+
+
+def test_a_test_file_is_compared_and_may_have_other_column_names(here, monkeypatch):
+    write(here / "test.tsv", [*pairs(6), *[("new", f"text {at}", "neutral") for at in range(18)]], delimiter="\t")
+    content = audited("--test", "test.tsv")
+    assert content["figures"]["leaked pairs"]["value"] == 0.25
+    assert content["test"]["name"] == "test.tsv" and content["test"]["pairs"] == 24
+    assert "take the 6 pairs of test.tsv" in content["next"][0]
+    assert "Test pairs found here" in text_of("audit.html") and "25.0%" in text_of("audit.html")
+    export("audit.json").unlink()
+    write(here / "test.csv", pairs(12), header=("sentence1", "sentence2", "gold_label"))
+    words = ["--columns", "premise=context,hypothesis=claim,label=verdict", "--test", "test.csv"]
+    content = audited(*words, rows=pairs(), header=("context", "claim", "verdict"))
+    assert content["figures"]["leaked pairs"]["value"] == 1.0
+    asked = []
+    monkeypatch.setattr(own_corpus, "load", lambda name, split, **more: asked.append((name, split)))
+    own_corpus.read_test("planted", Request("smoke", "mine.csv"))
+    assert asked == [("planted", "test")]
+
+
+def test_the_list_of_the_filter_is_written_where_it_is_asked_for(here, monkeypatch):
+    audited("--pairs")
+    path = export("z_filter.csv")
+    table = pd.read_csv(path)
+    assert len(table) == 90 and set(table["kept"]) <= {True, False}
+    assert (table["kept"] == (table["reason"] == "kept")).all() and audited() and path.is_file()
+    assert audited(rows=pairs(60)) and not path.exists()  # of another state of the file
+    monkeypatch.setattr(audits, "FEATURES_OF", 90)
+    (note,) = audited("--pairs", rows=pairs(120))["notes"]
+    assert note == "Features and z-filter are those of 90 of 120 pairs, drawn at random by premise."
+    assert note in text_of("audit.html") and len(pd.read_csv(path)) == 90
+
+
+def test_rows_that_cannot_be_used_are_said_everywhere(here):
+    content = audited(rows=[*pairs(), *[("A man", "He", "-")] * 30, ("", "empty", "neutral")])
+    said, figures = ran("audit", "mine.csv"), content["figures"]
+    assert "31 of 121 rows were left out" in said and "Clean first: mend the 31 rows" in said
+    assert (figures["skipped: no gold label"]["value"], figures["skipped: empty text"]["value"]) == (30, 1)
+    assert "no gold label 30" in text_of("audit.html") and "empty text 1" in text_of("audit.html")
+
+
+FOREIGN = {"header": ("context", "claim", "verdict")}
+REFUSED = [
+    (pairs(9), {}, [], "an audit: 20 rows of each class are needed, and there are entailment 3"),
+    (pairs(90, LABELS[:1]), {}, [], "20 rows of each class are needed"),
+    ([("a", "b", str(at % 3)) for at in range(90)], {}, [], "numbers without names"),
+    (pairs(), FOREIGN, [], "column 'label'"),
+    (pairs(), FOREIGN, ["--columns", "premise"], "--columns"),
+    (pairs(), {}, ["--columns", "premise=hypothesis,hypothesis=hypothesis"], "stands for two"),
+    (pairs(), {}, ["--columns", "premise=a,premise=b"], "is named twice"),
+    (pairs(), {}, ["--test", "gone.csv"], "no such file"),
+]
+
+
+@pytest.mark.parametrize(("rows", "form", "words", "said"), REFUSED)
+def test_what_cannot_be_audited_is_one_message_before_anything_is_written(here, rows, form, words, said):
+    write(here / "mine.csv", rows, **form)
+    fault = call("audit", "mine.csv", *words).exception
+    assert isinstance(fault, CorpusError | ParameterError) and said in str(fault)
+    assert "no such file" in str(call("audit", "yours.csv").exception) and not list(paths.EXPORTS.rglob("*"))
+
+
+def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
+    said = ran("card", "mine.csv")
+    assert text_of("card.md").startswith("## Data quality\n") and str(export("card.md")) in said
+    asked, run = [], audit_page.run
+    monkeypatch.setattr(audit_page, "run", lambda *words, **more: asked.append(words) or run(*words, **more))
+
+    def card(*words):
+        """What is said, and how often the card of mine.csv has had it audited so far."""
+        return ran("card", "mine.csv", *words), len(asked)
+
+    assert card()[1] == 0  # the audit of the same file is there
+    write(here / "test.csv", pairs(12))
+    assert card("--test", "test.csv")[1] == 1
+    assert "**Leakage:** of 12 test pairs (test.csv), 100.0%" in text_of("card.md") and "changed" not in card()[0]
+    write(here / "test.csv", pairs(15))
+    assert "test.csv has changed since the audit that found the leakage" in card()[0]
+    (here / "mine.csv").write_text((here / "mine.csv").read_text().replace("Nobody", "Somebody"))
+    assert card()[1] == 2  # another file than the one that was audited
+    export("audit.json").write_text("[1")
+    assert card()[1] == 3 and card("--test", "test.csv")[1] == 4
+    assert card("--test", "planted")[1] == 5 and "test pairs (planted)" in text_of("card.md")
+    monkeypatch.setattr(own_corpus, "load", None)
+    assert card("--test", "planted")[1] == 5
+    assert call("card", "mine.csv", "--test", "snli").exit_code == 1 and len(asked) == 6  # not the leakage to another
+
+
+def test_an_audit_of_other_columns_is_another_audit(here):
+    rows = [(premise, hypothesis, "It rains.", label) for premise, hypothesis, label in pairs()]
+    write(here / "mine.csv", rows, header=("premise", "one", "other", "label"))
+    asked = [Request("smoke", "mine.csv", columns={"hypothesis": name}) for name in ("one", "other")]
+    first, second = (audit_page.content(each) for each in asked)
+    assert first["columns"] == {"hypothesis": "one"} and second["columns"] == {"hypothesis": "other"}
+    assert first["digest"] == second["digest"] and first["next"] != second["next"]
+
+
+def test_every_kind_of_file_gives_the_same_numbers(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)  # a package that an audit does without
+    figures, table = audited()["figures"], pd.read_csv("mine.csv")
+    table.to_json("a.jsonl", orient="records", lines=True)
+    table.to_json("a.json", orient="records")
+    table.to_parquet("a.parquet")
+    table.to_csv("a.csv.gz", index=False)
+    table.to_csv("a.txt", index=False, sep="\t")
+    write(here / "blob", pairs())
+    (here / "link.csv").symlink_to(here / "blob")  # is the file that its own name says
+    for name in ("a.jsonl", "a.json", "a.parquet", "a.txt", "a.csv.gz", "link.csv"):
+        export("audit.json").unlink()
+        assert ran("audit", name) and numbers_of("audit.json")["figures"] == figures, name
+
+
+def test_a_corpus_without_an_n_gram_in_twenty_pairs_and_texts_without_a_word(here):
+    def varied(at):
+        return " ".join("".join(chr(0xAC00 + (7 * at + 13 * k) % 9000) for k in range(5)) for _ in range(2))
+
+    content = audited(rows=[(varied(at), varied(at + 500), LABELS[at % 3]) for at in range(90)])
+    assert content["figures"]["by chance"]["value"] is None
+    assert audited(rows=[(f"Person {at} walks", ("...", "?!")[at % 2], LABELS[at % 3]) for at in range(90)])
+
+
+def test_texts_without_blanks_are_said_and_what_needs_blanks_is_refused(here):
+    signs, ends = "山水火木金土人口手足目耳", ("对", "许", "没")
+    rows = [("".join(signs[at // each % 12] for each in (1, 5, 7, 11)), signs[at % 7] + ends[at % 3] + signs[at % 11])
+            for at in range(90)]  # fmt: skip
+    content = audited(rows=[(*row, LABELS[at % 3]) for at, row in enumerate(rows)])
+    assert "predict 100.0%" in content["next"][1]
+    assert {"对@hypothesis", "许@hypothesis", "没@hypothesis"} <= {each["feature"] for each in content["features"]}
+    said = "Texts without blanks: characters and pairs of characters stand for words"
+    assert f"{said}." in ran("audit", "mine.csv")
+    for text in (ran("card", "mine.csv"), text_of("audit.html")):
+        assert said in text and "“没” in the hypothesis" in text and " of the hypothesis's words" not in text
+    for command in ("counterfactuals", "debias"):
+        refused = call(command, "mine.csv").exception
+        assert isinstance(refused, CorpusError) and "texts without blanks between words; the" in str(refused)
+    assert "linear models on words and characters" in ran("suspects", "mine.csv", "--fast")
+
+
+def test_a_large_corpus_is_compared_at_the_size_of_the_curves(here, monkeypatch):
+    curve = audit_page.reference(LABELS, 90)
+    monkeypatch.setattr(audit_page, "reference", lambda classes, n: curve)
+    content = audited(rows=pairs(240))
+    own = content["own figures at that size"]
+    assert content["compared at"] == 90 and own["gain"]["n"] == 90
+    assert own["highest z"]["value"] < content["figures"]["highest z"]["value"]  # z grows with the pairs
+    assert all(each["low"] <= each["value"] <= each["high"] for each in own.values() if each["value"] is not None)
+
+
+def test_no_space_on_disk_and_no_room_in_memory_are_one_message(here, monkeypatch):
+    with monkeypatch.context() as full:
+        full.setattr(paths, "EXPORTS", Path("/proc/nobody/writes/here"))
+        fault = call("audit", "mine.csv").exception
+    assert isinstance(fault, UserError | OSError) and "/proc/nobody" in str(fault)
+
+    def too_large(*_args, **_options):
+        raise MemoryError
+
+    size, request = (here / "mine.csv").stat().st_size, Request(scale="small", corpus=str(here / "mine.csv"))
+    said = r"mine\.csv: too large to be read here at once: take a part of it"
+    with monkeypatch.context() as full, pytest.raises(CorpusError, match=said):
+        full.setattr(own_corpus, "load", too_large)
+        own_corpus.read(request.corpus, request)
+    memory = SimpleNamespace(available=size * own_corpus.TIMES - 1)
+    monkeypatch.setattr(own_corpus.psutil, "virtual_memory", lambda: memory)
+    with pytest.raises(CorpusError, match=r"mine\.csv: a file of 0\.0 GB takes about 0 GB .*take a part of it"):
+        own_corpus.read(request.corpus, request)  # refused before it is read
+    memory.available += 1
+    assert len(own_corpus.read(request.corpus, request)) == 90
+
+
+@real
+def test_a_hundred_thousand_rows(home, tmp_path):
+    names = {"snli": ("train", "validation", "test"), "mnli": ("train", "validation_matched"), "wanli": ("train",)}
+    parts = [load(each, split, data_dir=DATA) for each, splits in names.items() for split in splits]
+    table = concat(parts, name="all").table.assign(label=lambda rows: np.array(LABELS)[rows["label"]])
+    table = table.iloc[np.resize(np.arange(len(table)), 100_000)].set_axis(range(100_000))
+    table[["premise", "hypothesis", "label"]].to_csv(tmp_path / "mine.csv", index=False, quoting=csv.QUOTE_ALL)
+    ran("audit", tmp_path / "mine.csv")
+    content = numbers_of("audit.json")
+    figures, own = content["figures"], content["own figures at that size"]
+    most = table["label"].value_counts().max() / 100_000
+    assert figures["pairs"]["value"] == 100_000 and figures["majority"]["value"] == pytest.approx(most)
+    assert content["compared at"] == 15_000 and "at 15,000" in text_of("audit.html")
+    assert {"gain", "dropped", "above"} <= set(own) and own["highest z"]["value"] < figures["highest z"]["value"]
+    fitted = "The hypothesis-only model is fitted to 50,000 of 100,000 pairs, drawn at random by premise."
+    assert content["notes"] == [fitted]

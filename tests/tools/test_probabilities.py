@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from audited import refused
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS as CLASSES
 from nli_lib.corpora.corpus import TWO_WAY, CorpusError
-from nli_tools.own_corpus import IntegrationError, read_probabilities
+from nli_tools.own_corpus import read_probabilities
 
 FOREIGN = {"premise": "context", "hypothesis": "claim", "label": "verdict"}
 PROBS = np.random.default_rng(0).dirichlet([1, 1, 1], 6)
@@ -50,8 +51,7 @@ def check(tmp_path):
         path = tmp_path / "probs.csv"
         pd.DataFrame(columns).to_csv(path, index=False)
         if said:
-            with pytest.raises(IntegrationError, match=said):
-                read_probabilities(path, corpus, given)
+            refused(said, read_probabilities, path, corpus, given)
         else:
             np.testing.assert_allclose(read_probabilities(path, corpus, given), expected)
 
@@ -67,15 +67,10 @@ def test_columns_are_matched_by_name_and_rows_by_id(mine, check, tmp_path):
     values = np.vstack([PROBS[ORDER][:, [2, 0, 1]], [[5, 5, 5]]])  # a row that is not in the corpus is not judged
     np.savez(tmp_path / "p.npz", uid=rows, pred_probs=values, classes=np.array(CLASSES)[[2, 0, 1]])
     np.testing.assert_allclose(read_probabilities(tmp_path / "p.npz", corpus), PROBS)
+    for way in ("pred_{}", "score_{}", "{}_prob", "{}_score", "prob_{}", "P({})", "Pred.{} probability"):
+        check(corpus, {"uid": IDS, **{way.format(name): column for name, column in NAMED.items()}})
     two, _ = mine(ids="pairID", classes=TWO_WAY)
     check(two, {"pairid": IDS, "not_entailment": 0.25, "entailment": 0.75}, [[0.75, 0.25]] * 6)
-
-
-@pytest.mark.parametrize(
-    "way", ["pred_{}", "score_{}", "{}_prob", "{}_score", "prob_{}", "P({})", "Pred.{} probability"]
-)
-def test_what_stands_around_the_name_of_a_class(mine, check, way):
-    check(mine()[0], {"uid": IDS, **{way.format(name): column for name, column in NAMED.items()}})
 
 
 def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, check, tmp_path, capsys):
@@ -115,23 +110,23 @@ def listed(path):
     rows.to_json(path, orient="records", lines=True, double_precision=15)
 
 
-@pytest.mark.parametrize(
-    ("name", "save", "said"),
-    [
-        ("p.parquet", frame(uid=IDS).to_parquet, r"by 'uid'\.$"),
-        ("p.jsonl", listed, rf"by 'uid'\. {BARE}"),
-        ("p.json", lambda path: path.write_text(json.dumps([*map(scored, PROBS)])), r"by their order: .* 6"),
-        ("p.npy", lambda path: np.save(path, PROBS), rf"by their order: .* are 6, as the corpus .* {BARE}"),
-        ("p.npz", lambda path: np.savez(path, PROBS), rf"by their order: .* {BARE}"),
-        ("p.npz", lambda path: np.savez(path, uid=IDS, classes=CLASSES, pred_probs=PROBS), r"by 'uid'\.$"),
-        ("P.CSV", lambda path: frame(uid=IDS).to_csv(path, index=False), r"by 'uid'\.$"),  # an ending in capitals
-        ("p.csv", lambda path: frame(uid=IDS).to_csv(path, index=False, sep=";", decimal=","), r"by 'uid'\.$"),
-        ("p.tsv", lambda path: frame().to_csv(path, index=False, sep="\t"), "by their order: .* 6, as"),
-        # a frame's own index, which says how it was shuffled
-        ("p.csv", lambda path: frame().iloc[ORDER].to_csv(path), "numbers in 'column 1', from 0"),
-        ("p.csv", lambda path: frame(id=range(1, 7))[::-1].to_csv(path, index=False), "row numbers in 'id', from 1"),
-    ],
-)
+SHAPES = [
+    ("p.parquet", frame(uid=IDS).to_parquet, r"by 'uid'\.$"),
+    ("p.jsonl", listed, rf"by 'uid'\. {BARE}"),
+    ("p.json", lambda path: path.write_text(json.dumps([*map(scored, PROBS)])), r"by their order: .* 6"),
+    ("p.npy", lambda path: np.save(path, PROBS), rf"by their order: .* are 6, as the corpus .* {BARE}"),
+    ("p.npz", lambda path: np.savez(path, PROBS), rf"by their order: .* {BARE}"),
+    ("p.npz", lambda path: np.savez(path, uid=IDS, classes=CLASSES, pred_probs=PROBS), r"by 'uid'\.$"),
+    ("P.CSV", lambda path: frame(uid=IDS).to_csv(path, index=False), r"by 'uid'\.$"),  # an ending in capitals
+    ("p.csv", lambda path: frame(uid=IDS).to_csv(path, index=False, sep=";", decimal=","), r"by 'uid'\.$"),
+    ("p.tsv", lambda path: frame().to_csv(path, index=False, sep="\t"), "by their order: .* 6, as"),
+    # a frame's own index, which says how it was shuffled
+    ("p.csv", lambda path: frame().iloc[ORDER].to_csv(path), "numbers in 'column 1', from 0"),
+    ("p.csv", lambda path: frame(id=range(1, 7))[::-1].to_csv(path, index=False), "row numbers in 'id', from 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "save", "said"), SHAPES)
 def test_every_shape_that_can_mean_one_thing_is_taken(mine, tmp_path, capsys, name, save, said):
     corpus, _ = mine()
     save(tmp_path / name)
@@ -162,8 +157,7 @@ def test_rows_that_the_corpus_left_out_are_counted_in_its_file(mine, check, tmp_
         check(corpus, {"id": np.arange(start, start + 8), **dict(zip(CLASSES, eight.T, strict=True))})
     np.save(path, eight[:7])
     said = "7 rows without ids or texts, and the corpus 6 usable ones of 8: .*Give"
-    with pytest.raises(IntegrationError, match=said):
-        read_probabilities(path, corpus)
+    refused(said, read_probabilities, path, corpus)
 
 
 def test_nothing_is_taken_by_its_place_against_what_the_file_says(mine, check):
@@ -183,17 +177,17 @@ def test_nothing_is_taken_by_its_place_against_what_the_file_says(mine, check):
     check(numbered, {"uid": range(1, 7), **NAMED}, said=said)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"uid": list("abcdef")}, "no row for 6 of the 6 pairs, the first of them 'n0'; its 'uid' begins with 'a'"),
-        ({"neutral": 0.5}, "the probabilities of 'n0' are .*, 0.5, .* add up to 1 .*the softmax of logits first"),
-        ({"neutral": "high"}, "row 1, column 'neutral': 'high' is not a number"),
-        ({"neutral": ""}, "row 1, column 'neutral': '' is not a number"),
-        ({"neutral": None, "LABEL_1": 1}, "no column for the class 'neutral'; found 'uid', 'entailment'"),
-        ({"p_neutral": 1}, "the columns 'neutral', 'p_neutral' for the class 'neutral'"),
-    ],
-)
+UNMATCHED = [
+    ({"uid": list("abcdef")}, "no row for 6 of the 6 pairs, the first of them 'n0'; its 'uid' begins with 'a'"),
+    ({"neutral": 0.5}, "the probabilities of 'n0' are .*, 0.5, .* add up to 1 .*the softmax of logits first"),
+    ({"neutral": "high"}, "row 1, column 'neutral': 'high' is not a number"),
+    ({"neutral": ""}, "row 1, column 'neutral': '' is not a number"),
+    ({"neutral": None, "LABEL_1": 1}, "no column for the class 'neutral'; found 'uid', 'entailment'"),
+    ({"p_neutral": 1}, "the columns 'neutral', 'p_neutral' for the class 'neutral'"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), UNMATCHED)
 def test_what_cannot_be_matched_is_one_message(mine, check, change, said):
     columns = {"uid": IDS, **NAMED, **change}
     columns = {name: column for name, column in columns.items() if column is not None}
@@ -212,10 +206,6 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
     corpus, _ = mine()
     path, good = tmp_path / "probs.npz", {"uid": IDS, "classes": CLASSES, "pred_probs": PROBS}
 
-    def refused(said, error=IntegrationError, path=path):
-        with pytest.raises(error, match=said):
-            read_probabilities(path, corpus)
-
     for change, said in [
         ({"pred_probs": None}, "no array 'pred_probs'; found uid, classes. Save it with numpy.savez"),
         ({"classes": CLASSES[:2]}, r"pred_probs has shape \(6, 3\) .* classes are entailment, neutral\. Save"),
@@ -228,13 +218,14 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
         ({"labels": [0, 1, 2, 0, 1, 7]}, "labels must hold a number from 0 to 2"),
     ]:
         np.savez(path, **{name: value for name, value in {**good, **change}.items() if value is not None})
-        refused(said)
+        refused(said, read_probabilities, path, corpus)
     np.savez(path, **good, labels=[0, 1, 2, 0, 1, 2])
     np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     whole, npy = path.read_bytes(), io.BytesIO()
     np.save(npy, PROBS)
     for damaged in (b"no archive", b"", whole[: len(whole) // 2], npy.getvalue()[:-8]):
         path.write_bytes(damaged)
-        refused("is no file of plain arrays .* Save it with numpy.savez")
-    refused(r"probs.pt: its ending .* Give a csv.*; or an npz saved with", path=tmp_path / "probs.pt")
-    refused("none.csv: no such file", CorpusError, tmp_path / "none.csv")
+        refused("is no file of plain arrays .* Save it with numpy.savez", read_probabilities, path, corpus)
+    ending = r"probs.pt: its ending .* Give a csv.*; or an npz saved with"
+    refused(ending, read_probabilities, tmp_path / "probs.pt", corpus)
+    refused("none.csv: no such file", read_probabilities, tmp_path / "none.csv", corpus, error=CorpusError)

@@ -11,7 +11,7 @@ import string
 import nbformat
 import pandas as pd
 import pytest
-from audited import exit_code, export
+from audited import exit_code, export, refused
 from small_reviews import NASTY, corpus
 
 from nli_lib.corpora import load
@@ -167,8 +167,7 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
         "row 1, example 1, premise: the text of pair .* was another": good.assign(**{"Input.premise1": "x"}),
     }.items():
         table.to_csv(path, index=False)
-        with pytest.raises(ReviewError, match=f"r.csv: {said}"):
-            read_results([path], MADE)
+        refused(f"r.csv: {said}", read_results, [path], MADE, error=ReviewError)
     header, *rows = text.splitlines()
     for said, data in {
         "is no csv in UTF-8": b"\xff\xfe\x00",
@@ -176,8 +175,7 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
         "cannot be read": None,
     }.items():
         path.unlink() if data is None else path.write_bytes(data)
-        with pytest.raises(ReviewError, match=f"r.csv ?{said}"):
-            read_results([path], MADE)
+        refused(f"r.csv ?{said}", read_results, [path], MADE, error=ReviewError)
 
 
 def test_answers_in_hits_that_say_no_one_label_are_counted(tmp_path, hits, capsys):
@@ -241,8 +239,7 @@ def test_what_was_annotated_comes_back(tmp_path, project):
     first = read(tmp_path, tasks).iloc[0]  # a field left empty is no revision
     assert first["revised_premise"] == first["premise"] and first["label"] == "neutral"
     tasks[0]["annotations"][0]["was_cancelled"] = True  # a skipped task has no annotation
-    assert len(read(tmp_path, tasks)) == len(rows) - 1
-    assert list(read(tmp_path, [])) == list(NEEDED)
+    assert len(read(tmp_path, tasks)) == len(rows) - 1 and list(read(tmp_path, [])) == list(NEEDED)
     _, path = people.write_tasks(tmp_path, MADE, seed=3)
     assert [task["data"] for task in json.loads(path.read_text())] == queue(MADE, 3)
 
@@ -255,50 +252,28 @@ def test_label_studio_takes_the_configuration_the_tasks_and_the_annotations(tmp_
     interface.validate()
     tasks, _ = project
     for task in json.loads((tmp_path / TASKS).read_text()):
-        assert set(task) == {"data"} and set(task["data"]) == {"item", *SIDES}
-        assert interface.validate_task(task)
+        assert set(task) == {"data"} and set(task["data"]) == {"item", *SIDES} and interface.validate_task(task)
     assert all(interface.validate_annotation(each) for task in tasks for each in task["annotations"])
     assert not interface.validate_task({"data": {"premise": "alone"}})
     assert not interface.validate_annotation(annotated(tasks[0], 0, 7, "maybe"))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda t: t[0].pop("annotations"), "task and field 0.annotations: Field required. Export the project as JSON"),
-        (lambda t: t[0]["annotations"][0]["result"][2].update(value={"choices": 5}), "task and field 0.*value.choices"),
-        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
-        (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
-        (lambda t: t[0]["data"].update(item="x"), "task 1 .id 0., item: there is no pair 'x'"),
-        (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* was another"),
-    ],
-)
+NO_EXPORTS = [
+    (lambda t: t[0].pop("annotations"), "task and field 0.annotations: Field required. Export the project as JSON"),
+    (lambda t: t[0]["annotations"][0]["result"][2].update(value={"choices": 5}), "task and field 0.*value.choices"),
+    (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
+    (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
+    (lambda t: t[0]["data"].update(item="x"), "task 1 .id 0., item: there is no pair 'x'"),
+    (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* was another"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), NO_EXPORTS)
 def test_what_is_no_export_of_this_review_is_named(tmp_path, project, change, said):
     tasks, _ = project
     change(tasks)
-    with pytest.raises(ReviewError, match=f"export.json: {said}"):
-        read(tmp_path, tasks)
-    with pytest.raises(ReviewError, match=r"none.json cannot be read"):
-        read_export(tmp_path / "none.json", MADE)
-
-
-def test_annotations_that_say_no_one_label_are_counted(tmp_path, project, capsys):
-    tasks, rows = project
-    given = [[each["result"] for each in task["annotations"]] for task in tasks]
-    given[0][0].append({"type": "relation", "from_id": "r0", "to_id": "r1"})
-    given[2][0].pop()
-    tasks[3]["annotations"][1]["completed_by"] = {"email": "a@b.c"}
-    given[4][1][2]["value"]["choices"] = ["neutral", "entailment"]
-    given[5][0][2]["value"]["choices"] = ["maybe"]
-    check_equal(read(tmp_path, tasks), [row for at, row in enumerate(rows) if at not in (4, 7, 9, 10)])
-    said = capsys.readouterr().out
-    start = "left out: a relation (1, the first in task 1 (id 0)); no label (1"
-    assert said.startswith(f"{tmp_path / 'export.json'}: {start}")
-    for reason in ("no annotator (1, the first in task 4", "more than one label (1", "label 'maybe', which is none of"):
-        assert reason in said
-    none = "export.json: no answer can be used: label 'maybe', .*1, the first in task 1"
-    with pytest.raises(ReviewError, match=none):
-        read(tmp_path, [{**tasks[5], "annotations": tasks[5]["annotations"][:1]}])
+    refused(f"export.json: {said}", read, tmp_path, tasks, error=ReviewError)
+    refused(r"none.json cannot be read", read_export, tmp_path / "none.json", MADE, error=ReviewError)
 
 
 # ---------------------------------------------------------------- command
@@ -339,8 +314,7 @@ def answer(mine, annotator, count, label="neutral"):
 def test_a_notebook_is_written_and_opened_and_says_where_the_answers_are(ask):
     code, said, _ = ask("--annotator", "anna", "--seed", "3")
     folder = export("review")
-    assert code == 0 and f"Answers are written to {folder}" in said
-    assert ask.opened == [folder / "review.anna.ipynb"]
+    assert code == 0 and f"Answers are written to {folder}" in said and ask.opened == [folder / "review.anna.ipynb"]
     *_, cell = nbformat.read(ask.opened[0], 4).cells
     shown = {}
     exec(cell.source.replace("review_widget(\n", "shown['widget'] = review_widget(\n"), {"shown": shown})
@@ -399,9 +373,8 @@ def test_what_cannot_be_done_is_said(ask, mine, monkeypatch, tmp_path):
     }.items():
         code, _, fault = ask(*words, file=file)
         assert code == 2 and said in fault
-    with pytest.raises(ReviewError, match="answers.txt is neither an export of Label Studio"):
-        people.collect(pairs(load(str(mine))), tmp_path, [tmp_path / "answers.txt"])
+    said, other = "answers.txt is neither an export of Label Studio", [tmp_path / "answers.txt"]
+    refused(said, people.collect, pairs(load(str(mine))), tmp_path, other, error=ReviewError)
     monkeypatch.undo()
     monkeypatch.setattr(people.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ReviewError, match="jupyterlab is not installed, .* make lab"):
-        people.open_lab(tmp_path / "x.ipynb")
+    refused("jupyterlab is not installed, .* make lab", people.open_lab, tmp_path / "x.ipynb", error=ReviewError)
