@@ -14,8 +14,8 @@ from nli_lib.study.runner import Request
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
 pytestmark = [pytest.mark.slow, pytest.mark.notebooks]
 LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
-LOCAL = ("file:", "data:", "blob:")
 NO_CAPTION = "all => all.filter(each => !each.alt || each.alt.startsWith('Figure in the')).map(each => each.alt)"
+LOCAL = ("file:", "data:", "blob:")
 heard = {}  # window -> what the page that it shows has reported
 
 # Where on the screen a point of a plotly figure lies, in the middle of the points that are seen.

@@ -195,11 +195,10 @@ def test_two_windows_and_a_page_that_is_made_anew(page_file, fresh):
     time.sleep(1.1)  # the page is of a later second
     write(page_file, table)
     reloaded(one, 3)
-    cells = one.locator(".nli-decided tr[data-uid]").evaluate_all(
-        "lines => lines.map((line) => [line.dataset.uid, line.cells[0].textContent, line.cells[1].textContent])"
-    )
+    cells = "[line.dataset.uid, line.cells[0].textContent, line.cells[1].textContent]"
+    found = one.locator(".nli-decided tr[data-uid]").evaluate_all(f"lines => lines.map((line) => {cells})")
     said = {first: ["fix to neutral", "in a spreadsheet"], second: ["ambiguous", ""], third: ["keep", ""]}
-    assert {uid: rest for uid, *rest in cells} == said
+    assert {uid: rest for uid, *rest in found} == said
     press(one, "u")  # the last decision of the page is taken back, and stays so
     wait_for(one, 2)
     reloaded(one, 2)

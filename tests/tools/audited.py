@@ -58,6 +58,15 @@ def numbers_of(name):
     return json.loads(text_of(name))
 
 
+def label_studio(configuration):
+    """Label Studio's own judge of a configuration, its tasks and annotations."""
+    reason = "label-studio-sdk is not installed: no judge of the files (.ci/setup test)"
+    sdk = pytest.importorskip("label_studio_sdk.label_interface", reason=reason)
+    interface = sdk.LabelInterface(configuration.read_text(encoding="utf-8"))
+    interface.validate()
+    return interface
+
+
 def elements(page):
     """The elements of a page by name, and what they link to."""
     tags, links, parser = [], [], html.parser.HTMLParser()

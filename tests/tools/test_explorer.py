@@ -32,12 +32,9 @@ def test_runs_arrays_and_recordings_give_the_same_map(explorer):
     assert own.point(7)["a"] == "7"
 
 
-OTHER = SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3)
-
-
 MISFITS = [
     (LOGITS[:, :59], {}, r"shape \(4, 59, 3\): \(epochs, 60, 3\) is needed"),
-    (OTHER, {}, "other labels"),
+    (SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3), {}, "other labels"),
     (LOGITS, {"a": [1, 2]}, r"a has shape \(2,\)"),
     (LOGITS, {"label": np.ones(60)}, "a score may not be called label"),
     (None, {"a": np.ones(60)}, "there is no variability to draw"),

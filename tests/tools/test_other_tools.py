@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from audited import refused
+from audited import label_studio, refused
 from scipy.special import softmax
 
 import nli_tools
@@ -216,7 +216,6 @@ def test_a_bad_folder_is_named(tmp_path):
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: no real corpora")
 def test_their_own_sample_goes_in_and_comes_out_row_by_row_and_a_published_map_is_read(tmp_path):
     folder = Path(os.environ["NLI_DATA"], "training_dynamics")
     read = read_cartography(folder / "cartography_sample")
@@ -312,10 +311,7 @@ def test_label_studio_takes_the_tasks_and_gives_decisions(tmp_path, suspects, sh
     pd.testing.assert_frame_equal(table[["uid", "gold"]], suspects[["uid", "gold"]][:2], check_dtype=False)
     assert table["label"].iloc[0] == "neutral" and pd.isna(table["label"].iloc[1])
     assert table["discarded"].tolist() == [False, True] and table["note"].tolist() == ["=1+1", ""]
-    interface = pytest.importorskip(
-        "label_studio_sdk.label_interface", reason="label-studio-sdk is not installed: no judge of the files"
-    ).LabelInterface(configuration.read_text())
-    interface.validate()
+    interface = label_studio(configuration)
     assert all(interface.validate_task({"data": task["data"]}) for task in tasks)
     assert all(interface.validate_prediction(each) for task in tasks for each in task.get("predictions", []))
     assert all(interface.validate_annotation(each) for task in given for each in task["annotations"])

@@ -13,13 +13,12 @@ import pytest
 from audited import refused
 
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import LABELS as CLASSES
-from nli_lib.corpora.corpus import TWO_WAY, CorpusError
+from nli_lib.corpora.corpus import LABELS, TWO_WAY, CorpusError
 from nli_tools.own_corpus import read_probabilities
 
 FOREIGN = {"premise": "context", "hypothesis": "claim", "label": "verdict"}
 PROBS = np.random.default_rng(0).dirichlet([1, 1, 1], 6)
-NAMED = dict(zip(CLASSES, PROBS.T, strict=True))
+NAMED = dict(zip(LABELS, PROBS.T, strict=True))
 IDS = [f"n{at}" for at in range(6)]
 ORDER = [3, 1, 5, 0, 2, 4]
 
@@ -28,7 +27,7 @@ ORDER = [3, 1, 5, 0, 2, 4]
 def mine(tmp_path):
     """A corpus of six pairs, without ids where `ids` is None, and its table."""
 
-    def make(ids="uid", classes=CLASSES, **columns):
+    def make(ids="uid", classes=LABELS, **columns):
         table = pd.DataFrame({"context": [f"P {at}" for at in range(6)], "claim": [f"H {at}" for at in range(6)]})
         table["verdict"] = [classes[at % 3 % len(classes)] for at in range(6)]
         if ids:
@@ -65,7 +64,7 @@ def test_columns_are_matched_by_name_and_rows_by_id(mine, check, tmp_path):
     check(corpus, {"id": [f"other{at}" for at in range(6)], "uid": IDS, **NAMED})  # uid comes before other ids
     rows = [*np.array(IDS)[ORDER], "of a row without a label"]
     values = np.vstack([PROBS[ORDER][:, [2, 0, 1]], [[5, 5, 5]]])  # a row that is not in the corpus is not judged
-    np.savez(tmp_path / "p.npz", uid=rows, pred_probs=values, classes=np.array(CLASSES)[[2, 0, 1]])
+    np.savez(tmp_path / "p.npz", uid=rows, pred_probs=values, classes=np.array(LABELS)[[2, 0, 1]])
     np.testing.assert_allclose(read_probabilities(tmp_path / "p.npz", corpus), PROBS)
     for way in ("pred_{}", "score_{}", "{}_prob", "{}_score", "prob_{}", "P({})", "Pred.{} probability"):
         check(corpus, {"uid": IDS, **{way.format(name): column for name, column in NAMED.items()}})
@@ -88,7 +87,7 @@ def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, check, tmp_pat
     check(corpus, other, given=FOREIGN, said=said)
     # a pair that stands twice is known by its place or refused
     twice = full[:3].assign(context=["P", "P", "Q"], claim="H")
-    corpus = loaded(tmp_path, twice.drop(columns=list(CLASSES)))
+    corpus = loaded(tmp_path, twice.drop(columns=list(LABELS)))
     check(corpus, twice, PROBS[:3], given=FOREIGN)
     said = "'P / H' stands in more than one row, and rows 1 and 3 have different"
     check(corpus, twice.iloc[[1, 2, 0]], given=FOREIGN, said=said)
@@ -98,7 +97,7 @@ BARE = r"Its numbers bear no names: they were taken for entailment, neutral, con
 
 
 def scored(row):
-    return [{"label": name.upper(), "score": value} for name, value in zip(CLASSES, row, strict=True)]
+    return [{"label": name.upper(), "score": value} for name, value in zip(LABELS, row, strict=True)]
 
 
 def frame(**columns):
@@ -116,7 +115,7 @@ SHAPES = [
     ("p.json", lambda path: path.write_text(json.dumps([*map(scored, PROBS)])), r"by their order: .* 6"),
     ("p.npy", lambda path: np.save(path, PROBS), rf"by their order: .* are 6, as the corpus .* {BARE}"),
     ("p.npz", lambda path: np.savez(path, PROBS), rf"by their order: .* {BARE}"),
-    ("p.npz", lambda path: np.savez(path, uid=IDS, classes=CLASSES, pred_probs=PROBS), r"by 'uid'\.$"),
+    ("p.npz", lambda path: np.savez(path, uid=IDS, classes=LABELS, pred_probs=PROBS), r"by 'uid'\.$"),
     ("P.CSV", lambda path: frame(uid=IDS).to_csv(path, index=False), r"by 'uid'\.$"),  # an ending in capitals
     ("p.csv", lambda path: frame(uid=IDS).to_csv(path, index=False, sep=";", decimal=","), r"by 'uid'\.$"),
     ("p.tsv", lambda path: frame().to_csv(path, index=False, sep="\t"), "by their order: .* 6, as"),
@@ -154,7 +153,7 @@ def test_rows_that_the_corpus_left_out_are_counted_in_its_file(mine, check, tmp_
         np.save(path, values)
         np.testing.assert_allclose(read_probabilities(path, corpus), PROBS)
     for start in (0, 1):
-        check(corpus, {"id": np.arange(start, start + 8), **dict(zip(CLASSES, eight.T, strict=True))})
+        check(corpus, {"id": np.arange(start, start + 8), **dict(zip(LABELS, eight.T, strict=True))})
     np.save(path, eight[:7])
     said = "7 rows without ids or texts, and the corpus 6 usable ones of 8: .*Give"
     refused(said, read_probabilities, path, corpus)
@@ -197,18 +196,18 @@ def test_what_cannot_be_matched_is_one_message(mine, check, change, said):
 def test_rounded_rows_are_made_to_add_up_and_others_refused(mine, check):
     corpus, _ = mine()
     for row in ([0.333, 0.333, 0.333], [0.5, 0.25, 0.259]):
-        check(corpus, {"uid": IDS, **dict(zip(CLASSES, row, strict=True))}, [np.array(row) / sum(row)] * 6)
+        check(corpus, {"uid": IDS, **dict(zip(LABELS, row, strict=True))}, [np.array(row) / sum(row)] * 6)
     for row in ([0.5, 0.25, 0.239], [0.5, 0.25, 0.261], [1.005, 0, 0], [0.505, 0.5, -0.005]):
-        check(corpus, {"uid": IDS, **dict(zip(CLASSES, row, strict=True))}, said="add up to 1")
+        check(corpus, {"uid": IDS, **dict(zip(LABELS, row, strict=True))}, said="add up to 1")
 
 
 def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
     corpus, _ = mine()
-    path, good = tmp_path / "probs.npz", {"uid": IDS, "classes": CLASSES, "pred_probs": PROBS}
+    path, good = tmp_path / "probs.npz", {"uid": IDS, "classes": LABELS, "pred_probs": PROBS}
 
     for change, said in [
         ({"pred_probs": None}, "no array 'pred_probs'; found uid, classes. Save it with numpy.savez"),
-        ({"classes": CLASSES[:2]}, r"pred_probs has shape \(6, 3\) .* classes are entailment, neutral\. Save"),
+        ({"classes": LABELS[:2]}, r"pred_probs has shape \(6, 3\) .* classes are entailment, neutral\. Save"),
         ({"classes": ("neutral", "neutral", "entailment")}, "classes are neutral, neutral, entailment"),
         ({"pred_probs": PROBS[:5]}, r"pred_probs has shape \(5, 3\) .* uid has 6 values"),
         ({"pred_probs": np.log(PROBS)}, "'n0' are -.* softmax of logits"),

@@ -7,17 +7,18 @@ import html
 import json
 import re
 import string
+from unittest.mock import Mock
 
 import nbformat
 import pandas as pd
 import pytest
-from audited import exit_code, export, refused
+from audited import exit_code, export, label_studio, refused
 from small_reviews import NASTY, corpus
 
 from nli_lib.corpora import load
 from nli_lib.generate.review import NEEDED, SIDES, Review, ReviewError, annotations, pairs, queue
 from nli_tools import review as people
-from nli_tools.review import CONFIGURATION, INPUT, PAGE, TASKS, read_export, read_results
+from nli_tools.review import TASKS, read_export, read_results
 
 MADE = pairs(corpus([*NASTY, "+1 day", "A dog runs."]))
 
@@ -56,17 +57,13 @@ def test_messages_are_answers(widget, tmp_path):
 def test_what_cannot_be_taken_or_written_is_said_and_the_pair_stays(widget, monkeypatch, tmp_path):
     pair = widget.state["pair"]
     answer = {"act": "label", "label": "neutral", **pair}
-    for changes, said in [
-        ({"premise": " "}, "premise must have"), ({"label": "x"}, "field label"), ({"act": "x"}, "means nothing"),
-    ]:  # fmt: skip
+    wrong = {"premise must have": {"premise": " "}, "field label": {"label": "x"}, "means nothing": {"act": "x"}}
+    for said, changes in wrong.items():
         widget.take(answer | changes)
         assert said in widget.state["fault"] and widget.state["pair"] == pair and annotations(tmp_path).empty
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as disk:
-        disk.setattr("os.fsync", full)
+        disk.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
         widget.take({"act": "discard", "item": pair["item"]})
     assert "Not written: [Errno 28] No space left" in widget.state["fault"] and widget.state["done"] == 0
     assert (tmp_path / "answers.anna.jsonl").read_bytes() == b""  # half an answer is none
@@ -146,8 +143,8 @@ def test_nothing_in_a_text_is_run_by_a_page_or_a_spreadsheet(tmp_path, hits):
     for text in filter(None, texts):
         assert text[0] not in "=-+@\t\r\n" and not set(text) & set("<>\"'$\t\r\n") and text.isascii()
     assert {html.unescape(text) for text in texts} - {""} == {*MADE["premise"], *MADE["hypothesis"]}
-    assert len((tmp_path / INPUT).read_text().splitlines()) == 3  # no line end inside a field: header and two HITs
-    page = (tmp_path / PAGE).read_text()
+    assert len((tmp_path / people.INPUT).read_text().splitlines()) == 3  # no line end in a field: header, two HITs
+    page = (tmp_path / people.PAGE).read_text()
     wanted = {name.group("braced") for name in string.Template.pattern.finditer(page)}
     assert wanted == set(hits[0]) and len(wanted) == 15  # every column once, and a field for each answer
     assert all(page.count(f'name="label{at}"') == 4 and page.count(f'name="premise{at}"') == 1 for at in range(1, 6))
@@ -203,10 +200,8 @@ def annotated(task, number, by, label, **left):
     texts = {side: task["data"][side].replace("\r\n", "\n") for side in SIDES} | left
     fields = [(side, f"shown_{side}", "textarea", {"text": [text]}) for side, text in texts.items()]
     fields.append(("label", "shown_hypothesis", "choices", {"choices": [label]}))
-    result = [
-        {"id": f"r{at}", "origin": "manual", **dict(zip(("from_name", "to_name", "type", "value"), each, strict=True))}
-        for at, each in enumerate(fields)
-    ]
+    named = [dict(zip(("from_name", "to_name", "type", "value"), each, strict=True)) for each in fields]
+    result = [{"id": f"r{at}", "origin": "manual", **each} for at, each in enumerate(named)]
     return {"id": number, "completed_by": by, "result": result, "was_cancelled": False, "lead_time": 3.5}
 
 
@@ -246,10 +241,7 @@ def test_what_was_annotated_comes_back(tmp_path, project):
 
 def test_label_studio_takes_the_configuration_the_tasks_and_the_annotations(tmp_path, project):
     """Their own code says so; annotators are shown neither the intended label nor the maker."""
-    interface = pytest.importorskip(
-        "label_studio_sdk.label_interface", reason="label-studio-sdk is not installed (.ci/setup test)"
-    ).LabelInterface(CONFIGURATION.read_text(encoding="utf-8"))
-    interface.validate()
+    interface = label_studio(people.CONFIGURATION)
     tasks, _ = project
     for task in json.loads((tmp_path / TASKS).read_text()):
         assert set(task) == {"data"} and set(task["data"]) == {"item", *SIDES} and interface.validate_task(task)
