@@ -17,22 +17,25 @@ def chromium(running, *flags):
     return running.chromium.launch(executable_path=found, args=[*FLAGS, *flags])
 
 
-def started(*flags):
-    """Closed after each file: playwright keeps an event loop running."""
+@pytest.fixture(scope="module")
+def running():
+    """One playwright for all browsers of a file, after which it is closed: it keeps an event loop running."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
-    with playwright.sync_playwright() as running, chromium(running, *flags) as browser:
-        yield browser
+    with playwright.sync_playwright() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def browser():
-    yield from started("--disable-gpu")
+def browser(running):
+    with chromium(running, "--disable-gpu") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def webgl():
+def webgl(running):
     """A browser that draws points by WebGL."""
-    yield from started(*WEBGL)
+    with chromium(running, *WEBGL) as started:
+        yield started
 
 
 @pytest.fixture
