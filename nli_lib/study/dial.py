@@ -1,15 +1,17 @@
-"""The dial: what a scale means for each part of the study.
+"""What a notebook is given: the dial, its parameters, and the papers' recipes.
 
-`scales/full.yaml` has every key, what it means, and its value at the papers' own size; `small.yaml` and `smoke.yaml`
-say what differs. A notebook reads a value from `study.dial`, which notes key and value for the record; so a new key
-makes no recorded chapter stale. A new chapter adds its keys to the section of its part.
+The dial is what a scale means for each part of the study. `scales/full.yaml` has every key, what it means, and its
+value at the papers' own size; `small.yaml` and `smoke.yaml` say what differs. A notebook reads a value from
+`study.dial`, which notes key and value for the record; so a new key makes no recorded chapter stale. A new chapter adds
+its keys to the section of its part::
 
-The parameters of a notebook, checked inside the notebook: a wrong type, value or name is one clear error.
+    threshold = study.dial.consensus.threshold
 
-papermill hands parameters over untyped and only warns about names it does not know, so the check stands in the
-notebook's own second cell (`nli_lib.study.begin`) and holds for papermill, JupyterLab and the runner alike.
+The parameters are checked inside the notebook (`nli_lib.study.begin`): papermill hands them over untyped and only warns
+about names it does not know. So the check holds for papermill, JupyterLab and the runner alike, and a wrong type, value
+or name is one clear error.
 
-The papers' training recipes (`recipes.yaml`) and how one becomes the spec of a run.
+The recipes (`recipes.yaml`) are the papers' training settings; `run_spec` makes one the spec of a run.
 """
 
 import difflib
@@ -18,7 +20,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -29,24 +31,9 @@ from nli_lib.errors import UserError
 from nli_lib.store import RunSpec
 
 SCALES = ("smoke", "small", "full")
-SECTIONS = (
-    "wanli", "mixing", "zfilter", "generator", "debiased", "experts", "consensus", "counterfactual", "difficulty",
-    "people", "yardstick", "interventions", "disco", "budgets", "planted", "agreement",
-)  # fmt: skip
 FOLDER = Path(__file__).parent / "scales"
-
-
-class DialError(UserError, ValueError):
-    """A scale's file is malformed, or has no such key; the message names both."""
-
-
-class Section:
-    """The keys of a scale, or of a section of it, as attributes; their lists are tuples."""
-
-    def __init__(self, values: Mapping[str, Any]):
-        vars(self).update(values)
-
-
+# what the kinds of values are called in a message; None stands for any
+KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
 # keys whose values lie between two numbers, both left out
 RANGES = {
     "mixing.share": (0, 1), "debiased.tau": (-0.001, 1), "experts.parts": (2, 1000), "disco.ambiguous": (0, 1.001),
@@ -54,38 +41,29 @@ RANGES = {
 }  # fmt: skip
 
 
-def _read(path: Path) -> object:
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise DialError(f"{path}: {error}") from None
-
-
-def _kind(value: object) -> str:
-    """What kind of value a key has; None stands for any."""
-    names = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping"}
-    names |= {list: "list", tuple: "list"}
-    return names.get(type(value), "")
+class ParameterError(UserError, ValueError):
+    """A parameter, or a key of the dial, is wrong; the message names it, what was given and what is allowed."""
 
 
 def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "") -> dict[str, Any]:
     """``whole`` with what a file says in its place; a key that is not there, or a value of another kind, is refused."""
     if not isinstance(said, dict):
-        raise DialError(f"{path}: {section or 'the file'} has no keys, but {said!r}")
+        raise ParameterError(f"{path}: {section or 'the file'} has no keys, but {said!r}")
     merged = dict(whole)
     for name, value in said.items():
         key = f"{section}{name}"
         if name not in whole:
-            raise DialError(f"{path}: {key}: there is no such key{close(name, whole)}")
-        if not section and name in SECTIONS:
+            raise ParameterError(f"{path}: {key}: there is no such key{close(name, whole)}")
+        if not section and isinstance(whole[name], dict):  # a section
             merged[name] = _merged(whole[name], value, path, f"{name}.")
             continue
-        if "" not in (kinds := (_kind(whole[name]), _kind(value))) and kinds[0] != kinds[1]:
-            raise DialError(f"{path}: {key}: a {kinds[0]} is needed, and {value!r} is a {kinds[1]}")
+        kinds = [KINDS.get(type(each)) for each in (whole[name], value)]
+        if None not in kinds and kinds[0] != kinds[1]:
+            raise ParameterError(f"{path}: {key}: a {kinds[0]} is needed, and {value!r} is a {kinds[1]}")
         low, high = RANGES.get(key, (value, value))
         if key in RANGES and not low < value < high:
-            raise DialError(f"{path}: {key}: {value!r} does not lie between {low} and {high}")
-        merged[name] = value
+            raise ParameterError(f"{path}: {key}: {value!r} does not lie between {low} and {high}")
+        merged[name] = _fixed(value)
     return merged
 
 
@@ -96,26 +74,32 @@ def _fixed(value: object) -> object:
     return tuple(map(_fixed, value)) if isinstance(value, list) else value
 
 
+def _scale(values: Mapping[str, Any]) -> SimpleNamespace:
+    parts = {key: SimpleNamespace(**said) if isinstance(said, dict) else said for key, said in values.items()}
+    return SimpleNamespace(**parts)
+
+
 @functools.lru_cache
-def read_scale(name: str, folder: Path = FOLDER) -> Section:
-    """The values of one scale: those of full.yaml, and in their place what the scale's own file says.
+def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
+    """The keys of one scale, and of its sections, as attributes: the values of full.yaml, lists as tuples, and in their
+    place what the scale's own file says.
 
     Raises
     ------
-    DialError
+    ParameterError
         Naming the file and the key.
     """
-    path = folder / "full.yaml"
-    values = _read(path)
-    values = _merged(values, values, path)  # its ranges
-    if name != "full":
-        path = folder / f"{name}.yaml"
-        values = _merged(values, _read(path), path)
-    fixed = _fixed(values)
-    return Section({key: Section(said) if key in SECTIONS else said for key, said in fixed.items()})
+    values = {}
+    for path in dict.fromkeys((folder / "full.yaml", folder / f"{name}.yaml")):
+        try:
+            said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise ParameterError(f"{path}: {error}") from None
+        values = _merged(values or said, said, path)
+    return _scale(values)
 
 
-def turned(scale: Section, knobs: Mapping[str, str], values: Mapping[str, object]) -> Section:
+def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str, object]) -> SimpleNamespace:
     """A scale in which the keys of some knobs have the knobs' values.
 
     Parameters
@@ -130,20 +114,17 @@ def turned(scale: Section, knobs: Mapping[str, str], values: Mapping[str, object
     ParameterError
         Naming the knob, where its key cannot have the value.
     """
-    whole = {name: vars(said) if isinstance(said, Section) else said for name, said in vars(scale).items()}
+    whole = {name: vars(said) if isinstance(said, SimpleNamespace) else said for name, said in vars(scale).items()}
     for knob, value in values.items():
         section, _, name = knobs[knob].rpartition(".")
-        try:
-            whole = _merged(whole, {section: {name: value}} if section else {name: value}, Path(knob))
-        except DialError as error:
-            raise ParameterError(str(error)) from None
-    return Section({key: Section(_fixed(said)) if key in SECTIONS else _fixed(said) for key, said in whole.items()})
+        whole = _merged(whole, {section: {name: value}} if section else {name: value}, Path(knob))
+    return _scale(whole)
 
 
 class Dial:
     """A scale as a notebook reads it: `note(key, value)` is called for every value read, sections as "wanli.key"."""
 
-    def __init__(self, part: Section, note: Callable[[str, Any], None], section: str = ""):
+    def __init__(self, part: SimpleNamespace, note: Callable[[str, Any], None], section: str = ""):
         self._part, self._note, self._section = part, note, section
 
     def __getattr__(self, name: str) -> Any:
@@ -151,7 +132,7 @@ class Dial:
             known = ", ".join(vars(self._part))
             raise AttributeError(f"the dial has no key {self._section}{name}; there are: {known}")
         value = getattr(self._part, name)
-        if isinstance(value, Section):
+        if isinstance(value, SimpleNamespace):
             return Dial(value, self._note, f"{self._section}{name}.")
         self._note(f"{self._section}{name}", to_jsonable_python(value))
         return value
@@ -167,10 +148,6 @@ Rule = type | tuple | list | UnionType
 
 # How a user's own file is read: arguments of `load`, options of the command line, in capitals parameters of a notebook.
 FORM = ("columns", "labels", "encoding")
-
-
-class ParameterError(UserError, ValueError):
-    """A parameter is wrong; the message names it, what was given and what is allowed."""
 
 
 class Parameters(BaseModel):
@@ -224,9 +201,8 @@ def form_of(parameters: Mapping[str, object]) -> dict[str, object]:
 
 def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
     """How a user's file is read as the command line takes it."""
-    return {
-        name: ",".join(map("=".join, said.items())) if isinstance(said, dict) else said for name, said in form.items()
-    }
+    pairs = {name: ",".join(map("=".join, said.items())) for name, said in form.items() if isinstance(said, dict)}
+    return {**form, **pairs}
 
 
 def _type_of(rule: Rule) -> Any:
@@ -295,11 +271,8 @@ def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None)
 def literals(namespace: Mapping[str, object]) -> dict[str, object]:
     """The parameters in a notebook's namespace: public names of plain values. In and Out are the kernel's own."""
     plain = (type(None), bool, int, float, str, list, tuple, dict, set)
-    return {
-        name: value
-        for name, value in namespace.items()
-        if not name.startswith("_") and name not in ("In", "Out") and isinstance(value, plain)
-    }
+    public = {name: value for name, value in namespace.items() if name[:1] != "_" and name not in ("In", "Out")}
+    return {name: value for name, value in public.items() if isinstance(value, plain)}
 
 
 # ---------------------------------------------------------------- recipes

@@ -1,62 +1,48 @@
-"""Notebooks, book and recorded tables that the library brings along, in the home that NLI_HOME names.
+"""Runs the study's notebooks: those asked for, in their order, several at a time if wished, without what stands::
 
-An installed library copies them there; `setup.py` puts them into the wheel. A clone links to its own, so that they are
-read from the clone, and what is written takes the place of a link.
+    outcomes = run(["10"], Request("small"), jobs=2)
 
-Runs the study's notebooks: the ones asked for, in their order, several at a time if wished, without what stands.
+A finished record is kept unless the notebook's code, its parameters, what it used of the library or the tables it read
+have changed. What runs has a process of its own, a worker (`main`), which says truly how the notebook ended. papermill
+writes a notebook whose kernel died as if it had completed; so the end is decided from evidence gathered here: the
+kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for "finished",
+the record that this very run's last cell wrote (its token) and an execution count on every code cell.
 
-Each notebook runs in a process of its own (`nli_lib.study.runner`), which decides how it ended. This module decides
-what to run and why: a finished record is kept unless the notebook's code, its parameters, the library modules it used
-or the tables it read have changed.
+Kernels talk over IPC below a fresh absolute path (`socket_folder`): the default path clashes between parallel runs.
 
-What a command line may say: the options that several commands share, and how what was written is read::
-
-    request = request_of(scale, corpus, **form, seeds=seeds)  # checked, its paths absolute
-
-Runs one notebook in a process of its own and says truly how it ended.
-
-papermill writes a notebook whose kernel died as if it had completed. So the end is decided from evidence gathered
-here: the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
-"finished", the record that this very run's last cell wrote (its token) and an execution count on every code cell.
-
-Kernels talk over IPC below a fresh absolute path: the default path clashes between parallel runs.
+Notebooks, book and recorded tables lie in the home that NLI_HOME names. An installed library, into whose wheel
+`setup.py` puts them, copies them there; a clone links to its own, and what is written takes the place of a link.
 """
 
 import ast
 import asyncio
 import contextlib
 import ctypes
-import functools
 import graphlib
-import inspect
 import json
 import os
 import re
 import shutil
 import signal
-import stat
-import subprocess
 import sys
 import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, Literal
 
-import typer
 import yaml
-from filelock import AsyncFileLock, FileLock, Timeout
+from filelock import AsyncFileLock, Timeout
 from jupyter_client.manager import AsyncKernelManager
 from pydantic import TypeAdapter, ValidationError
 from traitlets.config import Config
 
 from nli_lib import paths
-from nli_lib.store import atomic, now
+from nli_lib.store import atomic, draft_folder, now
 from nli_lib.study import dial, standing
-from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close, is_own_file
+from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close
 from nli_lib.study.standing import StudyError
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
@@ -83,10 +69,8 @@ def unpack() -> None:
     if stamp.is_file():
         there, _, unfinished = stamp.read_text(encoding="utf-8").strip().partition(" ")
         if there != own:
-            raise StudyError(
-                f"{paths.NOTEBOOKS} and {paths.BOOK} are those of version {there}, installed is {own}: move both "
-                "folders away, or set NLI_HOME to a new folder."
-            )
+            cure = f"installed is {own}: move both folders away, or set NLI_HOME to a new folder."
+            raise StudyError(f"{paths.NOTEBOOKS} and {paths.BOOK} are those of version {there}, {cure}")
         if not unfinished:
             return
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
@@ -118,11 +102,7 @@ def _link() -> None:
         print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
 
 
-# ---------------------------------------------------------------- schedule
-
-
-HEARTBEAT = 60.0  # seconds between lines that say how far the notebooks are
-PATIENCE = 15.0  # seconds a stopped notebook gets to write its record
+# ---------------------------------------------------------------- what is asked
 
 
 @dataclass(frozen=True)
@@ -141,8 +121,7 @@ class Request:
 
     def standard(self) -> dict[str, object]:
         """The parameters every notebook takes, checked. Raises `ParameterError`."""
-        given = {"SCALE": self.scale, "CORPUS": self.corpus, "SEEDS": self.seeds, "DATA_DIR": self.data_dir}
-        return check(given | {name.upper(): said for name, said in self.form.items()})
+        return check({name: getattr(self, name.lower()) for name in Parameters.model_fields})
 
     @property
     def form(self) -> dict[str, object]:
@@ -175,9 +154,8 @@ class Outcome:
 def order() -> dict[str, list[str]]:
     """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
     if not paths.NOTEBOOKS.is_dir():
-        raise StudyError(
-            f"{paths.HOME} has no folder notebooks: unset NLI_HOME, or set it to a new folder, which is then filled."
-        )
+        cure = "unset NLI_HOME, or set it to a new folder, which is then filled."
+        raise StudyError(f"{paths.HOME} has no folder notebooks: {cure}")
     path = paths.NOTEBOOKS / "order.yaml"
     try:
         said = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -186,11 +164,9 @@ def order() -> dict[str, list[str]]:
         raise StudyError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
-    waits = {}
+    every, waits = [name for name in names if declared.get(name) != "all"], {}
     for name in names:
-        after = declared.get(name) or []
-        if after == "all":
-            after = [other for other in names if other != name and declared.get(other) != "all"]
+        after = every if declared.get(name) == "all" else declared.get(name) or []
         if unknown := [other for other in after if other not in {*declared, *names}]:
             raise StudyError(f"{path}: {name} waits for {unknown}, which nobody declares")
         waits[name] = [other for other in after if other in names]
@@ -221,9 +197,8 @@ def declared_parameters(name: str) -> dict[str, object]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
             except (AttributeError, ValueError, SyntaxError):
-                raise StudyError(
-                    f"{name}: the cell tagged `parameters` sets one parameter a line: NAME = a number, a text or None."
-                ) from None
+                rule = "sets one parameter a line: NAME = a number, a text or None."
+                raise StudyError(f"{name}: the cell tagged `parameters` {rule}") from None
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
@@ -262,10 +237,9 @@ def study_of(name: str, request: Request) -> str:
     """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
     if not request.others:
         return request.study
-    cells = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")
-    begin = "\n".join(cell["source"] for cell in cells if "begin" in cell["metadata"].get("tags", []))
-    given = [node for node in ast.walk(ast.parse(begin)) if isinstance(node, ast.keyword) and node.arg == "knobs"]
-    knobs = ast.literal_eval(given[0].value) if given else {}
+    begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
+    given = [node.value for tree in begin for node in ast.walk(tree) if getattr(node, "arg", "") == "knobs"]
+    knobs = ast.literal_eval(given[0]) if given else {}
     turned = {knob: request.others[knob] for knob in knobs if request.others.get(knob) is not None}
     return standing.study_name(request.scale, request.corpus, turned)
 
@@ -294,6 +268,11 @@ def write_reasons(name: str, request: Request) -> str:
 # ---------------------------------------------------------------- running
 
 
+def executed(name: str, study: str) -> Path:
+    """Where the executed copy of a notebook lies; its logs lie beside it."""
+    return paths.RUNS / "notebooks" / study / f"{name}.ipynb"
+
+
 def _last_line(path: Path) -> str:
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return " ".join(text.strip().rpartition("\n")[2].split())
@@ -302,32 +281,33 @@ def _last_line(path: Path) -> str:
 async def _run_one(name: str, request: Request, threads: int) -> Outcome:
     """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
-    job = Job(name, study_of(name, request), given, token=uuid.uuid4().hex)
-    words, clock = job.output.with_suffix(".worker.log"), time.monotonic()
-    words.parent.mkdir(parents=True, exist_ok=True)
+    job = {"notebook": name, "study": study_of(name, request), "parameters": given, "token": os.urandom(16).hex()}
+    log, words = (executed(name, job["study"]).with_suffix(kind) for kind in (".log", ".worker.log"))
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
-    command = [sys.executable, "-c", "from nli_lib.study.runner import main; main()", json.dumps(asdict(job))]
+    command = [sys.executable, "-c", "from nli_lib.study.runner import main; main()", json.dumps(job)]
+    clock = time.monotonic()
     with words.open("w", encoding="utf-8") as said:
         process = await asyncio.create_subprocess_exec(*command, stdout=said, stderr=said, env={**limits, **os.environ})
     try:
         while process.returncode is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), HEARTBEAT)
+                await asyncio.wait_for(process.wait(), 60)
                 break
-            at = f"{_last_line(words)} {_last_line(job.log)}"  # the section, and what it printed: an epoch, a fold
+            at = f"{_last_line(words)} {_last_line(log)}"  # the section, and what it printed: an epoch, a fold
             print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
     except asyncio.CancelledError:
         process.terminate()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), PATIENCE)
+            await asyncio.wait_for(process.wait(), 15)  # to write its record
         raise
-    record = standing.read(name, study_of(name, request))
+    record = standing.read(name, job["study"])
     state, reason = standing.end_state(record)
-    if record.get("token") != job.token or state in (standing.RUNNING, standing.CLOSING, standing.INTERRUPTED):
-        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+    own = record.get("token") == job["token"]
+    if not own or state in (standing.RUNNING, standing.CLOSING, standing.INTERRUPTED):
         state = "killed"
-        if record.get("token") == job.token:
+        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+        if own:
             standing.write({**record, "state": state, "reason": reason})
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
@@ -335,9 +315,9 @@ async def _run_one(name: str, request: Request, threads: int) -> Outcome:
 async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
     """Run a notebook as the only runner where it has to run; a second one says so and waits."""
     if request.force or stale(name, request):
-        path = paths.RUNS / "notebooks" / study_of(name, request) / f".{name}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = AsyncFileLock(path, run_in_executor=False)
+        folder = executed(name, study_of(name, request)).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = AsyncFileLock(folder / f".{name}.lock", run_in_executor=False)
         try:
             held = await lock.acquire(blocking=False)
         except Timeout:
@@ -426,135 +406,13 @@ def tell(outcome: Outcome) -> str:
     return text + (f"\n    {outcome.reason}".replace("\n", "\n    ") if outcome.reason else "")
 
 
-# ---------------------------------------------------------------- options
-
-
-def option(kind: object, said: str, *names: str, **more: object) -> object:
-    return Annotated[kind, typer.Option(*names, help=said, **more)]
-
-
-Scale = option(str, "the dial: smoke, small or full")
-CorpusName = option(str | None, "a corpus by name, or a file; default: the scale's own", "--corpus")
-Seeds = option(int | None, "how many seeds, 1 to 20; default: the scale's own")
-DataDir = option(str | None, "folder with the official corpus files; default: NLI_DATA")
-Columns = option(str | None, "your file's column names, as in premise=context,hypothesis=claim,label=verdict")
-Labels = option(str | None, "your file's label names, as in 0=entailment,1=neutral,2=contradiction")
-Encoding = option(str | None, "of a file that is not UTF-8, as in cp1252")
-# Where and how a user's file is read: the options of every command that `reads_a_file`.
-OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
-YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
-Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
-TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
-TestFile = option(str | None, TESTED, "--test")
-Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
-Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
-
-
-def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
-    """Fields of a `RunSpec` that were asked for."""
-    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
-
-
-def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
-    """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
-    split = [pair.partition("=") for pair in pairs]
-    if wrong := ["".join(parts) for parts in split if not all(parts)]:
-        raise ParameterError(f"{option} {wrong[0]}: write NAME={value}")
-    names = [name.strip() for name, _, _ in split]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ParameterError(f"{option}: {twice[0]} is named twice")
-    return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
-
-
-def reads_a_file(command: Callable) -> Callable:
-    """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
-    rest = [each for name, each in inspect.signature(command).parameters.items() if name != "form"]
-    named = inspect.Parameter.KEYWORD_ONLY
-    rest += [inspect.Parameter(name, named, default=None, annotation=kind) for name, kind in OPTIONS.items()]
-
-    @functools.wraps(command)
-    def called(**given: object) -> None:
-        command(form={name: given.pop(name) for name in OPTIONS}, **given)
-
-    called.__signature__ = inspect.Signature(rest)
-    called.__annotations__ = {each.name: each.annotation for each in rest}
-    del called.__wrapped__  # whose source Sphinx would hold against this signature
-    return called
-
-
-def yaml_values(pairs: list[str]) -> dict[str, object]:
-    """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
-    try:
-        return {name: yaml.safe_load(value) for name, value in named_values("-p", pairs).items()}
-    except yaml.YAMLError:
-        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
-
-
-def request_of(
-    scale: str, corpus: str | None, *, columns: str | None = None, labels: str | None = None, **more: object
-) -> Request:
-    """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
-    corpus = absolute_file(corpus)
-    if os.environ.get("NLI_DATA"):
-        os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
-    if more.get("data_dir"):
-        more["data_dir"] = _absolute(more["data_dir"])
-    named = named_values("--columns", columns.split(",")) if columns else None
-    if columns and len(set(named.values())) < len(named):
-        raise ParameterError(f"--columns {columns}: one column stands for two")
-    more["labels"] = named_values("--labels", labels.split(",")) if labels else None
-    request = Request(scale, corpus, columns=named, **more)
-    request.standard()  # raises ParameterError on wrong values
-    return request
-
-
-def absolute_file(name: str | None) -> str | None:
-    """A file's path made absolute; a corpus by name, and a file that lies elsewhere, as they are."""
-    return _absolute(name) if name and is_own_file(name) and Path(_absolute(name)).is_file() else name
-
-
-def _absolute(path: str) -> str:
-    # a link is not followed: its own name says what kind of file it is
-    try:
-        return os.path.normpath(Path(path).expanduser().absolute())
-    except RuntimeError:
-        raise ParameterError(f"{path}: there is no such user. A file of this name is ./{path}") from None
-
-
 # ---------------------------------------------------------------- execute
-
-
-LOCK = "nli-study.lock"  # in a folder of sockets, by which it is known as ours
-LONGEST = 75  # bytes of the path of the folder above them: that of a socket has at most 103, on macOS
-
-
-@dataclass
-class Job:
-    """One notebook to run, and what it is given."""
-
-    notebook: str
-    study: str
-    parameters: dict = field(default_factory=dict)
-    token: str = ""
-
-    @property
-    def output(self) -> Path:
-        """Its executed copy; its log lies beside it."""
-        return paths.RUNS / "notebooks" / self.study / f"{self.notebook}.ipynb"
-
-    @property
-    def log(self) -> Path:
-        return self.output.with_suffix(".log")
-
-
-class Cut(BaseException):
-    """This run was asked to stop."""
 
 
 class WatchedKernel(AsyncKernelManager):
     """A kernel manager that remembers the kernel's process, also once it has ended."""
 
-    process: ClassVar[subprocess.Popen | None] = None
+    process = None
 
     async def _async_is_alive(self) -> bool:
         WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
@@ -586,12 +444,13 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
-def verdict_on_end(job: Job) -> tuple[str, str]:
+def verdict_on_end(name: str, study: str, token: str) -> tuple[str, str]:
     """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
-    stored = standing.read(job.notebook, job.study)
-    if stored.get("token") != job.token or stored.get("state") != standing.CLOSING:
+    stored = standing.read(name, study)
+    if stored.get("token") != token or stored.get("state") != standing.CLOSING:
         return standing.INCOMPLETE, "every cell ran, but study.finish() did not: it must be the notebook's last line"
-    code = [cell for cell in standing.cells(job.output) if cell["cell_type"] == "code" and cell["source"].strip()]
+    cells = standing.cells(executed(name, study))
+    code = [cell for cell in cells if cell["cell_type"] == "code" and cell["source"].strip()]
     if missing := [number for number, cell in enumerate(code, 1) if not cell["execution_count"]]:
         return standing.INCOMPLETE, f"code cells {missing} were never executed"
     reason = standing.unanswered(stored)
@@ -620,35 +479,23 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def socket_folder() -> Iterator[str]:
+def socket_folder() -> Iterator[Path]:
     """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
 
-    Each holds a lock file that its process keeps locked as long as it lives: what has none, or is locked, stays. It
-    lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path would
-    be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
+    It lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path
+    would be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
     """
     folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
-    own = next((each for each in folders if len(os.fsencode(each)) <= LONGEST), folders[-1])
+    # in bytes; the path of a socket has at most 103, on macOS
+    own = next((each for each in folders if len(os.fsencode(each)) <= 75), folders[-1])
     with contextlib.suppress(FileExistsError):
         own.mkdir(mode=0o700)
     about = own.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise standing.StudyError(
-            f"{own} is not a folder of yours that is closed to others (mode 700), which sockets need: remove it, "
-            "or set TMPDIR to another folder with a short path."
-        )
-    with FileLock(own / LOCK):  # nobody takes a new folder for one that was left before its lock is held
-        for left in own.glob(f"*/{LOCK}"):
-            with contextlib.suppress(Timeout), FileLock(left).acquire(blocking=False):
-                shutil.rmtree(left.parent, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(dir=own))
-        held = FileLock(folder / LOCK)
-        held.acquire()
-    try:
-        yield str(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        held.release()
+    if own.is_symlink() or not own.is_dir() or about.st_uid != os.getuid() or about.st_mode & 0o077:
+        cure = "which sockets need: remove it, or set TMPDIR to another folder with a short path."
+        raise StudyError(f"{own} is not a folder of yours that is closed to others (mode 700), {cure}")
+    with draft_folder(own / "k") as folder:
+        yield folder
 
 
 def _cut(*_: object) -> None:
@@ -657,31 +504,22 @@ def _cut(*_: object) -> None:
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    raise Cut
+    raise KeyboardInterrupt
 
 
-def run_job(job: Job) -> tuple[str, str]:
+def run_job(name: str, study: str, parameters: dict[str, object], token: str) -> tuple[str, str]:
     """Execute the notebook; (state, reason) of how it ended."""
     import papermill
     from nbclient.exceptions import DeadKernelError
 
-    source = paths.NOTEBOOKS / f"{job.notebook}.ipynb"
+    source, output = paths.NOTEBOOKS / f"{name}.ipynb", executed(name, study)
     progress, kills = _Progress(standing.cells(source)), oom_kills()
     try:
-        with socket_folder() as sockets, job.log.open("w", encoding="utf-8") as log:
-            papermill.execute_notebook(
-                source,
-                job.output,
-                parameters=job.parameters,
-                kernel_name="python3",
-                progress_bar=False,
-                cwd=paths.HOME,
-                stdout_file=log,
-                stderr_file=log,
-                kernel_manager_class="nli_lib.study.runner.WatchedKernel",
-                config=Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
-                on_cell_start=progress,
-            )
+        with socket_folder() as sockets, output.with_suffix(".log").open("w", encoding="utf-8") as log:
+            how = {"cwd": paths.HOME, "stdout_file": log, "stderr_file": log, "on_cell_start": progress}
+            how |= {"kernel_name": "python3", "kernel_manager_class": "nli_lib.study.runner.WatchedKernel"}
+            how["config"] = Config(WatchedKernel={"transport": "ipc", "ip": f"{sockets}/kernel"})
+            papermill.execute_notebook(source, output, parameters, progress_bar=False, **how)
     except papermill.PapermillExecutionError as error:
         more = " ..." if len(error.evalue) > 2_000 else ""
         return "failed", f"{progress}\n{error.ename}: {error.evalue[:2_000]}{more}"
@@ -689,19 +527,20 @@ def run_job(job: Job) -> tuple[str, str]:
         code = WatchedKernel.process and WatchedKernel.process.poll()
         state, reason = verdict_on_death(code, kills, oom_kills())
         return state, f"{reason}, in {progress}"
-    except Cut:
+    except KeyboardInterrupt:
         return "stopped", f"asked to stop (SIGTERM), in {progress}"
     except Exception as error:
         return "failed", f"could not be run: {type(error).__name__}: {error}"
-    return verdict_on_end(job)
+    return verdict_on_end(name, study, token)
 
 
 def main() -> None:
-    """Run the job given as JSON and leave its end state in the record."""
-    job = Job(**json.loads(sys.argv[1]))
-    os.environ.update({standing.TOKEN: job.token, standing.RUN_PID: str(os.getpid())})
+    """Run the job given as JSON, the arguments of `run_job`, and leave its end state in the record."""
+    job = json.loads(sys.argv[1])
+    name, study, token = job["notebook"], job["study"], job["token"]
+    os.environ.update({standing.TOKEN: token, standing.RUN_PID: str(os.getpid())})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
-    clock, first = time.monotonic(), {**asdict(job), "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
+    clock, first = time.monotonic(), {**job, "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
     standing.write(first)
     signal.signal(signal.SIGTERM, _cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
@@ -709,9 +548,9 @@ def main() -> None:
         # a runner that is killed outright takes its notebooks with it
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
-        state, reason = run_job(job)
-    except Cut:  # while papermill was still being imported
+        state, reason = run_job(name, study, job["parameters"], token)
+    except KeyboardInterrupt:  # while papermill was still being imported
         state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
-    stored, seconds = standing.read(job.notebook, job.study), round(time.monotonic() - clock, 1)
+    stored, seconds = standing.read(name, study), round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
-    standing.write((stored if stored.get("token") == job.token else first) | last)
+    standing.write((stored if stored.get("token") == token else first) | last)

@@ -1,28 +1,14 @@
-"""What stands: whether a chapter's record still holds for the code at hand, derived from what the numbers depend on.
+"""The record of a notebook's run, and whether it still stands for the code at hand.
 
-A record keeps the digests of the code that decided its numbers (`code_of`), which includes what the methods of
-`Study` that its cells call import. What is kept by value does not count as code: the keys of the dial and the recipes
-that were read, and the defaults of `RunSpec`; so a new key or field makes nothing stale.
-
-Digests of the code that decides a notebook's numbers.
-
-Of a notebook, the cells tagged `measure` count, with the cells whose names they use; of the library, every top-level
-definition (function, class, constant) whose name they use, directly or through other definitions. Comments, docstrings
-and formatting do not count, and neither does the module in which a definition stands: one that moves as it is changes
-nothing.
-
-The record that a running notebook begins with; `nli_lib.study.standing` says what stands in it.
-
-The record of a notebook's run: what ran, with what, how it ended, and whether it still stands for the code at hand.
-
-One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables. The notebook itself writes it
-(`standing`), the runner that watches it (`runner`), and `standing.confirm`. "finished" is
-never taken from papermill, which marks a notebook whose kernel died as completed::
+One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables: what ran, with what, and how it
+ended. The notebook writes it (`opened`, `rest_on`), the runner that watches it, and `confirm`. "finished" is never
+taken from papermill, which marks a notebook whose kernel died as completed::
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
-    cells, definitions, defaults      the code that decides the numbers, see `standing.code_of`
-    uses                              what of the library was used through `study`, a key of `standing.USES` each
+    cells, definitions, defaults      the code that decides the numbers, see `code_of`
+    uses                              what of the library was used through `study`, a key of `USES` each
     dial, recipes                     keys of the dial and recipes that were read, with their values
+    turned                            keys of the dial that a knob of the notebook stood for, with the knobs' values
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
     corpus_file                       digest of a user's own file
     inputs, outputs                   digests of the tables of other notebooks that were read, of those written
@@ -30,7 +16,13 @@ never taken from papermill, which marks a notebook whose kernel died as complete
     journals                          answers of a language model: how many, by whom, their digest, that of the prompt
     gathered                          part -> the notebooks whose tables were gathered
     declared                          digests of the files of the book that were read
-    confirmed                         see `standing.confirm`
+    confirmed                         when and why it was confirmed, see `confirm`
+
+Of a notebook, the code that counts are the cells tagged `measure`, with the cells whose names they use; of the library,
+every top-level definition (function, class, constant) whose name they use, directly or through other definitions.
+Comments, docstrings and formatting do not count, and neither does the module in which a definition stands: one that
+moves as it is changes nothing. What is kept by value is no code: the keys of the dial and the recipes that were read,
+and the defaults of `RunSpec`; so a new key or field makes nothing stale.
 """
 
 import ast
@@ -91,10 +83,8 @@ def _plain(node: object) -> object:
         return [_plain(each) for each in node if not _ours(each)]
     if not isinstance(node, ast.AST):
         return repr(node)
-    return [
-        type(node).__name__,
-        *([name, _plain(each)] for name, each in ast.iter_fields(node) if each not in (None, [])),
-    ]
+    fields = [[name, _plain(each)] for name, each in ast.iter_fields(node) if each not in (None, [])]
+    return [type(node).__name__, *fields]
 
 
 def _ours(node: object) -> bool:
@@ -156,33 +146,29 @@ def _used(tree: ast.AST, bound: Mapping[str, Place]) -> set[Place]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _read(path: Path, modified: int) -> tuple[dict[str, list[ast.stmt]], dict[str, Place], list[ast.stmt]]:
-    """What stands in a module: name -> statements that bind it, what its imports bind, and all other statements."""
-    definitions, imports, others = defaultdict(list), [], []
+def _read(path: Path, modified: int) -> tuple[dict[str, list[ast.stmt]], dict[str, Place]]:
+    """What stands in a module: name -> the statements that bind it, "" -> all others; and what its imports bind."""
+    definitions, imports = defaultdict(list), []
     for node in _parse(path.read_text(encoding="utf-8")).body:
-        made = []
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made = [node.name]
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        made = [node.name] if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = getattr(node, "targets", None) or [node.target]
             made = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            imports.append(node)
-            continue
-        for name in made:
-            definitions[name].append(node)
         # what an import of the module does not run: `if TYPE_CHECKING`, `if __name__ == "__main__"`
         idle = isinstance(node, ast.If) and names(node.test, ast.Load) & {"TYPE_CHECKING", "__name__"}
-        if not made and not idle:
-            others.append(node)
-    return dict(definitions), _imports(ast.Module(imports, [])), others
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        elif not idle:
+            for name in made or [""]:
+                definitions[name].append(node)
+    return dict(definitions), _imports(ast.Module(imports, []))
 
 
 @functools.lru_cache(maxsize=16384)
 def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Place], frozenset[str]]:
     """(digest, places that it uses, words in it that may name a data file beside the module) of a definition."""
-    definitions, bound, others = _read(path, modified)
-    tree = ast.Module(definitions[name] if name else others, [])
+    definitions, bound = _read(path, modified)
+    tree = ast.Module(definitions[name], [])
     used = _used(tree, {**bound, **_imports(tree)})
     external = sorted(place for place in used if place[0] and _file(place[0]) is None)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
@@ -204,13 +190,13 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
             continue
         seen.add((module, name))
         modified = path.stat().st_mtime_ns
-        definitions, bound, others = _read(path, modified)
+        definitions, bound = _read(path, modified)
         if not name:  # all that stands there
             open_ += [(module, each) for each in definitions]
         elif name not in definitions:  # imported there, or made by the module when it is asked for
             open_.append(bound.get(name, (module, "")))
             continue
-        for part in [part for part in {name, ""} if part or others]:
+        for part in {name, ""} & definitions.keys():
             digest, used, named = _definition(path, modified, part)
             found[part or "statements"].add(digest)
             open_ += [(other or module, each) for other, each in used if other or each in definitions]
@@ -229,11 +215,8 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
 
 def code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
     """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
-    return [
-        (cell["tags"], _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"])))
-        for cell in cells(notebook)
-        if cell["cell_type"] == "code"
-    ]
+    code = [cell for cell in cells(notebook) if cell["cell_type"] == "code"]
+    return [(cell["tags"], _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"]))) for cell in code]
 
 
 def names(tree: ast.AST, context: type) -> set[str]:
@@ -264,24 +247,16 @@ def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
 
     The cells tagged `measure` count, and of the others those that last bound a name which a measuring cell uses.
     """
-    cells = code_cells(notebook)
-    # parameters count by their values, and how the study begins decides no number
-    bound = [set() if "parameters" in tags else names(tree, ast.Store) - {"study"} for tags, tree in cells]
-    chosen = {place for place, (tags, _) in enumerate(cells) if "measure" in tags}
-    waiting = list(chosen)
-    while waiting:
-        place = waiting.pop()
-        for name in names(cells[place][1], ast.Load) - bound[place]:
-            last = max((other for other in range(place) if name in bound[other]), default=place)
-            if last not in chosen:
-                chosen.add(last)
-                waiting.append(last)
-    measuring, imported, used = [cells[place][1] for place in sorted(chosen)], {}, set()
-    for _, tree in cells:
-        imported |= _imports(tree)
-    for tree in measuring:
-        own = _imports(tree)
-        used |= _used(tree, imported | own) | {place for place in own.values() if place[1]}
+    cells, measuring, needed = code_cells(notebook), [], set()
+    for tags, tree in reversed(cells):
+        # parameters count by their values, and how the study begins decides no number
+        bound = set() if "parameters" in tags else names(tree, ast.Store) - {"study"}
+        if "measure" in tags or bound & needed:
+            measuring.insert(0, tree)
+            needed = (needed | names(tree, ast.Load)) - bound
+    imported = {name: place for _, tree in cells for name, place in _imports(tree).items()}
+    used = {place for tree in measuring for place in _imports(tree).values() if place[1]}
+    used = used.union(*(_used(tree, imported | _imports(tree)) for tree in measuring))
     # the notebook API: what decides numbers in it is noted where it is used
     roots = {f"{module}:{name}" for module, name in used if module and module != "nli_lib.study"}
     return digest_code(*measuring), tuple(sorted(roots))
@@ -376,13 +351,12 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     reasons, then = [], defaultdict(dict, record)  # older records lack some fields
     scale = then["parameters"].get("SCALE")
     if parameters is not None:
-        own = scale and read_scale(scale).corpus  # the scale's own corpus counts as None, also where it was named
-        had, asked = (
-            {name: None if (name, value) == ("CORPUS", own) else value for name, value in each.items()}
-            for each in (then["parameters"], parameters)
-        )
-        asked = {name: value for name, value in asked.items() if name not in NEUTRAL}
-        reasons += _changes("{}", {name: had.get(name) for name in asked}, asked)
+        asked = {name: value for name, value in parameters.items() if name not in NEUTRAL}
+        had = {name: then["parameters"].get(name) for name in asked}
+        for each in (had, asked):  # the scale's own corpus counts as None, also where it was named
+            if scale and each.get("CORPUS") == read_scale(scale).corpus:
+                each["CORPUS"] = None
+        reasons += _changes("{}", had, asked)
     code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", then["uses"])
     if record.get("cells") != code["cells"]:
         reasons.append("the code of its measuring cells changed")
@@ -417,18 +391,16 @@ def stamps(record: Mapping) -> list[str]:
     if reasons := why_stale(record):
         found.append(f"The numbers here were recorded before something changed: {in_short(reasons)}.")
     # packages that decide numbers and had another version then than this clone pins
-    path, then = paths.HOME / "constraints.txt", record.get("environment", {})
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    pins = dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
-    others = {name: pin for name, pin in pins.items() if then.get(name, pin).split("+")[0] != pin}
-    if reasons := [f"{name} {then[name]} then, {others[name]} here" for name in then if name in others]:
+    path = paths.HOME / "constraints.txt"
+    pins = dict(re.findall(r"(?m)^([^#\s]+)==(.+)$", path.read_text(encoding="utf-8") if path.is_file() else ""))
+    then = {name: had for name, had in record.get("environment", {}).items() if name in pins}
+    if others := [name for name, had in then.items() if had.split("+")[0] != pins[name]]:
+        reasons = [f"{name} {then[name]} then, {pins[name]} here" for name in others]
         found.append(f"The numbers here come from another environment: {'; '.join(reasons)}.")
     return found
 
 
 # ---------------------------------------------------------------- confirming a record that cost hours
-
-TOOK = ["seconds", "machine seconds", "tokens_per_second", "device"]  # how long, and where: no two runs are equal
 
 
 def confirm(scale: str, before: Path) -> dict[str, str]:
@@ -453,21 +425,27 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
     return said
 
 
-def _tables(folder: Path, notebook: str) -> dict[str, Path]:
+def _tables(folder: Path, record: Mapping) -> dict[str, Path]:
     """The recorded tables of a notebook, by the part that each holds."""
-    return {path.name.split(".")[1]: path for path in folder.glob(f"{notebook}.*.*")}
+    return {path.name.split(".")[1]: path for path in folder.glob(f"{record['notebook']}.*.*")}
 
 
 def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     """Why the smoke tables cannot confirm a record, or ""."""
-    name = record["notebook"]
+    from nli_lib.tables import read_table  # which needs pandas
+
     if here["state"] != FINISHED or why_stale(here):
         return "its smoke run here is missing or stale"
-    old, new = (_tables(folder, name) for folder in (before, paths.RESULTS / "smoke"))
+    took = ["seconds", "machine seconds", "tokens_per_second", "device"]  # how long, and where: no two runs are equal
+    old, new = (
+        {part: read_table(path).drop(columns=took, errors="ignore") for part, path in _tables(folder, here).items()}
+        for folder in (before, paths.RESULTS / "smoke")
+    )
     if not old:
         return "the folder has no smoke table of it"
-    if differing := [part for part in old if not _equal(old[part], new.get(part))]:
-        return f"the smoke tables differ: {', '.join(sorted(differing))}"
+    same = {part for part in old.keys() & new.keys() if old[part].equals(new[part].reindex(columns=old[part].columns))}
+    if differing := sorted(old.keys() - same):
+        return f"the smoke tables differ: {', '.join(differing)}"
     # another value at this scale, which smoke does not see; a key that is gone was renamed or is not read any more
     then = record.get("dial", {})
     now = _dial_at(record["parameters"]["SCALE"], then)
@@ -479,19 +457,10 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     return "; ".join(reasons + _changed_sources(record))
 
 
-def _equal(old: Path, new: Path | None) -> bool:
-    """Whether a table holds all that it held before, but for how long it took, and where; columns may be new."""
-    from nli_lib.tables import read_table
-
-    before = read_table(old).drop(columns=TOOK, errors="ignore")
-    return new is not None and before.equals(read_table(new).reindex(columns=before.columns))
-
-
 def _confirm(record: Mapping, here: Mapping) -> None:
     """Write a record with the code of the smoke run, and with what that read of the dial and of other tables."""
     study, then = record["study"], record["parameters"]
-    written = _tables(paths.RESULTS / study, record["notebook"]).values()
-    outputs = [path.relative_to(paths.RESULTS).as_posix() for path in written]
+    outputs = [f"{study}/{path.name}" for path in _tables(paths.RESULTS / study, record).values()]
     # what it has come to read since, too: at another scale that can be less
     inputs = [*record["inputs"], *(name.replace("smoke/", f"{study}/", 1) for name in here["inputs"])]
     known = record.get("definitions", here["definitions"])  # older records name none
@@ -523,7 +492,6 @@ TYPES |= dict.fromkeys((*KINDS, "parameters", "environment", "definitions"), dic
 TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
-CLOCKS = 60  # seconds by which the record's clock and that of the processes may differ
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
 
 
@@ -537,20 +505,16 @@ def study_name(scale: str, corpus: str | None, turned: Mapping[str, object] | No
 
     A file's name is followed by four digits that stand for its place, so that two files of one name are two studies.
     """
-    if corpus in (None, read_scale(scale).corpus):
-        return scale + _as_turned(turned)
-    words = [scale, re.sub(r"[^A-Za-z0-9_]+", "-", Path(corpus).name.split(".")[0])]
-    if is_own_file(corpus):
-        words.append(digest_bytes(str(Path(corpus).expanduser().resolve()).encode())[:4])
-    return "-".join(words) + _as_turned(turned)
-
-
-def _as_turned(turned: Mapping[str, object] | None) -> str:
-    said = "".join(
-        f"+{name.lower()}={re.sub(r'[^A-Za-z0-9_.]+', '-', str(value)).strip('-')}"
-        for name, value in sorted((turned or {}).items())
-    )
-    return said if len(said) <= 80 else f"{said[:60]}+{digest_bytes(said.encode())[:8]}"
+    words, said = [scale], ""
+    if corpus not in (None, read_scale(scale).corpus):
+        words.append(re.sub(r"[^A-Za-z0-9_]+", "-", Path(corpus).name.split(".")[0]))
+        if is_own_file(corpus):
+            words.append(digest_bytes(str(Path(corpus).expanduser().resolve()).encode())[:4])
+    for name, value in sorted((turned or {}).items()):
+        said += f"+{name.lower()}={re.sub(r'[^A-Za-z0-9_.]+', '-', str(value)).strip('-')}"
+    if len(said) > 80:
+        said = f"{said[:60]}+{digest_bytes(said.encode())[:8]}"
+    return "-".join(words) + said
 
 
 def record_path(notebook: str, study: str) -> Path:
@@ -586,11 +550,11 @@ def end_state(record: Mapping) -> tuple[str, str]:
 
 def unanswered(record: Mapping) -> str:
     """Why a run that came to its last line is not finished: requests to a language model failed; "" where none did."""
-    failed = [entry for entry in record.get("journals", {}).values() if entry.get("failed")]
     return " ".join(
         f"{entry['failed']:,} of {entry['failed'] + entry['answered']:,} requests to the language model failed, most "
         f"with {entry.get('reason') or 'no reason'}. The same command asks for them again."
-        for entry in failed
+        for entry in record.get("journals", {}).values()
+        if entry.get("failed")
     )
 
 
@@ -602,7 +566,8 @@ def _alive(pid: object, started: object) -> bool:
     with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just gone or not ours to ask; no such time
         process = psutil.Process(pid)
         there = process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        return there and process.create_time() <= datetime.fromisoformat(started).timestamp() + CLOCKS
+        # a minute by which the record's clock and that of the processes may differ
+        return there and process.create_time() <= datetime.fromisoformat(started).timestamp() + 60
     return True
 
 

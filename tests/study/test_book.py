@@ -25,7 +25,8 @@ REAL = book.Site(Request(), ROOT / "book", ROOT / "book")
 
 
 def test_the_table_of_contents_names_files_that_exist():
-    for page in REAL.pages:
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
+    for page in [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]:
         if page.startswith("chapters/"):
             assert page in ("chapters/status",) or Path(page).name in NOTEBOOKS
         else:

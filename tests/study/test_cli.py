@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from nli_lib import paths
 from nli_lib.study import book, cli, runner, standing
-from nli_lib.study.cli import app
-from nli_lib.study.runner import yaml_values
+from nli_lib.study.cli import app, yaml_values
 
 
 def call(*words):

@@ -7,7 +7,7 @@ import pytest
 
 from nli_lib.store import RunSpec
 from nli_lib.study import dial
-from nli_lib.study.dial import Dial, DialError, read_scale, recipes, run_spec
+from nli_lib.study.dial import Dial, ParameterError, read_scale, recipes, run_spec
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_an_unknown_key_is_refused_by_file_and_name(tmp_path):
     shutil.copytree(dial.FOLDER, tmp_path / "scales")
     path = tmp_path / "scales" / "small.yaml"
     path.write_text("consensus:\n  fold: 10\n")
-    with pytest.raises(DialError, match=r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'):
+    with pytest.raises(ParameterError, match=r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'):
         read_scale("small", tmp_path / "scales")
 
 
@@ -41,7 +41,7 @@ def test_an_unknown_key_is_refused_by_file_and_name(tmp_path):
 def test_a_value_of_another_kind_or_out_of_range_is_refused(tmp_path, said, told):
     shutil.copytree(dial.FOLDER, tmp_path / "scales")
     (tmp_path / "scales" / "small.yaml").write_text(said)
-    with pytest.raises(DialError, match=told):
+    with pytest.raises(ParameterError, match=told):
         read_scale("small", tmp_path / "scales")
 
 

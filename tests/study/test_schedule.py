@@ -164,9 +164,8 @@ def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
     write_notebook(home / "notebooks", "1_big", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
     counts = iter([4, 5])
     monkeypatch.setattr(runner, "oom_kills", lambda: next(counts))
-    job = runner.Job("1_big", "smoke", token="t")
-    job.output.parent.mkdir(parents=True)
-    assert runner.run_job(job)[0] == "out of memory"
+    runner.executed("1_big", "smoke").parent.mkdir(parents=True)
+    assert runner.run_job("1_big", "smoke", {}, "t")[0] == "out of memory"
 
 
 def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
@@ -373,7 +372,7 @@ def test_the_command_that_is_told_runs_as_it_is_told():
 
 def test_a_turned_knob_runs_beside_what_stands(home, monkeypatch):
     source = 'study = begin("10_scores", globals(), knobs={"DEPTH": "epochs"})'
-    cell = {"metadata": {"tags": ["begin"]}, "source": source}
+    cell = {"cell_type": "code", "tags": {"begin"}, "source": source}
     monkeypatch.setattr(standing, "cells", lambda path: [cell])
     assert runner.study_of("10_scores", Request(others={"DEPTH": 2})) == "smoke+depth=2"
     assert runner.study_of("10_scores", Request(others={"DEPTH": None, "OTHER": 1})) == "smoke"
