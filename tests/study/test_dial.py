@@ -20,17 +20,16 @@ def small(noted):
     return Dial(read_scale("small"), noted.__setitem__)
 
 
-def test_an_unknown_key_is_refused_by_file_and_name(tmp_path):
-    shutil.copytree(dial.FOLDER, tmp_path / "scales")
-    path = tmp_path / "scales" / "small.yaml"
-    path.write_text("consensus:\n  fold: 10\n")
-    with pytest.raises(ParameterError, match=r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'):
-        read_scale("small", tmp_path / "scales")
+def small_that_says(text, folder):
+    shutil.copytree(dial.FOLDER, folder, dirs_exist_ok=True)
+    (folder / "small.yaml").write_text(text)
+    return read_scale("small", folder)
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
+        ("consensus:\n  fold: 10\n", r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'),
         ("corpus: [", "small.yaml: "),
         ("corpus: [snli]", "corpus: a text is needed, and .'snli'. is a list"),
         ("limit: 5\nseeds: true", "seeds: a number is needed, and True is a truth value"),
@@ -38,17 +37,13 @@ def test_an_unknown_key_is_refused_by_file_and_name(tmp_path):
         ("mixing: 3", "mixing. has no keys, but 3"),
     ],
 )
-def test_a_value_of_another_kind_or_out_of_range_is_refused(tmp_path, said, told):
-    shutil.copytree(dial.FOLDER, tmp_path / "scales")
-    (tmp_path / "scales" / "small.yaml").write_text(said)
+def test_a_wrong_key_or_value_is_refused_by_file_and_name(tmp_path, said, told):
     with pytest.raises(ParameterError, match=told):
-        read_scale("small", tmp_path / "scales")
+        small_that_says(said, tmp_path)
 
 
 def test_a_file_says_what_differs_from_the_whole_one(tmp_path):
-    shutil.copytree(dial.FOLDER, tmp_path / "scales")
-    (tmp_path / "scales" / "small.yaml").write_text("seeds: 2\nexperts:\n  betas: [1, 2]\n")
-    mine, full = read_scale("small", tmp_path / "scales"), read_scale("full")
+    mine, full = small_that_says("seeds: 2\nexperts:\n  betas: [1, 2]\n", tmp_path), read_scale("full")
     assert (mine.seeds, mine.experts.betas, mine.corpus) == (2, (1, 2), full.corpus)
     assert vars(mine.experts) == {**vars(full.experts), "betas": (1, 2)}
 
@@ -73,12 +68,9 @@ def test_recipes_become_specs(small, noted):
     spec = run_spec("difficulty", small, corpus="snli", view="hypothesis", epochs=2)
     assert (spec.epochs, spec.clip, spec.learning_rate, spec.model) == (2, 1.5, 1e-4, "minilm")
     assert set(noted) == {"learning_rate", "model"}
-    full = Dial(read_scale("full"), noted.__setitem__)
+    full = read_scale("full")
     assert run_spec("consensus", full, corpus="snli").model == "electra-small"
     assert run_spec("wanli", full, corpus="snli") == RunSpec(corpus="snli")
-
-
-@pytest.mark.parametrize("paper", recipes())
-def test_every_recipe_names_fields_of_the_spec(paper, small):
-    watched = {"validation": "validation"} if "patience" in recipes()[paper] else {}
-    assert run_spec(paper, small, corpus="snli", **watched).corpus == "snli"
+    for paper, recipe in recipes().items():  # each names fields of the spec
+        watched = {"validation": "validation"} if "patience" in recipe else {}
+        assert run_spec(paper, small, corpus="snli", **watched).corpus == "snli"

