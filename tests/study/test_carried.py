@@ -23,17 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def installed(tmp_path, monkeypatch):
     """A library that carries one notebook and one page, and an empty home."""
     folder, home = tmp_path / "library" / "carried", tmp_path / "home"
-    for name, text in {
-        "notebooks/10_a.ipynb": "{}",
-        "book/index.md": "# Book",
-        "data/results/small/t.csv": "x",
-    }.items():
+    texts = {"notebooks/10_a.ipynb": "{}", "book/index.md": "# Book", "data/results/small/t.csv": "x"}
+    for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     monkeypatch.setattr(runner, "FOLDER", folder)
-    monkeypatch.setattr(paths, "HOME", home)
-    monkeypatch.setattr(paths, "NOTEBOOKS", home / "notebooks")
-    monkeypatch.setattr(paths, "BOOK", home / "book")
+    for name, place in (("HOME", home), ("NOTEBOOKS", home / "notebooks"), ("BOOK", home / "book")):
+        monkeypatch.setattr(paths, name, place)
     return home
 
 
@@ -70,12 +66,6 @@ def test_another_version_is_refused_and_nothing_is_overwritten(installed):
     assert (installed / "notebooks" / runner.STAMP).read_text() == "0.0.1\n"
 
 
-def test_a_home_with_notebooks_of_its_own_is_left_alone(installed):
-    (installed / "notebooks").mkdir(parents=True)
-    runner.unpack()
-    assert not list((installed / "notebooks").iterdir()) and not (installed / "book").exists()
-
-
 def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, monkeypatch, capsys):
     clone = runner.FOLDER
     monkeypatch.setattr(runner, "FOLDER", clone / "none")
@@ -96,9 +86,11 @@ def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, 
     assert {path: path.read_text() for path in clone.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("carries", [True, False])
 @pytest.mark.parametrize("own", ["notebooks", "book"])
-def test_a_home_that_somebody_made_gets_no_links(installed, monkeypatch, own):
-    monkeypatch.setattr(runner, "FOLDER", installed / "none")
+def test_a_home_that_somebody_made_is_left_alone(installed, monkeypatch, own, carries):
+    if not carries:
+        monkeypatch.setattr(runner, "FOLDER", installed / "none")
     (installed / own).mkdir(parents=True)
     runner.unpack()
     assert not list((installed / own).iterdir()) and [path.name for path in installed.iterdir()] == [own]
@@ -133,10 +125,8 @@ def test_the_wheel_audits_in_an_empty_folder_without_torch(tmp_path):
     (wheel,) = built.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", library, wheel], check=True)
     here.mkdir()
-    rows = [
-        f"A man {at // 3} walks,{'Nobody' if at % 3 else 'He'} is {at},{['entailment', 'neutral'][at % 2]}"
-        for at in range(90)
-    ]
+    kinds = [("He", "entailment"), ("Nobody", "neutral")]
+    rows = [f"A man {at // 3} walks,{kinds[at % 3 > 0][0]} is {at},{kinds[at % 2][1]}" for at in range(90)]
     (here / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
     absent = ["torch", "transformers", "datasets", "sentence_transformers", "openai"]
     code = f"""

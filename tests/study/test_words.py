@@ -52,12 +52,8 @@ def test_other_results_make_another_page(page, said):
 
 
 def test_a_typed_conclusion_is_found():
-    for text in (
-        "The subset did as well as all of them.",
-        "Pruning made it worse.",
-        "Its accuracy was lower by 3 points.",
-    ):
-        assert RESULT.search(text)
+    texts = ("The subset did as well as all of them.", "Pruning made it worse.", "Its accuracy was lower by 3 points.")
+    assert all(map(RESULT.search, texts))
 
 
 def test_the_lessons_stand_where_the_verdicts_put_them(said):
