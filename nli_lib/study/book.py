@@ -44,9 +44,10 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -61,9 +62,7 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 from plotly.offline import get_plotlyjs
 
-from nli_lib import paths
-from nli_lib.claims import LEDGER as COLUMNS
-from nli_lib.claims import read_claims
+from nli_lib import claims, paths
 from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
 from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import standing
@@ -118,16 +117,11 @@ MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells th
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
 INTERACTIVE = Path(__file__).with_name("interactive.html")
-FOLDS = {False: "Code of this section", True: "How it was measured, as code"}
 
 
-@dataclass
-class Section:
+def _section(heading: str = "") -> SimpleNamespace:
     """What stands between two `##` headings: its first text; prose and outputs; code."""
-
-    heading: str = ""
-    shown: list[NotebookNode] = field(default_factory=list)
-    code: list[str] = field(default_factory=list)
+    return SimpleNamespace(heading=heading, shown=[], code=[])
 
 
 def caption_of(cell: NotebookNode) -> str:
@@ -150,9 +144,7 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
     """One cell without code for each output, so that a caption goes with its image and with nothing else. Several
     images of one cell are counted in their captions."""
     cells, kinds = [], [output.get("data", {}) for output in outputs]
-    images = [
-        at for at, data in enumerate(kinds) if PLOTLY not in data and any(kind.startswith("image/") for kind in data)
-    ]
+    images = [PLOTLY not in data and any(kind.startswith("image/") for kind in data) for data in kinds]
     for at, (output, data) in enumerate(zip(outputs, kinds, strict=True)):
         settings = {}
         if PLOTLY in data:
@@ -161,11 +153,11 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
             arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
             page = INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
             output = new_output("display_data", data={"text/html": page})
-        elif at in images:
+        elif images[at]:
             about = caption_of(cell) or f"Figure in the section {heading!r}"
             settings = copy.deepcopy(cell.metadata.get("mystnb", {}))
-            if len(images) > 1 and caption_of(cell):
-                about = f"{about} ({images.index(at) + 1} of {len(images)})"
+            if sum(images) > 1 and caption_of(cell):
+                about = f"{about} ({sum(images[: at + 1])} of {sum(images)})"
                 settings["figure"]["caption"] = about
             # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
             settings["image"] = {"alt": about, "width": "100%"}
@@ -175,15 +167,15 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
     return cells
 
 
-def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[Section], list[NotebookNode], list[str]]:
+def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[SimpleNamespace], list[NotebookNode], list[str]]:
     """(sections in order, the answer's outputs, the measuring code)."""
     outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
-    sections, answers, measuring = [Section()], [], []
+    sections, answers, measuring = [_section()], [], []
     for cell in source.cells:
         if cell.cell_type == "markdown":
             for text in filter(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
                 if text.startswith("## "):
-                    sections.append(Section(text.strip()))
+                    sections.append(_section(text.strip()))
                 sections[-1].shown.append(new_markdown_cell(text.strip()))
         elif tagged(cell) & MACHINERY:
             measuring.append(cell.source)
@@ -223,11 +215,10 @@ def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str]
     for section in left:
         cells += section.shown
         if code := [*(measuring if section is home else ()), *section.code]:
-            prompts = {f"code_prompt_{state}": FOLDS[section is home] for state in ("show", "hide")}
-            about = {"tags": ["hide-input"], "mystnb": prompts}
+            fold = "How it was measured, as code" if section is home else "Code of this section"
+            about = {"tags": ["hide-input"], "mystnb": {"code_prompt_show": fold, "code_prompt_hide": fold}}
             cells.append(new_code_cell("\n\n".join(code), metadata=about))
-    if foot:
-        cells.append(new_markdown_cell(f"---\n\n{foot}"))
+    cells.append(new_markdown_cell(f"---\n\n{foot}"))
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"  # equal chapters give equal files
     metadata = {key: value for key, value in source.metadata.items() if key in ("kernelspec", "language_info")}
@@ -248,10 +239,8 @@ def used(record: Mapping) -> list[str]:
     given = {name: None if value == "" else value for name, value in given if name != "SCALE"}
     versions = record.get("environment", {})
     machine = {"device": record.get("device")} | {name: versions.get(name) for name in ("python", "torch")}
-    lines, said = (
-        [],
-        {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine},
-    )
+    said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
+    lines = []
     for what, values in said.items():
         if words := ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None):
             lines.append(f"{what}: {as_text(words)}.")
@@ -341,11 +330,11 @@ LEDGER = "63_claims.ledger"
 def words(chapters: Path, study: str) -> dict[str, str]:
     """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
     path = find_table(paths.RESULTS / study / LEDGER)
-    ledger = pd.DataFrame(columns=COLUMNS) if path is None else read_table(path)
+    ledger = pd.DataFrame(columns=claims.LEDGER) if path is None else read_table(path)
     ledger = ledger.assign(stale=ledger["notebook"].isin(stale(study)))
     # of every declared claim, every paper and the lessons; "" where this study has recorded nothing
     declared = paths.BOOK / "claims.yaml"
-    found = {f"verdict {claim.id}": "" for claim in read_claims(declared)} if declared.is_file() else {}
+    found = {f"verdict {claim.id}": "" for claim in claims.read_claims(declared)} if declared.is_file() else {}
     found |= {f"verdicts {key}": "" for key in PAPERS} | {"chapters absent": absent_chapters(chapters)}
     if len(ledger):
         found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
@@ -440,10 +429,8 @@ def gather_pages(site: Site) -> None:
 def worth(request: Request) -> str:
     """What the chapters' results say of a user's corpus at the scale of a request, in words."""
     if request.scale == "smoke":
-        return (
-            "This scale reads a small part of a corpus and trains for seconds, to prove that everything works. Nothing "
-            "that it gives is a result about this corpus; use scale small for that."
-        )
+        proof = "This scale reads a small part of a corpus and trains for seconds, to prove that everything works."
+        return f"{proof} Nothing that it gives is a result about this corpus; use scale small for that."
     return "These are results about this corpus. They are no evidence for or against the claims of the papers."
 
 
@@ -479,9 +466,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
             continue
         source, record = paths.NOTEBOOKS / f"{name}.ipynb", standing.read(name, request.study)
         run = f"`{request.command(name)}`"
-        boxes = [
-            f":::{{admonition}} Run it again\n:class: warning\n{note} Run {run}.\n:::\n" for note in stamps(record)
-        ]
+        boxes = [PAGES.get_template("stale.md").render(note=note, run=run) for note in stamps(record)]
         link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
         foot = f"{standing.recorded(record)}. {link} to run it yourself: {run}."
         page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot)
@@ -505,8 +490,7 @@ def _render(site: Site) -> None:
     log = site.output / "_build" / "build.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     start = "from jupyter_book.cli.main import main; main()"
-    words = [sys.executable, "-c", start, "build", str(site.source), "--keep-going"]
-    words += ["--path-output", str(site.output)]
+    words = [sys.executable, "-c", start, "build", str(site.source), "--keep-going", "--path-output", str(site.output)]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     log.write_text(text, encoding="utf-8")
@@ -534,8 +518,8 @@ def build(request: Request, book: Site | None = None) -> Path:
             gather_pages(book)
         names, folder = book.names, book.chapters
         folder.mkdir(parents=True, exist_ok=True)
-        memory = folder / "drawn.json"
-        known = json.loads(memory.read_text(encoding="utf-8")) if memory.is_file() else {}
+        memory, built = folder / "drawn.json", book.output / "_build" / "built.json"
+        known, last = (json.loads(each.read_bytes()) if each.is_file() else {} for each in (memory, built))
         keys, problems = chapters(book, known)
         write_json(memory, keys)
         write_text(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
@@ -543,13 +527,12 @@ def build(request: Request, book: Site | None = None) -> Path:
         said = words(folder, request.study)
         said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
         write_text(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
-        built = book.output / "_build" / "built.json"
         files = (path for path in book.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
         # the reference is made from the docstrings of the library
         library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)
         parts = [_digests(files, book.source), library, request.study, sys.version]
         digest = standing.digest_bytes(json.dumps(parts).encode())
-        if book.first.is_file() and built.is_file() and json.loads(built.read_text(encoding="utf-8")) == digest:
+        if book.first.is_file() and last == digest:
             print("book: nothing changed since it was built")
         else:
             print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)

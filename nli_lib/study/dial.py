@@ -207,12 +207,10 @@ def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
 
 def _type_of(rule: Rule) -> Any:
     """A rule as a type that pydantic checks."""
-    if isinstance(rule, list):
-        return Literal[tuple(rule)]
     if isinstance(rule, tuple):
         kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1])]
         return kind | None if None in rule else kind
-    return rule
+    return Literal[tuple(rule)] if isinstance(rule, list) else rule
 
 
 def _shown(value: object) -> str:

@@ -116,11 +116,13 @@ def _imports(tree: ast.AST) -> dict[str, Place]:
                 first = alias.name.split(".")[0]
                 found[alias.asname or first] = (alias.name if alias.asname else first), ""
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                place = (whole, "") if _file(whole) else (node.module, alias.name)
-                found[alias.asname or alias.name] = place
+            found |= {alias.asname or alias.name: _place(node.module, alias.name) for alias in node.names}
     return found
+
+
+def _place(module: str, name: str) -> Place:
+    whole = f"{module}.{name}"
+    return (whole, "") if _file(whole) else (module, name)
 
 
 def _file(module: str) -> Path | None:
@@ -138,8 +140,7 @@ def _used(tree: ast.AST, bound: Mapping[str, Place]) -> set[Place]:
             module, name = bound.get(node.value.id, ("", node.value.id))
             if module and not name:
                 inside.add(id(node.value))
-                whole = f"{module}.{node.attr}"
-                found.add((whole, "") if _file(whole) else (module, node.attr))
+                found.add(_place(module, node.attr))
         elif isinstance(node, ast.Name) and id(node) not in inside and isinstance(node.ctx, ast.Load):
             found.add(bound.get(node.id, ("", node.id)))
     return found
@@ -183,8 +184,7 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
     open_ = [tuple(root.split(":")) for root in roots]
     while open_:
         module, name = open_.pop()
-        path = _file(module)
-        full = f"{module}:{name}"
+        path, full = _file(module), f"{module}:{name}"
         skipped = (module in SKIPPED or full in SKIPPED) and full not in USES.values()
         if path is None or skipped or (module, name) in seen:
             continue
@@ -200,14 +200,12 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
             digest, used, named = _definition(path, modified, part)
             found[part or "statements"].add(digest)
             open_ += [(other or module, each) for other, each in used if other or each in definitions]
-            near = (path.parent / word for word in named if "study" not in path.parts)  # there kept by value
-            for file in (each for each in near if each.is_file()):
+            near = [path.parent / word for word in named if "study" not in path.parts]  # there kept by value
+            for file in filter(Path.is_file, near):
                 found[file.name].add(digest_file(file))
     # a name can stand in several modules
-    return {
-        name: digests.pop() if len(digests) == 1 else digest_bytes("".join(sorted(digests)).encode())
-        for name, digests in sorted(found.items())
-    }
+    joined = {name: "".join(sorted(digests)) for name, digests in sorted(found.items())}
+    return {name: each if len(found[name]) == 1 else digest_bytes(each.encode()) for name, each in joined.items()}
 
 
 # ---------------------------------------------------------------- notebooks
@@ -330,12 +328,9 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
 
 def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
     """Tables that a run would gather now and did not then, files of the book, a user's own corpus."""
-    reasons = [
-        f"{name} has recorded {part} since"
-        for part, then in record.get("gathered", {}).items()
-        for name in notebooks_with(part, record["study"])
-        if name not in then
-    ]
+    reasons, study = [], record["study"]
+    for part, then in record.get("gathered", {}).items():
+        reasons += [f"{name} has recorded {part} since" for name in notebooks_with(part, study) if name not in then]
     reasons += _changed("{}", record.get("declared", {}), paths.BOOK)
     corpus = record.get("parameters", {}).get("CORPUS")
     own = corpus_file(corpus, data_dir)

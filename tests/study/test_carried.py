@@ -54,16 +54,17 @@ def test_what_was_cut_short_is_finished(installed, monkeypatch):
         runner.unpack()
     assert not (installed / "notebooks/10_a.ipynb").exists()
     runner.unpack()
-    assert (installed / "notebooks/10_a.ipynb").is_file() and (installed / "book/index.md").is_file()
+    assert all((installed / name).is_file() for name in ("notebooks/10_a.ipynb", "book/index.md"))
     assert (installed / "notebooks" / runner.STAMP).read_text() == f"{runner.version()}\n"
 
 
 def test_another_version_is_refused_and_nothing_is_overwritten(installed):
     runner.unpack()
-    (installed / "notebooks" / runner.STAMP).write_text("0.0.1\n")
+    stamp = installed / "notebooks" / runner.STAMP
+    stamp.write_text("0.0.1\n")
     with pytest.raises(StudyError, match="are those of version 0.0.1"):
         runner.unpack()
-    assert (installed / "notebooks" / runner.STAMP).read_text() == "0.0.1\n"
+    assert stamp.read_text() == "0.0.1\n"
 
 
 def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, monkeypatch, capsys):

@@ -40,16 +40,16 @@ def test_only_the_tables_that_the_headline_is_computed_from(chapter):
 
 
 def test_a_headline_without_its_tables_rests_on_nothing(chapter):
-    verdicts = {"id": ["a", "b", "c"], "verdict": ["held", "not held", "held"]}
-    ledger = pd.DataFrame({"notebook": ["10_one", "10_one", "20_two"], **verdicts})
+    rows = [("10_one", "a", "held"), ("10_one", "b", "not held"), ("20_two", "c", "held")]
+    ledger = pd.DataFrame(rows, columns=["notebook", "id", "verdict"])
     record(chapter, "10_one.points", "10_one.others")
     assert book.rests_on("10_one", "small", ledger) == ""
     record(chapter, "20_two.judged")
     said = book.rests_on("10_one", "small", ledger)
     assert said.count("{download}`") == 3 and "20_two.judged.csv>`" in said
     assert '<a href="chapters/63_claims.html#a">1 held, 1 did not hold</a>' in said
-    assert "no claim on this chapter" in book.rests_on("10_one", "small", ledger[:0])
-    assert "no claim on this chapter" in book.rests_on("10_one", "small", ledger[2:])
+    for others in (ledger[:0], ledger[2:]):
+        assert "no claim on this chapter" in book.rests_on("10_one", "small", others)
 
 
 def test_every_statement_of_the_front_page_names_its_grounds():

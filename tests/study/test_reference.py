@@ -1,6 +1,7 @@
 """The reference is made from the docstrings, all of them. Run alone: pytest tests/study/test_reference.py"""
 
 import ast
+import contextlib
 import importlib.util
 import inspect
 import re
@@ -29,31 +30,21 @@ reference = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(reference)
 
 
-def test_every_room_has_its_page():
-    rooms = {path.name for path in (ROOT / "nli_lib").iterdir() if (path / "__init__.py").is_file()}
+def test_every_room_and_every_module_has_its_page():
+    pages = {path.stem: path.read_text() for path in (ROOT / "book" / "reference").glob("*.rst")}
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
     listed = [page["file"] for part in toc["parts"] for page in part["chapters"]]
-    for room in rooms:
-        assert f"reference/{room}" in listed
-        page = (ROOT / "book" / "reference" / f"{room}.rst").read_text()
-        assert reference.of(page) == [f"nli_lib.{room}"]
-        assert len([line for line in page.splitlines() if line.strip()]) == 3  # a title and the line: no prose by hand
-
-
-def test_the_modules_beside_the_rooms_have_a_page_together():
-    page = (ROOT / "book" / "reference" / "nli_lib.rst").read_text()
-    listed = reference.of(page)
+    for room in [path.parent for path in (ROOT / "nli_lib").glob("*/__init__.py")]:
+        assert f"reference/{room.name}" in listed and reference.of(pages[room.name]) == [f"nli_lib.{room.name}"]
+        assert (
+            len(list(filter(str.strip, pages[room.name].splitlines()))) == 3
+        )  # no prose by hand
+        files = {f"nli_lib.{room.name}.{path.stem}" for path in room.glob("*.py") if path.stem[0] != "_"}
+        assert set(reference.modules(f"nli_lib.{room.name}")) == files
     ground = {"__init__", "__main__", "errors", "paths", "store", "tables"}
-    beside = {path.stem for path in (ROOT / "nli_lib").glob("*.py")} - ground
-    assert set(listed) == {f"nli_lib.{name}" for name in beside}
-    assert all(reference.modules(name) == [name] for name in listed)
-
-
-def test_every_public_module_is_listed():
-    listed = reference.modules("nli_lib.measure")
-    files = {path.stem for path in (ROOT / "nli_lib" / "measure").glob("*.py")} - {"__init__"}
-    assert set(listed) == {f"nli_lib.measure.{name}" for name in files}
-    assert "nli_lib.corpora.sources" in reference.modules("nli_lib.corpora")
+    beside = {f"nli_lib.{path.stem}" for path in (ROOT / "nli_lib").glob("*.py") if path.stem not in ground}
+    assert set(reference.of(pages["nli_lib"])) == beside
+    assert all(reference.modules(name) == [name] for name in beside)
 
 
 def with_all_that_they_need(requirements):
@@ -64,10 +55,8 @@ def with_all_that_they_need(requirements):
         name = canonicalize_name(wanted.name)
         if name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
             found.add(name)
-            try:
+            with contextlib.suppress(metadata.PackageNotFoundError):
                 waiting += metadata.requires(name) or []
-            except metadata.PackageNotFoundError:
-                continue
     return found
 
 
@@ -140,9 +129,8 @@ def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     (source / "index.rst").write_text(f"Index\n=====\n\n.. toctree::\n\n{toc}")
     for room in rooms:
         (source / "reference" / f"{room}.rst").write_text((ROOT / "book" / "reference" / f"{room}.rst").read_text())
-    (source / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\nextensions = ['reference']\n"
-    )
+    path = f"sys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})"
+    (source / "conf.py").write_text(f"import sys\n{path}\nextensions = ['reference']\n")
     code = f"""
 import sys
 class Absent:
@@ -156,11 +144,10 @@ sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     pages = {room: (html / "reference" / f"{room}.html").read_text() for room in rooms}
-    for words in ('id="nli_lib.select.selection.Selection"', "random_twin", "What a selection step answers"):
-        assert words in pages["select"]
-    for name in ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up"):
-        assert f'id="nli_lib.learn.{name}"' in pages["learn"]
-    assert 'id="nli_tools.explorer.explore"' in pages["nli_tools"]
-    for page in pages.values():
-        for words in ("_SupportsArray", "_ScalarT", "Alias for field", "model_config", " object at 0x"):
-            assert words not in page
+    held = {"select": ['id="nli_lib.select.selection.Selection"', "random_twin", "What a selection step answers"]}
+    names = ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up")
+    held |= {"learn": [f'id="nli_lib.learn.{name}"' for name in names]}
+    held |= {"nli_tools": ['id="nli_tools.explorer.explore"']}
+    for room, page in pages.items():
+        assert all(words in page for words in held[room])
+        assert not re.search(r"_SupportsArray|_ScalarT|Alias for field|model_config| object at 0x", page)

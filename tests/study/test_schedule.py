@@ -121,8 +121,7 @@ def test_a_killed_process_that_keeps_its_number_runs_nothing(home):
     """A parent that does not ask how its processes ended, such as the first one of many containers, keeps them."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    record = {"state": "running", "pid": process.pid, "started": now()}
-    assert standing.end_state(record)[0] == "interrupted"
+    assert standing.end_state({"state": "running", "pid": process.pid, "started": now()})[0] == "interrupted"
     process.wait()
 
 
@@ -208,7 +207,7 @@ def test_order_is_declared_once(home, monkeypatch):
         write_notebook(folder, name)
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
     assert runner.order() == {"z": ["a", "b"], "a": [], "b": []}
-    wrong = dict.fromkeys(("a: [", "- a", "a: 3"), "order.yaml is not an order of notebooks")
+    wrong = dict.fromkeys(("a: [", "- a", "a: 3"), "is not an order of notebooks")
     wrong |= {"a: [nowhere]": "nowhere", "a: [b]\nb: [a]": "notebooks wait for each other: (a, b, a|b, a, b)"}
     for text, told in wrong.items():
         (folder / "order.yaml").write_text(text)
@@ -216,9 +215,7 @@ def test_order_is_declared_once(home, monkeypatch):
             runner.order()
 
 
-@pytest.mark.parametrize(
-    "cell", ["SCALE, SEEDS = 'smoke', None", "SCALE = str('smoke')", "SCALE: str = 'smoke'", "!ls"]
-)
+@pytest.mark.parametrize("cell", ["SCALE, SEEDS = 1, None", "SCALE = str('smoke')", "SCALE: str = 'smoke'", "!ls"])
 def test_parameters_that_cannot_be_read_are_one_message(home, cell):
     write_notebook(home / "notebooks", "10_a", parameters=cell)
     with pytest.raises(StudyError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
@@ -254,8 +251,7 @@ def test_snakemake_hands_a_corpus_on_as_it_is_called(home):
     done = subprocess.run(asked, cwd=home, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     python = shlex.quote(sys.executable)
-    lines = [line[line.index(python) :] for line in done.stdout.splitlines() if python in line]
-    commands = [shlex.split(line) for line in lines]
+    commands = [shlex.split(line[line.index(python) :]) for line in done.stdout.splitlines() if python in line]
     assert {words[2] for words in commands} == {"nli_lib", "nli_lib.study.budgets"}
     assert {tuple(words[-2:]) for words in commands} == {("--corpus", str(corpus))}
 
@@ -278,14 +274,10 @@ with socket_folder() as folder:
 """
 
 
-def holder():
-    """Another process with a folder for sockets, and that folder."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    return process, Path(process.stdout.readline().strip())
-
-
 def test_socket_folders_of_killed_processes_are_removed_and_nothing_else(temporary):
-    (killed, left), (alive, held) = holder(), holder()
+    words = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    killed, alive = (subprocess.Popen([sys.executable, "-c", HOLDER], **words) for _ in range(2))
+    left, held = (Path(each.stdout.readline().strip()) for each in (killed, alive))
     killed.kill()
     killed.wait()
     own = left.parent
@@ -305,20 +297,17 @@ def test_socket_folders_of_killed_processes_are_removed_and_nothing_else(tempora
 
 @pytest.mark.parametrize("planted", ["symlink", "file", "open to others", "another user's"])
 def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted):
-    place = temporary / f"nli-study-{os.getuid()}"
-    if planted == "another user's":
-        other = os.getuid() + 1
-        place = temporary / f"nli-study-{other}"
-        place.mkdir(mode=0o700)
-        monkeypatch.setattr(os, "getuid", lambda: other)
-    elif planted == "open to others":
-        place.mkdir()
-        place.chmod(0o770)
+    user = os.getuid() + (planted == "another user's")
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    place = temporary / f"nli-study-{user}"
+    if planted == "file":
+        place.touch()
     elif planted == "symlink":
         place.symlink_to(temporary / "elsewhere")
         (temporary / "elsewhere").mkdir(mode=0o700)
     else:
-        place.touch()
+        place.mkdir()
+        place.chmod(0o770 if planted == "open to others" else 0o700)
     before = sorted(temporary.rglob("*"))
     with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), runner.socket_folder():
         pass
@@ -344,8 +333,8 @@ def wait_until(true, seconds=40):
 def test_the_command_that_is_told_runs_as_it_is_told():
     asked = Request("small", "my data/mine.csv", data_dir="/my corpora", columns={"label": "gold label"})
     words = shlex.split(asked.command("10_data_map"))
-    assert words[:6] == ["nli-study", "run", "10_data_map", "--scale", "small", "--corpus"]
-    assert words[6:] == ["my data/mine.csv", "--data-dir", "/my corpora", "--columns", "label=gold label"]
+    given = ["--corpus", "my data/mine.csv", "--data-dir", "/my corpora", "--columns", "label=gold label"]
+    assert words == ["nli-study", "run", "10_data_map", "--scale", "small", *given]
 
 
 def test_a_turned_knob_runs_beside_what_stands(home, monkeypatch):
