@@ -71,10 +71,8 @@ from nli_lib.study.runner import Request, order, resolve, socket_folder
 from nli_lib.study.standing import StudyError, stale, stamps, write_text
 from nli_lib.tables import find_table, read_table
 
-PAGES = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("pages")),
-    **{"trim_blocks": True, "keep_trailing_newline": True, "undefined": ChainableUndefined},
-)
+PAGES = Environment(loader=FileSystemLoader(Path(__file__).with_name("pages")), undefined=ChainableUndefined)
+PAGES.trim_blocks = PAGES.keep_trailing_newline = True
 
 
 def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
@@ -231,10 +229,8 @@ def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str]
 def used(record: Mapping) -> list[str]:
     """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
     # "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size
-    corpora = {
-        re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): f"{entry['rows']:,} rows"
-        for name, entry in record.get("corpora", {}).items()
-    }
+    rows = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
+    corpora = {re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): said for name, said in rows.items()}
     given = record.get("parameters", {}).items()
     given = {name: None if value == "" else value for name, value in given if name != "SCALE"}
     versions = record.get("environment", {})
@@ -411,15 +407,15 @@ def gather_pages(site: Site) -> None:
     names = [name for name in order() if standing.end_state(standing.read(name, request.study))[0] != standing.NEVER]
     reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
     parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
-    listed = [
-        {"caption": title, "chapters": [{"file": file} for file in files]} for title, files in parts.items() if files
-    ]
+    toc = {"format": "jb-book", "root": "index", "parts": []}
+    for title, files in parts.items():
+        toc["parts"] += [{"caption": title, "chapters": [{"file": file} for file in files]}] if files else []
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
     # pages link to chapters that were not run on this corpus
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     write_text(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
-    write_text(site.source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "index", "parts": listed}))
+    write_text(site.source / "_toc.yml", yaml.safe_dump(toc))
     said = f"Recorded at scale {request.scale}. {worth(request)}" if names else "No chapter was run on this corpus."
     titles = {name: title_of(name) for name in names}
     index = PAGES.get_template("index.md").render(corpus=as_text(corpus), said=said, chapters=titles)

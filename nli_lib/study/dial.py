@@ -178,10 +178,9 @@ class Parameters(BaseModel):
             raise ValueError(f"no such file: {corpus} (looked from {Path.cwd()})")
         if Path(corpus).expanduser().is_dir():
             raise ValueError(f"{corpus} is a folder: name one of its files ({', '.join(reading.SUFFIXES)})")
-        raise ValueError(
-            f"{_shown(corpus)} is neither a known corpus ({', '.join(names)}) "
-            f"nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz){close(corpus, names)}"
-        )
+        files = f"a file ({', '.join(reading.SUFFIXES)}, each also with .gz)"
+        known = f"a known corpus ({', '.join(names)})"
+        raise ValueError(f"{_shown(corpus)} is neither {known} nor {files}{close(corpus, names)}")
 
     @field_validator("LABELS")
     @classmethod

@@ -53,10 +53,9 @@ STAMP = "nli-study.version"  # in the notebooks' folder: the version that they c
 
 def version() -> str:
     """The version of the installed library; of one that is not installed, but on the path, "not installed"."""
-    try:
+    with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("nli-quality-study")
-    except metadata.PackageNotFoundError:
-        return "not installed"
+    return "not installed"
 
 
 def unpack() -> None:
@@ -179,8 +178,7 @@ def order() -> dict[str, list[str]]:
 
 def choose(wanted: Iterable[str]) -> list[str]:
     """The notebooks meant by names, number prefixes ("10") or paths; all of them when none is given."""
-    known = list(order())
-    chosen = []
+    known, chosen = list(order()), []
     for word in wanted:
         stem = Path(word).stem
         found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]

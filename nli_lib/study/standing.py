@@ -273,10 +273,8 @@ def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refus
     """
     old, pid = read(notebook, study), int(os.environ.get(RUN_PID) or os.getpid())
     if refuse and end_state(old)[0] == RUNNING and old["pid"] != pid:
-        raise StudyError(
-            f"process {old['pid']} has been running this notebook since {old['started']}. Wait for it, stop it, or "
-            f"delete {record_path(notebook, study)}"
-        )
+        cure = f"Wait for it, stop it, or delete {record_path(notebook, study)}"
+        raise StudyError(f"process {old['pid']} has been running this notebook since {old['started']}. {cure}")
     record = {"notebook": notebook, "study": study, "state": RUNNING, "pid": pid, "started": now()}
     record |= {"token": os.environ.get(TOKEN), "environment": environment()}
     record |= {kind: {} for kind in KINDS} | code_of(paths.NOTEBOOKS / f"{notebook}.ipynb")
@@ -300,11 +298,11 @@ def rest_on(record: dict[str, object], use: str) -> None:
 
 def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {!r} now") -> list[str]:
     """What was recorded and has another value now; what is only there now does not count."""
-    return [
-        what.format(name) + (said.format(value, now[name]) if name in now else " is missing")
-        for name, value in sorted(then.items())
-        if name not in now or now[name] != value
-    ]
+    reasons = []
+    for name, value in sorted(then.items()):
+        if name not in now or now[name] != value:
+            reasons.append(what.format(name) + (said.format(value, now[name]) if name in now else " is missing"))
+    return reasons
 
 
 def _changed(what: str, then: Mapping[str, str], folder: Path) -> list[str]:
@@ -545,12 +543,11 @@ def end_state(record: Mapping) -> tuple[str, str]:
 
 def unanswered(record: Mapping) -> str:
     """Why a run that came to its last line is not finished: requests to a language model failed; "" where none did."""
-    return " ".join(
-        f"{entry['failed']:,} of {entry['failed'] + entry['answered']:,} requests to the language model failed, most "
-        f"with {entry.get('reason') or 'no reason'}. The same command asks for them again."
-        for entry in record.get("journals", {}).values()
-        if entry.get("failed")
-    )
+    said = []
+    for entry in [entry for entry in record.get("journals", {}).values() if entry.get("failed")]:
+        share = f"{entry['failed']:,} of {entry['failed'] + entry['answered']:,} requests to the language model failed"
+        said.append(f"{share}, most with {entry.get('reason') or 'no reason'}. The same command asks for them again.")
+    return " ".join(said)
 
 
 def _alive(pid: object, started: object) -> bool:
@@ -623,7 +620,5 @@ def recorded(record: Mapping) -> str:
     """When and with what a finished record was made, in words."""
     seeds = f"seeds {', '.join(map(str, record['seeds']))}; " if record.get("seeds") else ""
     where = re.sub(r"\b1 cores\b", "1 core", record.get("device", ""))  # as it was written into records
-    return (
-        f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {where}; "
-        f"{seeds}revision {record.get('environment', {}).get('revision', 'unknown')}"
-    )
+    made = f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {where}"
+    return f"{made}; {seeds}revision {record.get('environment', {}).get('revision', 'unknown')}"
