@@ -1,33 +1,23 @@
 """Ask a language model, of any server that speaks OpenAI's API, and keep every answer in a journal::
 
     requests = [Request(model="smollm2", prompt=prompt, sampling=Sampling(top_p=0.5), draw=draw) for draw in range(5)]
-    with Journal(path) as journal:
+    with serve(folder / "server.log"), Journal(path) as journal:
         answers = ask(requests, journal)
 
 The server is OPENAI_BASE_URL, the key OPENAI_API_KEY; both come from the environment and the key appears nowhere else.
-What the journal has is not asked for again: with a complete journal neither server nor key is needed.
-
-A server that speaks OpenAI's API: where it is, one attempt at a request, and the parameters that it does not take.
+Where no address is set, `serve` starts a small model on this machine for as long as the block lasts. What the journal
+has is not asked for again: with a complete journal neither server nor key is needed.
 
 Requests are sent by the package openai. What it has not is here: an attempt has a deadline as a whole and its answer a
 largest size; a redirect is not followed, for it would take the texts elsewhere; and no attempt is repeated before it is
 in the journal.
 
-OpenAI's Batch files: requests written for a cheaper queue or a cluster, and their answers read into the journal.
-
-`vllm run-batch` and other servers take the same files. Answers come back in any order, failures in a file of their own.
-
-A language model of the study's own: a server on this machine, for as long as a block lasts::
-
-    with serve(folder / "server.log"), Journal(path) as journal:
-        answers = ask(requests, journal)
-
-The server is llama.cpp's, in a process of its own, which ends with the block, and also when this process is killed. It
-answers those who know its key, which is drawn anew each time: any page in a browser can reach this machine.
+The server of `serve` is llama.cpp's, in a process of its own, which ends with the block, and also when this process is
+killed. It answers those who know its key, which is drawn anew each time: any page in a browser can reach this machine.
 
 Notes
 -----
-*Departures*: left to itself it draws from the 40 most probable tokens alone, and from those that are at least a
+*Departures*: left to itself llama.cpp draws from the 40 most probable tokens alone, and from those that are at least a
 twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
 presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what has
 been written so far; the server has no setting for that.
@@ -56,32 +46,159 @@ from email.utils import parsedate_to_datetime
 from http.client import responses
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
 from nli_lib.errors import UserError
-from nli_lib.generate.journal import (
-    ADDRESS,
-    KEY,
-    UNUSABLE,
-    Answer,
-    Journal,
-    answer_of,
-    counted,
-    masked,
-    on_one_line,
-    paid,
-    parsed,
-    tokens_of,
-)
+from nli_lib.generate.journal import ADDRESS, KEY, Answer, Journal, masked, on_one_line
 from nli_lib.learn.text import install_model, resolve_model
-from nli_lib.store import atomic, now
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+class Sampling(BaseModel):
+    """How a continuation is drawn. The defaults are those of the API."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float = Field(1.0, ge=0, le=2)
+    top_p: float = Field(1.0, gt=0, le=1)
+    max_tokens: int = Field(120, ge=1)
+    stop: tuple[str, ...] = ()
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+
+
+class Request(BaseModel):
+    """One continuation of one prompt. Several of the same prompt differ by the number of the draw."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    prompt: str
+    suffix: str | None = Field(None, description="text that is to follow, for servers that insert")
+    sampling: Sampling = Sampling()
+    draw: int = Field(0, ge=0)
+
+    @property
+    def key(self) -> str:
+        """Digest of all of it: the same request has the same key on every machine."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:20]
+
+    def body(self, api: str) -> dict[str, object]:
+        """What is sent, in one of `APIS`. A chat has no suffix. Each draw has a seed of its own, from the key."""
+        prompt = {"messages": [{"role": "user", "content": self.prompt}]} if api == "chat" else {"prompt": self.prompt}
+        suffix = {"suffix": self.suffix} if self.suffix is not None and api == "completions" else {}
+        sampling = self.sampling.model_dump(mode="json")
+        sampling["stop"] = sampling["stop"] or None
+        return {"model": self.model, **prompt, **suffix, **sampling, "n": 1, "seed": int(self.key[:7], 16)}
+
+
+class Budget(NamedTuple):
+    """What a journal may come to: tokens of prompts and answers together, or money at a price for a million of each."""
+
+    tokens: float = float("inf")
+    money: float = float("inf")
+    price: tuple[float, float] = (0.0, 0.0)
+
+    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """In the currency of the price."""
+        return (prompt_tokens * self.price[0] + completion_tokens * self.price[1]) / 1e6
+
+    def spent(self, prompt_tokens: int, completion_tokens: int) -> bool:
+        cost = self.cost(prompt_tokens, completion_tokens)
+        return prompt_tokens + completion_tokens >= self.tokens or cost >= self.money
+
+
+# ---------------------------------------------------------------- replies
+
+
+LONGEST = 100_000  # characters of an answer; more is a fault of the server
+MOST = 1_000_000  # tokens of one request; a server that says more is not believed
+BYTES_OF_TOKEN = 4  # in English
+UNUSABLE = "unusable answer"  # how the reason of an answer begins that came, and was paid for
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text has."""
+    return math.ceil(len(text.encode("utf-8", "replace")) / BYTES_OF_TOKEN)
+
+
+def answer_of(data: bytes, request: Request, api: Literal["completions", "chat"], **about: object) -> Answer:
+    """The answer in the body of a reply whose status is good. Where a stop was left out, the text ends there."""
+    body = parsed(data)
+    text, finish, fault = _text(body, data, request, api)
+    if text is not None and request.sampling.stop and re.search(r"\bstop\b", str(about.get("changed", ""))):
+        whole, text = text, re.split("|".join(map(re.escape, request.sampling.stop)), text, maxsplit=1)[0]
+        finish = finish if text == whole else "stop"
+    named = {"served": on_one_line(body.get("model"), 200), "finish": on_one_line(finish, 40)}
+    reason = f"{UNUSABLE}: {fault}" if fault else ""
+    return Answer(key=request.key, text=text, reason=reason, api=api, **named, **paid(request, body, text), **about)
+
+
+def paid(request: Request, body: dict, text: str | None = None) -> dict[str, object]:
+    """The tokens of a request that was answered, for `Answer`: as the server counts them, guessed where it does not.
+
+    A negative number, a fraction and more than `MOST` are no counts. The guess for an answer without a text is the
+    most that it may have.
+    """
+    prompt, completion = counted(body)
+    guess = request.sampling.max_tokens if text is None else tokens_of(text)
+    return {
+        "prompt_tokens": tokens_of(request.prompt + (request.suffix or "")) if prompt is None else prompt,
+        "completion_tokens": guess if completion is None else completion,
+        "estimated": None in (prompt, completion),
+    }
+
+
+def counted(body: dict) -> list[int | None]:
+    """The tokens of prompt and answer, as a server counts them; None where it does not."""
+    usage = body.get("usage")
+    given = [usage.get(f"{part}_tokens") if isinstance(usage, dict) else None for part in ("prompt", "completion")]
+    fine = [type(each) in (int, float) and 0 <= each <= MOST and each == int(each) for each in given]
+    return [int(each) if good else None for each, good in zip(given, fine, strict=True)]
+
+
+def parsed(data: bytes) -> dict:
+    """The JSON object in the body of a reply; an empty one where there is none."""
+    try:
+        body = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _text(body: dict, data: bytes, request: Request, api: str) -> tuple[str | None, object, str]:
+    """(text, why it ends, ""), or (None, why it ends, what is wrong with the answer)."""
+    choices, most = body.get("choices"), request.sampling.max_tokens
+    if not isinstance(choices, list):
+        page = on_one_line(data[:5000].decode("utf-8", "replace"), 60)
+        return None, "", f"the server sent no completion but {page!r}"
+    if len(choices) != 1:
+        return None, "", f"the server sent {len(choices)} texts where one was asked for"
+    choice = choices[0] if isinstance(choices[0], dict) else {}
+    holder, name = (choice.get("message"), "content") if api == "chat" else (choice, "text")
+    text, finish = holder.get(name) if isinstance(holder, dict) else None, choice.get("finish_reason")
+    if not isinstance(text, str):
+        why = f" (finish {on_one_line(finish, 40)!r})" if isinstance(finish, str) else ""
+        fault = f"the server sent a choice without a text{why}"
+        if finish == "length":
+            fault = f"its {most:,} tokens were used up before it wrote a text: allow more (max_tokens)"
+        return None, finish, fault
+    if len(text) > LONGEST:
+        return None, finish, f"the server sent {len(text):,} characters for at most {most:,} tokens"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return None, finish, "the server sent what is not UTF-8"
+    return text, finish, ""
+
+
+# ---------------------------------------------------------------- the server
 
 
 APIS = ("completions", "chat")
@@ -178,7 +295,7 @@ class Server:
                 "a misspelt address or a file that is not there."
             ) from None
 
-    async def attempt(self, request: "Request") -> Outcome:
+    async def attempt(self, request: Request) -> Outcome:
         """Send a request once, without the parameters that its model does not take.
 
         A 400 that names one is learnt from, and the request sent on; that costs nothing. Raises `LanguageModelError`
@@ -186,7 +303,10 @@ class Server:
         """
         while True:
             started, clock = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
-            body, changed = self._body(request), self.changes.get(request.model, {})
+            body, changed = request.body(self.api), self.changes.get(request.model, {})
+            for name, other in changed.items():
+                value = body.pop(name, None)
+                body |= {other: value} if other else {}
             words = [f"{name} sent as {other}" if other else f"{name} left out" for name, other in changed.items()]
             status, headers, data, fault = await self._send(body)
             about = {"started": started, "seconds": round(time.monotonic() - clock, 3), "changed": ", ".join(words)}
@@ -213,14 +333,6 @@ class Server:
                 return Outcome(failed, self._wait(headers, said))
             return Outcome(failed, few=REFUSALS)
 
-    def _body(self, request: "Request") -> dict[str, object]:
-        body = request.body(self.api)
-        for name, other in self.changes.get(request.model, {}).items():
-            value = body.pop(name, None)
-            if other:
-                body[other] = value
-        return body
-
     async def _send(self, body: dict[str, object]) -> tuple[int | None, Mapping[str, str], bytes, str]:
         """(status, headers, body, "") of what comes back, or a word on why nothing whole does."""
         import openai
@@ -238,26 +350,24 @@ class Server:
             return status, {}, b"", fault
         return reply.status_code, reply.headers, reply.content, ""
 
-    def _end(self, status: int, said: str, request: "Request") -> None:
+    def _end(self, status: int, said: str, request: Request) -> None:
         """Raise `LanguageModelError` where every other request would be refused as well."""
+        model, what = f"the model {request.model!r}", ""
         if status == 401:
-            raise LanguageModelError(f"{self.place} wants a key that it knows: set {KEY}.")
-        if status == 403:
-            raise LanguageModelError(f"{self.place} refuses this key, or the model {request.model!r} to it: {said}")
-        if status == 402 or (status == 429 and any(word in said for word in NO_MONEY)):
-            raise LanguageModelError(f"{self.place} says that the account has no money or quota left: {said}")
-        if status in ABSENT and self.known:
-            raise LanguageModelError(f"{self.place} has no model {request.model!r}: {said}")
-        if status in ABSENT:
-            raise LanguageModelError(
-                f"{self.place} has neither completions nor chat for the model {request.model!r}: {said}"
-            )
-        if 300 <= status < 400:
-            raise LanguageModelError(
-                f"{self.place} sends us to another address: set {ADDRESS} to that one if you trust it."
-            )
+            what = f"wants a key that it knows: set {KEY}."
+        elif status == 403:
+            what = f"refuses this key, or {model} to it: {said}"
+        elif status == 402 or (status == 429 and any(word in said for word in NO_MONEY)):
+            what = f"says that the account has no money or quota left: {said}"
+        elif status in ABSENT:
+            lacks = f"no model {request.model!r}" if self.known else f"neither completions nor chat for {model}"
+            what = f"has {lacks}: {said}"
+        elif 300 <= status < 400:
+            what = f"sends us to another address: set {ADDRESS} to that one if you trust it."
+        if what:
+            raise LanguageModelError(f"{self.place} {what}")
 
-    def _adapt(self, request: "Request", body: dict[str, object], data: bytes) -> bool:
+    def _adapt(self, request: Request, body: dict[str, object], data: bytes) -> bool:
         """Learn from a refusal which parameter the model does not take; False where it names none that can go.
 
         Of several that are named the first one goes; of two that exclude each other, the one whose value changes
@@ -344,76 +454,18 @@ def _message(data: bytes, longest: int = 300) -> str:
     """What an error says: the message of OpenAI's form with its code, else the beginning of the page."""
     error = parsed(data).get("error")
     if isinstance(error, dict):
-        words = [error.get(name) for name in ("message", "code")]
-        return on_one_line(
-            " ".join(f"({word})" if at else word for at, word in enumerate(words) if isinstance(word, str)), longest
-        )
+        message, code = (error.get(name) if isinstance(error.get(name), str) else "" for name in ("message", "code"))
+        return on_one_line(f"{message} ({code})" if code else message, longest)
     text = error if isinstance(error, str) else data[:100_000].decode("utf-8", "replace")
     return on_one_line(text, longest) or "no more than that"
 
 
-# ---------------------------------------------------------------- llm
+# ---------------------------------------------------------------- ask
 
 
 GIVEN_UP = 20  # failures in a row after which a server that has answered before counts as gone
 PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before a second try, and at most, where the server does not say
 PAID_FOR = 2  # answers to one request that cannot be used, after which it is not asked again
-
-
-class Sampling(BaseModel):
-    """How a continuation is drawn. The defaults are those of the API."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    temperature: float = Field(1.0, ge=0, le=2)
-    top_p: float = Field(1.0, gt=0, le=1)
-    max_tokens: int = Field(120, ge=1)
-    stop: tuple[str, ...] = ()
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-
-
-class Request(BaseModel):
-    """One continuation of one prompt. Several of the same prompt differ by the number of the draw."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str
-    prompt: str
-    suffix: str | None = Field(None, description="text that is to follow, for servers that insert")
-    sampling: Sampling = Sampling()
-    draw: int = Field(0, ge=0)
-
-    @property
-    def key(self) -> str:
-        """Digest of all of it: the same request has the same key on every machine."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:20]
-
-    def body(self, api: str) -> dict[str, object]:
-        """What is sent, in one of `APIS`. A chat has no suffix. Each draw has a seed of its own, from the key."""
-        prompt = {"messages": [{"role": "user", "content": self.prompt}]} if api == "chat" else {"prompt": self.prompt}
-        suffix = {"suffix": self.suffix} if self.suffix is not None and api == "completions" else {}
-        sampling = self.sampling.model_dump(mode="json")
-        sampling["stop"] = sampling["stop"] or None
-        return {"model": self.model, **prompt, **suffix, **sampling, "n": 1, "seed": int(self.key[:7], 16)}
-
-
-class Budget(NamedTuple):
-    """What a journal may come to: tokens of prompts and answers together, or money at a price for a million of each."""
-
-    tokens: float = float("inf")
-    money: float = float("inf")
-    price: tuple[float, float] = (0.0, 0.0)
-
-    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """In the currency of the price."""
-        return (prompt_tokens * self.price[0] + completion_tokens * self.price[1]) / 1e6
-
-    def spent(self, prompt_tokens: int, completion_tokens: int) -> bool:
-        cost = self.cost(prompt_tokens, completion_tokens)
-        return prompt_tokens + completion_tokens >= self.tokens or cost >= self.money
-
-
 UNLIMITED = Budget()
 
 
@@ -463,7 +515,8 @@ def ask(
         waiting = sorted(in_turn(missing.values(), at_once), key=lambda each: failures[each.key])
         print(estimate(waiting, budget))
         before = sum(1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines)))
-        call = _Call(Server(timeout), waiting, journal, budget, tries, min(before, FEW - 1))
+        call = _Call(Server(timeout), waiting, journal, budget, tries)
+        call.in_a_row = min(before, FEW - 1)
         with ThreadPoolExecutor(1) as pool:  # a thread of its own: a notebook's has a loop, which is running
             done = pool.submit(asyncio.run, call.all(at_once))
             try:
@@ -514,34 +567,27 @@ class _Call:
     """Requests under way. `over` is the error that ends it, `spare` whether it may be left unsaid where every request
     has an answer or a reason."""
 
-    def __init__(
-        self, server: Server, waiting: Sequence[Request], journal: Journal, budget: Budget, tries: int, in_a_row: int
-    ):
+    def __init__(self, server: Server, waiting: Sequence[Request], journal: Journal, budget: Budget, tries: int):
         self.server, self.waiting, self.journal, self.budget = server, deque(waiting), journal, budget
-        self.tries, self.in_a_row, self.reason = tries, in_a_row, ""
-        self.answered, self.over, self.spare = 0, None, False
-        self.progress = _Progress(len(waiting), budget)
+        self.tries, self.in_a_row, self.reason = tries, 0, ""
+        self.answered, self.tokens, self.over, self.spare = 0, 0, None, False
+        self.progress = tqdm(total=len(waiting), unit="answer", mininterval=1, disable=len(waiting) == 1)
 
     async def all(self, at_once: int) -> None:
         """Ask everything: one at a time until the first answer, then `at_once`; once it is over, nothing new."""
-        first = asyncio.Event()
         with self.progress:
             async with self.server.client:
-                await asyncio.gather(*(self._work(first, place == 0) for place in range(at_once)))
+                await self._work(until_answered=True)
+                await asyncio.gather(*(self._work() for _ in range(at_once)))
         if not self.over and not self.answered:
             self.over, self.spare = LanguageModelError(f"no request was answered, the last one: {self.reason}."), True
 
-    async def _work(self, first: asyncio.Event, leads: bool) -> None:
-        if not leads:
-            await first.wait()
+    async def _work(self, until_answered: bool = False) -> None:
         try:
-            while self.waiting and self._goes_on():
+            while self.waiting and self._goes_on() and not (until_answered and self.answered):
                 await self._one(self.waiting.popleft())
-                if self.answered:
-                    first.set()
         except BaseException as error:  # the others shall finish what they have under way
             self.over = self.over or error
-        first.set()
 
     def _goes_on(self) -> bool:
         used = self.journal.prompt_tokens, self.journal.completion_tokens
@@ -570,7 +616,12 @@ class _Call:
         answer, repeated = outcome.answer, outcome.answer.reason == self.reason
         self.journal.add(answer)
         if last:
-            self.progress.add(answer, self.budget.cost(self.journal.prompt_tokens, self.journal.completion_tokens))
+            self.tokens += answer.completion_tokens
+            cost = self.budget.cost(self.journal.prompt_tokens, self.journal.completion_tokens)
+            told = f"{self.tokens / max(self.progress.format_dict['elapsed'], 1e-9):,.0f} tokens/s"
+            told += f", {cost:,.2f} spent" if any(self.budget.price) else ""
+            self.progress.set_postfix_str(told, refresh=False)
+            self.progress.update()
         if answer.text is not None:
             self.answered, self.in_a_row, self.reason = self.answered + 1, 0, ""
             return
@@ -590,99 +641,6 @@ class _Call:
         return LanguageModelError(
             f"{self.in_a_row} {what}, the last one with {reason}. {len(self.waiting):,} were not asked; {then}."
         )
-
-
-class _Progress(tqdm):
-    """Answers, tokens a second and, where there is a price, money."""
-
-    def __init__(self, total: int, budget: Budget):
-        super().__init__(total=total, unit="answer", mininterval=1, disable=total == 1)
-        self.tokens, self.priced, self.clock = 0, any(budget.price), time.monotonic()
-
-    def add(self, answer: Answer, cost: float) -> None:
-        self.tokens += answer.completion_tokens
-        speed = f"{self.tokens / max(time.monotonic() - self.clock, 1e-9):,.0f} tokens/s"
-        self.set_postfix_str(speed + (f", {cost:,.2f} spent" if self.priced else ""), refresh=False)
-        self.update()
-
-
-# ---------------------------------------------------------------- batch
-
-
-LINES, BATCH_BYTES = 50_000, 200_000_000  # that one file may have
-URLS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
-
-
-class BatchError(UserError, ValueError):
-    """A batch file is malformed; the message names the file, the line and the field."""
-
-
-def write_batch(requests: Iterable[Request], stem: Path, *, api: str = "completions") -> list[Path]:
-    """Write requests to `stem`-1.jsonl, `stem`-2.jsonl, ..., as many files as the limits ask for; their paths."""
-    parts, size = [[]], 0
-    for request in {each.key: each for each in requests}.values():
-        fields = {"custom_id": request.key, "method": "POST", "url": URLS[api], "body": request.body(api)}
-        line = json.dumps(fields) + "\n"
-        if len(parts[-1]) == LINES or size + len(line) > BATCH_BYTES:
-            parts.append([])
-            size = 0
-        parts[-1].append(line)
-        size += len(line)
-    parts = [lines for lines in parts if lines]
-    paths = [Path(f"{stem}-{number}.jsonl") for number in range(1, len(parts) + 1)]
-    for path, lines in zip(paths, parts, strict=True):
-        with atomic(path) as draft:
-            draft.write_text("".join(lines), encoding="utf-8")
-    return paths
-
-
-def read_batch(path: Path, requests: Sequence[Request], journal: Journal) -> dict[str, int]:
-    """Add the answers of one file of results, or of errors, to the journal; how many were answered, failed, unknown.
-
-    unknown
-        lines whose request is none of `requests`; they are left out
-
-    Raises
-    ------
-    BatchError
-        Naming the file and the line that is no result.
-    """
-    known, counts = {each.key: each for each in requests}, {"answered": 0, "failed": 0, "unknown": 0}
-    try:
-        lines = Path(path).read_bytes().splitlines()  # as bytes: a text may hold line ends that only Unicode knows
-    except OSError as error:
-        raise BatchError(f"{path} cannot be read ({error.strerror}): name a file of results or of errors.") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            result = json.loads(line)
-            key, response, error = result["custom_id"], result.get("response") or {}, result.get("error")
-            status, body = response.get("status_code"), response.get("body") or {}
-            if not isinstance(key, str) or not isinstance(body, dict):
-                raise TypeError
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise BatchError(
-                f"{path}: line {number} is no result of a batch: it needs custom_id and response, with its body. "
-                "Take it out, or fetch the file again."
-            ) from None
-        if key not in known:
-            counts["unknown"] += 1
-        elif not journal.answered(key):
-            answer, last = _answer(known[key], status, body, error), journal.answers.get(key)
-            if not last or (last.reason, last.paid) != (answer.reason, answer.paid):  # a file that is read twice
-                journal.add(answer)
-            counts["answered" if answer.text is not None else "failed"] += 1
-    return counts
-
-
-def _answer(request: Request, status: object, body: dict, error: object) -> Answer:
-    api = "chat" if body.get("object") == "chat.completion" else "completions"
-    whole = {"started": now(), "seconds": 0.0}
-    if not error and status == 200:
-        return answer_of(json.dumps(body).encode(), request, api, **whole)
-    said = on_one_line(str(error or body.get("error") or f"status {status}"))
-    prompt, completion = counted(body)
-    cost = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0}
-    return Answer(key=request.key, text=None, reason=said, api=api, **cost, **whole)
 
 
 # ---------------------------------------------------------------- serve

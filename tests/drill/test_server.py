@@ -19,8 +19,8 @@ from server import MODES, serving
 from tiny import write_notebook
 
 from nli_lib.generate import llm
-from nli_lib.generate.journal import UNUSABLE, Journal
-from nli_lib.generate.llm import FEW, Budget, LanguageModelError, Request, Sampling, ask
+from nli_lib.generate.journal import Journal
+from nli_lib.generate.llm import FEW, UNUSABLE, Budget, LanguageModelError, Request, Sampling, ask
 from nli_lib.generate.pairs import cost_table
 from nli_lib.study import cli, runner, standing
 

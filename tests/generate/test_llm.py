@@ -134,11 +134,10 @@ def test_the_budget_stops_in_good_order_and_a_larger_one_goes_on(tmp_path, monke
         point_to(server, monkeypatch)
         with pytest.raises(LanguageModelError, match="the budget is spent: the journal holds .* were not asked"):
             ask(wanted, journal, budget=Budget(tokens=50), at_once=2)
-        spent = journal.totals()
-        assert 50 <= spent["prompt_tokens"] + spent["completion_tokens"] <= 50 + 2 * 10
+        assert 50 <= journal.prompt_tokens + journal.completion_tokens <= 50 + 2 * 10
         with pytest.raises(LanguageModelError, match="budget"):
             ask(wanted, journal, budget=Budget(money=1e-6, price=(1, 1)))
-        assert sum(server.asked.values()) == spent["answered"]
+        assert sum(server.asked.values()) == len(journal.answers)
         assert all(each.text for each in ask(wanted, journal, budget=Budget(tokens=1000)))
         assert max(server.asked.values()) == 1
 
@@ -215,7 +214,7 @@ def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
         with Journal(path) as journal:
             answers = ask(wanted, journal)
         assert [each.text for each in answers] == [f" after {each.prompt}" for each in wanted]
-        assert journal.totals()["answered"] == 120
+        assert len(journal.answers) == 120 and journal.complete(each.key for each in wanted)
         assert all(server.asked[prompt] == count for prompt, count in before.items())  # never after an answer was kept
         assert sum(server.answered.values()) <= 120 + 6 * 4  # at most what was under way at a kill
 
