@@ -59,7 +59,7 @@ def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
 def check_labels(corpus: Corpus, disco: str | None = None) -> None:
     """Raise `GenerateError` where the prompt has no word for a label of the corpus: that of a version of ``disco`` for
     counterfactuals, else WANLI's."""
-    words = template(disco).masked.words if disco else prompts()[WANLI].words
+    words = template(disco)["masked"]["words"] if disco else prompts()[WANLI]["words"]
     if unknown := [name for name in corpus.classes if name not in words]:
         told = f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}"
         raise GenerateError(f"{told}; it knows {', '.join(words)}.")
@@ -150,7 +150,7 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
     """
     given = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
     if runner.stale(ASKS, replace(request, others=given[ASKS])):
-        perturb.check_parser()
+        perturb.parser()
     _run(given, DISCO_FILTER, model or read_scale(request.scale).disco.generator, request)
     return write_counterfactuals(request, n)
 

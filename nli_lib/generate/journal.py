@@ -211,18 +211,15 @@ class Journal(Appended):
         """What a record says of the answers to some requests: answered, failed, the models that served, a digest; and,
         where there is any, the commonest reason of a failure, tokens that were guessed, and changed parameters."""
         used = [self.answers[key] for key in sorted(set(keys) & self.answers.keys())]
-        texts = [(answer.key, answer.text) for answer in used]
+        lines, texts = self.attempts(keys), [(answer.key, answer.text) for answer in used]
         reasons = Counter(answer.reason for answer in used if answer.text is None).most_common(1)
-        lines = self.attempts(keys)
-        more = {
-            "reason": reasons[0][0] if reasons else "",
-            "estimated": sum(line.estimated for line in lines),
-            "changed": sorted({line.changed for line in lines if line.changed}),
-        }
-        return {
+        found = {
             "answered": sum(text is not None for _, text in texts),
             "failed": sum(text is None for _, text in texts),
             "served": sorted({answer.served for answer in used if answer.served}),
             "digest": hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16],
-            **{name: value for name, value in more.items() if value},
+            "reason": reasons[0][0] if reasons else "",
+            "estimated": sum(line.estimated for line in lines),
+            "changed": sorted({line.changed for line in lines if line.changed}),
         }
+        return {name: said for name, said in found.items() if said or name not in ("reason", "estimated", "changed")}

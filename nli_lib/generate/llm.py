@@ -90,7 +90,7 @@ class Request(BaseModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:20]
 
     def body(self, api: str) -> dict[str, object]:
-        """What is sent, in one of `APIS`. A chat has no suffix. Each draw has a seed of its own, from the key."""
+        """What is sent to "completions" or "chat", which has no suffix. Each draw has a seed of its own, from the key."""
         prompt = {"messages": [{"role": "user", "content": self.prompt}]} if api == "chat" else {"prompt": self.prompt}
         suffix = {"suffix": self.suffix} if self.suffix is not None and api == "completions" else {}
         sampling = self.sampling.model_dump(mode="json")
@@ -109,23 +109,18 @@ class Budget(NamedTuple):
         """In the currency of the price."""
         return (prompt_tokens * self.price[0] + completion_tokens * self.price[1]) / 1e6
 
-    def spent(self, prompt_tokens: int, completion_tokens: int) -> bool:
-        cost = self.cost(prompt_tokens, completion_tokens)
-        return prompt_tokens + completion_tokens >= self.tokens or cost >= self.money
-
 
 # ---------------------------------------------------------------- replies
 
 
 LONGEST = 100_000  # characters of an answer; more is a fault of the server
 MOST = 1_000_000  # tokens of one request; a server that says more is not believed
-BYTES_OF_TOKEN = 4  # in English
 UNUSABLE = "unusable answer"  # how the reason of an answer begins that came, and was paid for
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text has."""
-    return math.ceil(len(text.encode("utf-8", "replace")) / BYTES_OF_TOKEN)
+    """About how many tokens a text has: in English one has four bytes."""
+    return math.ceil(len(text.encode("utf-8", "replace")) / 4)
 
 
 def answer_of(data: bytes, request: Request, api: Literal["completions", "chat"], **about: object) -> Answer:
@@ -201,7 +196,6 @@ def _text(body: dict, data: bytes, request: Request, api: str) -> tuple[str | No
 # ---------------------------------------------------------------- the server
 
 
-APIS = ("completions", "chat")
 BYTES = 2**24  # of one answer, unpacked
 UNREACHED = "no connection"
 FEW = 5  # failures in a row that end a call in which nothing was answered, or whose answers cannot be used
@@ -211,9 +205,7 @@ ABSENT, MALFORMED = {404, 405, 501}, {400, 422}  # no such place, a parameter
 BUSY = {408, 409, 425, 429}  # that pass, as do those from 500
 NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 PLAIN = (None, 0.0, 1.0)  # values of parameters that change nothing, so that they can be left out
-UNSUPPORTED = re.compile(
-    r"unsupported|not support|unknown|unrecogni|unexpected|not permitted|deprecated", re.IGNORECASE
-)
+UNSUPPORTED = re.compile(r"(?i)unsupported|not support|unknown|unrecogni|unexpected|not permitted|deprecated")
 LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 OPTIONAL = ("seed", "stop", "presence_penalty", "frequency_penalty", "temperature", "top_p", "n")
 
@@ -264,10 +256,8 @@ def settings() -> tuple[str, dict[str, str]]:
         raise LanguageModelError(f"{KEY} holds a blank, a line end or a letter that no key has: copy it again.")
     login = ":".join(unquote(each or "") for each in (parts.username, parts.password))
     basic = base64.b64encode(login.encode()).decode()
-    # a server on this machine needs no key
-    return plain.geturl().rstrip("/"), {
-        "Authorization": f"Basic {basic}" if parts.username else f"Bearer {key or 'none'}"
-    }
+    opens = f"Basic {basic}" if parts.username else f"Bearer {key or 'none'}"  # a server on this machine needs no key
+    return plain.geturl().rstrip("/"), {"Authorization": opens}
 
 
 class Server:
@@ -281,7 +271,7 @@ class Server:
 
     def __init__(self, timeout: float):
         self.place, headers = settings()
-        self.timeout, self.api, self.known = timeout, APIS[0], False
+        self.timeout, self.api, self.known = timeout, "completions", False
         self.changes: dict[str, dict[str, str | None]] = {}  # model -> parameter -> its other name, None: left out
         try:
             self.client = _client(self.place, headers, timeout)
@@ -320,8 +310,8 @@ class Server:
                 again = None if fault.startswith(UNUSABLE) else 0.0
                 return Outcome(Answer(reason=fault, **cost, **about), again, 1 if fault == UNREACHED else FEW)
             said = _message(data)
-            if status in ABSENT and not self.known and self.api == APIS[0]:
-                self.api = APIS[1]
+            if status in ABSENT and not self.known and self.api == "completions":
+                self.api = "chat"
                 continue
             self._end(status, said, request)
             if status in MALFORMED and self._adapt(request, body, data):
@@ -514,9 +504,10 @@ def ask(
         # those that have not failed yet come first: what stood in the way once shall not stand there again
         waiting = sorted(in_turn(missing.values(), at_once), key=lambda each: failures[each.key])
         print(estimate(waiting, budget))
-        before = sum(1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines)))
         call = _Call(Server(timeout), waiting, journal, budget, tries)
-        call.in_a_row = min(before, FEW - 1)
+        call.in_a_row = sum(
+            1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines[1 - FEW :]))
+        )
         with ThreadPoolExecutor(1) as pool:  # a thread of its own: a notebook's has a loop, which is running
             done = pool.submit(asyncio.run, call.all(at_once))
             try:
@@ -591,7 +582,8 @@ class _Call:
 
     def _goes_on(self) -> bool:
         used = self.journal.prompt_tokens, self.journal.completion_tokens
-        if not self.over and self.budget.spent(*used):
+        spent = sum(used) >= self.budget.tokens or self.budget.cost(*used) >= self.budget.money
+        if spent and not self.over:
             self.over = LanguageModelError(
                 f"the budget is spent: the journal holds {sum(used):,} tokens. {len(self.waiting):,} requests were not "
                 "asked; raise the budget and call again."

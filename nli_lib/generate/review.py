@@ -1,23 +1,17 @@
-"""Human review: one annotator's way through a queue of pairs, every answer kept on disk the moment it is given::
+"""Human review, by WANLI: an annotator's way through a queue of pairs, and the corpus that the answers of two leave::
 
     review = Review(pairs(corpus), folder, "anna", seed=0)
     review.pair                                                 # the pair to look at, None when all are done
     review.label(review.pair["item"], "neutral", premise=..., hypothesis=...)
-    annotations(folder)                                         # of all annotators, for `generate.review`
+    aggregate(annotations(folder))                              # of all annotators
 
-Each annotator has a file of answers in the folder, and a review reads no other, so that nobody sees what another said.
-Nor does anybody see the intended label or who wrote the pair: `Review.pair` has the two texts alone, as WANLI's page
-has (Figure 8). Killed at any moment, the same call continues at the first pair without an answer.
-
-What people made of generated pairs: two annotations a pair become one row of a corpus, by WANLI's rule.
+Every answer is kept on disk the moment it is given: killed at any moment, the same call continues at the first pair
+without one. Each annotator has a file of answers in the folder, and a review reads no other, so that nobody sees what
+another said. Nor does anybody see the intended label or who wrote the pair: `Review.pair` has the two texts alone, as
+WANLI's page has (Figure 8).
 
 An annotation is one row: item (the generated pair), annotator, premise and hypothesis as they were generated,
 revised_premise and revised_hypothesis as the annotator leaves them, label (a name), and discarded (bool).
-
-Simulated annotators: they stand where no person has looked, in tests and at scale smoke. No finding rests on them.
-
-They read the planted truth instead of the pair. What they do is drawn with stated rates, so that whatever is computed
-from their annotations can be compared with what was put in.
 """
 
 import re
@@ -39,17 +33,15 @@ SIDES = ("premise", "hypothesis")
 ORIGINS = ("origin_uid", "origin_corpus", "maker", "intended_label")  # see `nli_lib.corpora.corpus.Corpus`
 REVISER = "worker"  # added to the maker of a text that somebody has revised
 NEEDED = ("item", "annotator", *SIDES, *(f"revised_{side}" for side in SIDES), "label", "discarded")
-DISCARDED, BOTH, COSMETIC, ONE, NONE = (
-    "discarded by one of the two",
-    "both revised: one of them, text and label",
-    "one revised, punctuation or case alone: that revision",
-    "one revised: the other's text and label",
-    "neither revised: one of the two labels",
-)
+DISCARDED = "discarded by one of the two"
+BOTH = "both revised: one of them, text and label"
+COSMETIC = "one revised, punctuation or case alone: that revision"
+ONE = "one revised: the other's text and label"
+NONE = "neither revised: one of the two labels"
 
 
-class AnnotationError(UserError, ValueError):
-    """Annotations cannot be aggregated; the message names the item or the column."""
+class ReviewError(UserError, ValueError):
+    """An answer or an annotation cannot be taken or read; the message names the file, the pair or the column."""
 
 
 def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
@@ -96,7 +88,7 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
     other = np.logical_or(*(own[side] != own[f"{side}_now"] for side in SIDES))
     if other.any():
         item = own.loc[other, "item"].iloc[0]
-        raise AnnotationError(f"pair {item!r} is not there, or its text is not the one that was annotated")
+        raise ReviewError(f"pair {item!r} is not there, or its text is not the one that was annotated")
     kept = aggregate(annotations, seed=seed)
     kept = kept[kept["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
     origin = pairs.set_index("item")[list(ORIGINS)].reindex(kept["uid"]).reset_index(drop=True)
@@ -114,27 +106,17 @@ def untouched(annotations: pd.DataFrame) -> np.ndarray:
     return labels[~np.logical_or(*touched)]
 
 
-def revisions(annotations: pd.DataFrame) -> pd.DataFrame:
-    """Every revised text, a row each: item, annotator, side ("premise" or "hypothesis"), before, after."""
-    kept = annotations[~annotations["discarded"].astype(bool)]
-    parts = [
-        kept.assign(side=side, before=kept[side], after=kept[f"revised_{side}"]).query("before != after")
-        for side in SIDES
-    ]
-    return pd.concat(parts, ignore_index=True)[["item", "annotator", "side", "before", "after"]]
-
-
 def _two_each(annotations: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two annotations of each item, in random order, as two tables whose rows are the items in their order."""
     if lacking := [name for name in NEEDED if name not in annotations]:
-        raise AnnotationError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
+        raise ReviewError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
     table = annotations.astype({"discarded": bool})
     twice = table.duplicated(["item", "annotator"])
     if twice.any():
-        raise AnnotationError(f"item {table.loc[twice, 'item'].iloc[0]} has two annotations of one annotator")
+        raise ReviewError(f"item {table.loc[twice, 'item'].iloc[0]} has two annotations of one annotator")
     mixed = table.iloc[np.random.default_rng(seed).permutation(len(table))].groupby("item", sort=True)
     if (few := mixed.size()[mixed.size() < 2]).size:
-        raise AnnotationError(f"item {few.index[0]} has one annotation, and two are needed")
+        raise ReviewError(f"item {few.index[0]} has one annotation, and two are needed")
     return mixed.nth(0).sort_values("item"), mixed.nth(1).sort_values("item")
 
 
@@ -149,47 +131,10 @@ def _cosmetic(table: pd.DataFrame) -> np.ndarray:
     return np.logical_and(*((bare[side] == bare[f"revised_{side}"]).to_numpy() for side in SIDES))
 
 
-# ---------------------------------------------------------------- simulated
-
-
-SLIPS, DISCARDS, REVISES = 0.15, 0.05, 0.1
-# what a simulated revision does to a text: punctuation alone, one word more, or a frame of four words with a pronoun
-FRAMES = {"punctuation": "{}!", "a word": "{} indeed", "a frame": "They say of it that {}"}
-
-
-def simulated_annotations(corpus: Corpus, annotators: int = 2, *, seed: int = 0) -> pd.DataFrame:
-    """The annotations of every pair of the planted corpus by so many simulated annotators, independent of each other.
-
-    An annotator gives the planted true label, but with probability `SLIPS` one of the other two; discards a pair with
-    probability `DISCARDS`; and revises one of its texts with probability `REVISES`, in one of the three ways of
-    `FRAMES`. Columns as in `nli_lib.generate.review`; annotators are called "simulated 1", "simulated 2", ...
-    """
-    generator, truth = np.random.default_rng(seed), corpus.table["true_label"].to_numpy(dtype=int)
-    table = corpus.table[["uid", *SIDES]].rename(columns={"uid": "item"})
-    n, classes, parts = len(table), len(corpus.classes), []
-    for number in range(1, annotators + 1):
-        slip = (generator.random(n) < SLIPS) * generator.integers(1, classes, size=n)
-        discarded = generator.random(n) < DISCARDS
-        side = np.where((generator.random(n) < REVISES) & ~discarded, generator.integers(1, 3, size=n), 0)
-        frame = np.array(list(FRAMES.values()))[generator.integers(len(FRAMES), size=n)]
-        labels = pd.Series(np.array(corpus.classes, dtype=object)[(truth + slip) % classes]).where(~discarded)
-        left = {}
-        for at, name in enumerate(SIDES, start=1):
-            framed = pd.Series([made.format(text) for made, text in zip(frame, table[name], strict=True)])
-            left[f"revised_{name}"] = table[name].where(side != at, framed)
-        part = table.assign(annotator=f"simulated {number}", **left, label=labels, discarded=discarded)
-        parts.append(part[list(NEEDED)])
-    return pd.concat(parts, ignore_index=True)
-
-
 # ---------------------------------------------------------------- review
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class ReviewError(UserError, ValueError):
-    """An answer cannot be taken or read; the message names the file or the pair, and what to do."""
 
 
 class Answer(Line):
@@ -205,11 +150,10 @@ class Answer(Line):
     given: str = Field(description="when, UTC")
 
 
-class Answers(Appended[Answer]):
+class Answers(Appended):
     """One annotator's answers that stand, by their pair and in the order in which they were given: `standing`."""
 
-    line, error, patience = Answer, ReviewError, 10
-    cure = "Delete the line: its pair is shown again."
+    line, cure, patience = Answer, "Delete the line: its pair is shown again.", 10
 
     def _clear(self) -> None:
         self.standing: dict[str, Answer] = {}
@@ -242,7 +186,7 @@ class Review:
             raise ReviewError(f"annotator {annotator!r}: write 1 to 64 ASCII letters, digits, dots, _ and -.")
         self.annotator = annotator
         self._queue = {pair["item"]: pair for pair in queue(pairs, seed)}
-        self.answers = Answers(_file(folder, annotator))
+        self.answers = Answers(Path(folder) / f"answers.{annotator}.jsonl")
         for item, answer in self.answers.standing.items():
             if item in self._queue and any(getattr(answer, side) != self._queue[item][side] for side in SIDES):
                 raise ReviewError(
@@ -311,8 +255,8 @@ def as_left(shown: str, left: str) -> str:
 
     A text field of a browser makes every line end a line feed, and that is no revision.
     """
-    same = _line_feeds(shown) == _line_feeds(left)
-    return shown if same else left
+    one, other = (re.sub(r"\r\n?", "\n", text) for text in (shown, left))
+    return shown if one == other else left
 
 
 def annotations(folder: Path) -> pd.DataFrame:
@@ -346,11 +290,3 @@ def pairs(corpus: Corpus) -> pd.DataFrame:
     table["origin_corpus"] = table["origin_corpus"].mask(itself, corpus.name)
     table["intended_label"] = table["intended_label"].where(table["intended_label"].notna(), label)
     return table
-
-
-def _file(folder: Path, annotator: str) -> Path:
-    return Path(folder) / f"answers.{annotator}.jsonl"
-
-
-def _line_feeds(text: str) -> str:
-    return re.sub(r"\r\n?", "\n", text)

