@@ -1,14 +1,19 @@
 """What a review amounts to. Run alone: pytest tests/chapters/test_14_human_review.py"""
 
+import numpy as np
 import pandas as pd
 import pytest
-from cells import measured
+from cells import functions, measured
 
+from nli_lib.agreement import kappa
 from nli_lib.corpora import load, people
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.generate.review import BOTH, COSMETIC, DISCARDED, DISCARDS, NONE, ONE, SLIPS, as_table
+from nli_lib.generate.review import BOTH, COSMETIC, DISCARDED, NEEDED, NONE, ONE, aggregate, as_table
+from nli_lib.measure.counterfactual import is_slight, pronouns_changed, word_change
 from nli_lib.study.notebook import Study
 
+CHAPTER = functions("14_human_review")
+SLIPS, DISCARDS = CHAPTER.SLIPS, CHAPTER.DISCARDS
 GIVEN, ASSENTS, SAME = "as annotated", "a second one assents and revises nothing", "a second one does the same"
 
 
@@ -109,6 +114,37 @@ def test_a_second_pair_of_annotators_is_asked_where_there_is_one(tables):
     rows = [one(str(item), who) for item in range(6) for who in "abcd"] + [one("7", who) for who in "abc"]
     assert tables(*rows)("repeated")[["value", "n"]].values.tolist() == [[1, 6], [1, 6]]
     assert tables(*SINGLE)("repeated")["n"].tolist() == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return load("planted", "train", limit=3_000)
+
+
+def test_simulated_annotators_do_what_their_rates_say(planted):
+    found = CHAPTER.simulated_annotations(planted, 2)
+    assert list(found) == list(NEEDED) and len(found) == 6_000
+    assert set(found["annotator"]) == {"simulated 1", "simulated 2"}
+    kept, changed = ~found["discarded"], CHAPTER.revisions(found)
+    assert kept.mean() == pytest.approx(1 - DISCARDS, abs=0.01)
+    assert len(changed) / kept.sum() == pytest.approx(CHAPTER.REVISES, abs=0.012)
+    truth = np.array(planted.classes)[planted.table["true_label"].to_numpy(dtype=int)]
+    wrong = found["label"] != pd.Series(truth, planted.uid)[found["item"]].to_numpy()
+    assert wrong[kept].mean() == pytest.approx(SLIPS, abs=0.015)
+    slight = is_slight(word_change(changed["before"], changed["after"]))
+    assert slight.mean() == pytest.approx(2 / 3, abs=0.06)
+    assert pronouns_changed(changed["before"], changed["after"])[~slight].mean() > 0.9
+    assert COSMETIC in set(aggregate(found)["rule"])
+    # both right, or both in the same one of two errors: .85^2 + .15^2 / 2 agree; chance is a third, about
+    agree = (1 - SLIPS) ** 2 + SLIPS**2 / 2
+    assert kappa(found).value == pytest.approx((agree - 1 / 3) / (2 / 3), abs=0.04)
+
+
+def test_the_seed_decides_everything_and_annotators_differ(planted):
+    one, again, other = (CHAPTER.simulated_annotations(planted[:200], 3, seed=seed) for seed in (0, 0, 1))
+    assert one.equals(again) and not one.equals(other)
+    said = one.pivot(index="item", columns="annotator", values="label")
+    assert said.shape == (200, 3) and (said["simulated 1"] != said["simulated 2"]).any()
 
 
 def test_simulated_annotators_decide_alike_as_often_as_their_rates_say(tables):

@@ -17,45 +17,45 @@ def answer(key, text="x", **fields):
     return Answer(key=key, text=text, **whole)
 
 
-def test_answers_come_back_whatever_they_hold(tmp_path):
-    path = tmp_path / "deep" / "journal.jsonl"
-    texts = ["", "two\nlines", "\u2028\x00\x1b", "é 漢 \U0001f600", '{"key": "a"}', None]
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "j"
+
+
+def written(path, *answers):
     with Journal(path) as journal:
-        for number, text in enumerate(texts):
-            journal.add(answer(str(number), text, reason="" if text is not None else "why"))
+        for each in answers:
+            journal.add(each)
+    return journal
+
+
+def test_answers_come_back_whatever_they_hold(path):
+    texts = ["", "two\nlines", "\u2028\x00\x1b", "é 漢 \U0001f600", '{"key": "a"}', None]
+    written(path, *(answer(str(at), text, reason="" if text is not None else "why") for at, text in enumerate(texts)))
     assert [each.text for each in Journal(path).answers.values()] == texts
     assert len(path.read_bytes().splitlines()) == len(texts)
     assert [Journal(path).answered(str(number)) for number in range(7)] == [True] * 5 + [False] * 2
 
 
-def test_the_last_answer_to_a_request_counts(tmp_path):
-    with Journal(tmp_path / "j") as journal:
-        journal.add(answer("a", None, reason="busy", prompt_tokens=1))
-        journal.add(answer("a", "now", prompt_tokens=2, completion_tokens=3))
-        journal.add(answer("b", None, reason="gone"))
-    for each in (journal, Journal(tmp_path / "j")):
+def test_the_last_answer_to_a_request_counts(path):
+    busy, now = answer("a", None, reason="busy", prompt_tokens=1), answer("a", prompt_tokens=2, completion_tokens=3)
+    for each in (written(path, busy, now, answer("b", None, reason="gone")), Journal(path)):
         assert [each.answered(key) for key in "ab"] == [True, False] and len(each.lines) == 3
         assert (each.prompt_tokens, each.completion_tokens) == (3, 3)
 
 
-def test_a_line_that_was_cut_off_is_as_if_not_written(tmp_path):
-    path = tmp_path / "j"
-    with Journal(path) as journal:
-        journal.add(answer("a"))
-        journal.add(answer("b"))
+def test_a_line_that_was_cut_off_is_as_if_not_written(path):
+    written(path, answer("a"), answer("b"))
     whole = path.read_bytes()
     for cut in range(whole.index(b"\n") + 1, len(whole)):
         path.write_bytes(whole[:cut])
         assert list(Journal(path).answers) == ["a"]
-    with Journal(path) as journal:
-        journal.add(answer("c"))
+    written(path, answer("c"))
     assert list(Journal(path).answers) == ["a", "c"]
 
 
-def test_a_failed_write_leaves_whole_lines(tmp_path, monkeypatch):
-    path = tmp_path / "j"
-    with Journal(path) as journal:
-        journal.add(answer("a"))
+def test_a_failed_write_leaves_whole_lines(path, monkeypatch):
+    written(path, answer("a"))
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"key": "half')
 
@@ -72,23 +72,19 @@ def test_a_failed_write_leaves_whole_lines(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"key": "a"}', "\x00\x00", "<html>"])
-def test_a_damaged_line_is_named(tmp_path, line):
-    path = tmp_path / "j"
-    with Journal(path) as journal:
-        journal.add(answer("a"))
+def test_a_damaged_line_is_named(path, line):
+    written(path, answer("a"))
     path.write_bytes(path.read_bytes() + line.encode() + b"\n")
     with pytest.raises(StoreError, match=r"j: line 2 is no answer .* Delete the line"):
         Journal(path)
 
 
-def test_one_writer_at_a_time_and_none_outside_the_block(tmp_path):
-    path = tmp_path / "j"
+def test_one_writer_at_a_time_and_none_outside_the_block(path):
     with Journal(path), pytest.raises(StoreError, match="another process"):
         Journal(path).__enter__()
     with pytest.raises(StoreError, match="reading alone"):
         Journal(path).add(answer("a"))
-    with Journal(path) as journal:
-        journal.add(answer("a"))
+    written(path, answer("a"))
 
 
 def write_all(path, count):
@@ -98,35 +94,30 @@ def write_all(path, count):
                 journal.add(answer(str(number), f"text {number} " * 5))
 
 
-def test_ten_thousand_answers_survive_twenty_kills(tmp_path, monkeypatch):
+def test_ten_thousand_answers_survive_twenty_kills(path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # for a loss of power; a kill loses nothing that was written
-    path, moments, fork = tmp_path / "journal.jsonl", random.Random(1), multiprocessing.get_context("fork")
-    before = 0
+    moments, fork, before = random.Random(1), multiprocessing.get_context("fork"), 0
     for _ in range(20):
         process = fork.Process(target=write_all, args=(path, 10_000))
         process.start()
         time.sleep(0.02 + 0.1 * moments.random())
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        kept = len(Journal(path).answers) if path.exists() else 0
+        kept = len(Journal(path).answers)
         assert kept >= before
         before = kept
     write_all(path, 10_000)
-    answers = Journal(path).answers
-    assert [each.text for each in answers.values()] == [f"text {number} " * 5 for number in range(10_000)]
+    expected = [f"text {number} " * 5 for number in range(10_000)]
+    assert [each.text for each in Journal(path).answers.values()] == expected
     assert len(path.read_bytes().splitlines()) == 10_000
 
 
-def test_the_summary_tells_the_answers_to_some_requests_apart(tmp_path):
-    with Journal(tmp_path / "j") as journal:
-        journal.add(answer("a", "one", served="m"))
-        journal.add(answer("b", None, reason="busy"))
-        journal.add(answer("c", "three", served="n"))
+def test_the_summary_tells_the_answers_to_some_requests_apart(path):
+    failed = answer("b", None, reason="busy")
+    journal = written(path, answer("a", "one", served="m"), failed, answer("c", "three", served="n"))
     summary = journal.summary(["b", "a", "a", "nobody asked"])
-    expected = {"answered": 1, "failed": 1, "served": ["m"], "reason": "busy"}
-    assert {name: value for name, value in summary.items() if name != "digest"} == expected
+    digest = summary["digest"]
+    assert summary == {"answered": 1, "failed": 1, "served": ["m"], "digest": digest, "reason": "busy"}
     assert journal.summary(["a", "b"]) == summary != journal.summary(["a", "c"])
     assert journal.complete(["a", "c"]) and not journal.complete(["a", "b"]) and not journal.complete(["d"])
-    with journal:
-        journal.add(answer("a", "another", served="m"))
-    assert journal.summary(["a", "b"])["digest"] != summary["digest"]
+    assert written(path, answer("a", "another", served="m")).summary(["a", "b"])["digest"] != digest

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,76 +33,89 @@ def quick(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 
-def point_to(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+@pytest.fixture
+def journal(tmp_path):
+    with Journal(tmp_path / "journal.jsonl") as opened:
+        yield opened
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """A server that the settings point to."""
+
+    @contextmanager
+    def start(*apis, **options):
+        with serving(*apis, **options) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+            yield server
+
+    return start
 
 
 def requests_of(*prompts, **fields):
     return [Request(model="tiny", prompt=prompt, **fields) for prompt in prompts]
 
 
+def numbered(word, count):
+    return requests_of(*(f"{word} {number}" for number in range(count)))
+
+
+def texts(answers):
+    return [each.text for each in answers]
+
+
 def test_a_key_is_the_same_everywhere_and_depends_on_everything():
     request = Request(model="m", prompt="p", sampling=Sampling(top_p=0.5, stop=("\n\n",)))
     assert request.key == "d20d53a0e3d16ba91278"
-    others = [
-        request.model_copy(update=change)
-        for change in ({"model": "n"}, {"prompt": "q"}, {"draw": 1}, {"suffix": "s"}, {"sampling": Sampling()})
-    ]
-    assert len({each.key for each in others} | {request.key}) == 6
+    changes = {"model": "n"}, {"prompt": "q"}, {"draw": 1}, {"suffix": "s"}, {"sampling": Sampling()}
+    assert len({request.model_copy(update=each).key for each in changes} | {request.key}) == 6
 
 
-def test_every_request_ends_answered_or_failed_with_its_reason(tmp_path, monkeypatch):
+def test_every_request_ends_answered_or_failed_with_its_reason(started, journal):
     words = ["fine", "busy", "broken", "ruined", "cut", "slow", "empty", "two", "none", "other", "long", "html"]
     words += ["nonsense", "control", "uncounted", "halved"]
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
-        started = time.monotonic()
+    with started() as server:
+        began = time.monotonic()
         answers = dict(zip(words, ask(requests_of(*words), journal, timeout=1.0, tries=3), strict=True))
-        assert time.monotonic() - started >= 1  # Retry-After
-    texts = {word: answer.text for word, answer in answers.items() if answer.text is not None}
+        assert time.monotonic() - began >= 1  # Retry-After
+    written = {word: answer.text for word, answer in answers.items() if answer.text is not None}
     again = {word: f" after {word}" for word in ("fine", "busy", "broken", "cut", "slow")}
-    assert texts == again | {"empty": "", "other": "x", "uncounted": "x", "control": "\x00\x1b[31m\u2028 ? end"}
+    assert written == again | {"empty": "", "other": "x", "uncounted": "x", "control": "\x00\x1b[31m\u2028 ? end"}
     reasons = {word: answer.reason for word, answer in answers.items() if answer.text is None}
-    assert reasons.keys() == {"ruined", "two", "none", "long", "html", "nonsense", "halved"}
-    assert reasons["ruined"] == "500 Internal Server Error: always, Bearer ***"
-    assert "2 texts" in reasons["two"] and "0 texts" in reasons["none"] and "1,000,000 characters" in reasons["long"]
-    assert "no completion" in reasons["html"] and all(reasons.values())
+    assert reasons.pop("ruined") == "500 Internal Server Error: always, Bearer ***"
+    said = {"two": "2 texts", "none": "0 texts", "long": "1,000,000 characters", "html": "no completion"}
+    said |= {"nonsense": "no completion", "halved": "400 Bad Request: half a pair: ?"}
+    assert reasons.keys() == said.keys() and all(said[word] in reason for word, reason in reasons.items())
     assert answers["other"].served == "another" and answers["fine"].served == "tiny"
-    assert (answers["fine"].prompt_tokens, answers["fine"].estimated) == (7, False)
-    assert (answers["uncounted"].prompt_tokens, answers["uncounted"].estimated) == (3, True)
-    assert max(server.answered.values()) == 1
-    assert server.asked["ruined"] == 3
+    counted = {word: (answers[word].prompt_tokens, answers[word].estimated) for word in ("fine", "two", "uncounted")}
+    assert counted == {"fine": (7, False), "two": (7, False), "uncounted": (3, True)}
+    assert max(server.answered.values()) == 1 and server.asked["ruined"] == 3
     assert list(Journal(journal.path).answers.values()) == list(journal.answers.values())
 
 
-def test_what_the_journal_has_needs_no_server(tmp_path, monkeypatch):
-    path, wanted = tmp_path / "journal.jsonl", requests_of("fine a", "two", "fine b", "fine a")
-    with serving() as server:
-        point_to(server, monkeypatch)
-        with Journal(path) as journal:
-            first = ask(wanted, journal)
-        assert [each.text for each in first] == [" after fine a", None, " after fine b", " after fine a"]
-        with Journal(path) as journal:
-            assert ask(wanted, journal) != first  # what had failed was asked again
+def test_what_the_journal_has_needs_no_server(started, journal, monkeypatch):
+    wanted = requests_of("fine a", "two", "fine b", "fine a")
+    with started() as server:
+        first = ask(wanted, journal)
+        assert texts(first) == [" after fine a", None, " after fine b", " after fine a"]
+        assert ask(wanted, journal) != first  # what had failed was asked again
         assert server.asked == {"fine a": 1, "fine b": 1, "two": 2}
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert ask(wanted[::2], Journal(path)) == first[::2]
+    assert ask(wanted[::2], Journal(journal.path)) == first[::2]
 
 
 @pytest.mark.parametrize("state", [404, 405, 501])
-def test_a_chat_where_there_are_no_completions(tmp_path, monkeypatch, state):
-    with serving("chat", absent=state) as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
+def test_a_chat_where_there_are_no_completions(started, journal, state):
+    with started("chat", absent=state):
         answers = ask(requests_of("fine 1", "fine 2"), journal)
     assert [(each.api, each.text) for each in answers] == [("chat", " after fine 1"), ("chat", " after fine 2")]
 
 
-def test_a_server_with_neither_says_so(tmp_path, monkeypatch):
-    with serving("something else") as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
-        with pytest.raises(LanguageModelError, match="neither completions nor chat for the model 'tiny'"):
-            ask(requests_of("fine"), journal)
+def test_a_server_with_neither_says_so(started, journal):
+    said = "neither completions nor chat for the model 'tiny'"
+    with started("something else"), pytest.raises(LanguageModelError, match=said):
+        ask(requests_of("fine"), journal)
 
 
 def test_as_many_prompts_in_turn_as_are_answered_at_once():
@@ -112,75 +126,58 @@ def test_as_many_prompts_in_turn_as_are_answered_at_once():
     assert in_turn(asked, 1) == asked and in_turn([], 4) == []
 
 
-def test_the_answers_come_in_the_order_of_the_requests_whatever_was_sent_first(tmp_path, monkeypatch):
+def test_the_answers_come_in_the_order_of_the_requests_whatever_was_sent_first(started, journal):
     wanted = [Request(model="tiny", prompt=f"fine {name}", draw=draw) for name in "ab" for draw in range(3)]
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
+    with started():
         answers = ask(wanted, journal, at_once=2)
     assert [each.key for each in answers] == [each.key for each in wanted]
-    assert [each.text for each in answers] == [f" after fine {name}" for name in "aaabbb"]
+    assert texts(answers) == [f" after fine {name}" for name in "aaabbb"]
 
 
-def test_no_more_at_once_than_asked_for(tmp_path, monkeypatch):
-    with serving(delay=0.1) as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
-        ask(requests_of(*(f"fine {number}" for number in range(10))), journal, at_once=3)
+def test_no_more_at_once_than_asked_for(started, journal):
+    with started(delay=0.1) as server:
+        ask(numbered("fine", 10), journal, at_once=3)
     assert 1 < server.most <= 3  # a busy machine may not get to three
 
 
-def test_the_budget_stops_in_good_order_and_a_larger_one_goes_on(tmp_path, monkeypatch):
-    wanted = requests_of(*(f"fine {number}" for number in range(20)))
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
+def test_the_budget_stops_in_good_order_and_a_larger_one_goes_on(started, journal):
+    wanted = numbered("fine", 20)
+    with started() as server:
         with pytest.raises(LanguageModelError, match="the budget is spent: the journal holds .* were not asked"):
             ask(wanted, journal, budget=Budget(tokens=50), at_once=2)
         assert 50 <= journal.prompt_tokens + journal.completion_tokens <= 50 + 2 * 10
         with pytest.raises(LanguageModelError, match="budget"):
             ask(wanted, journal, budget=Budget(money=1e-6, price=(1, 1)))
         assert sum(server.asked.values()) == len(journal.answers)
-        assert all(each.text for each in ask(wanted, journal, budget=Budget(tokens=1000)))
+        assert all(texts(ask(wanted, journal, budget=Budget(tokens=1000))))
         assert max(server.asked.values()) == 1
 
 
-def test_a_server_that_has_gone_is_not_asked_a_thousand_times(tmp_path, monkeypatch):
-    wanted = requests_of("fine", *(f"ruined {number}" for number in range(1000)))
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
+def test_a_server_that_has_gone_is_not_asked_a_thousand_times(started, journal):
+    with started() as server:
         with pytest.raises(LanguageModelError, match="20 requests in a row failed, the last one with 500 Internal"):
-            ask(wanted, journal, tries=1)
+            ask(requests_of("fine") + numbered("ruined", 1000), journal, tries=1)
         assert len(server.asked) <= 20 + 8 + 1
 
 
-@pytest.mark.parametrize(
-    ("url", "key", "said"),
-    [
-        ("http://127.0.0.1:1/v1", None, "no answer from http://127.0.0.1:1/v1"),
-        (None, None, "set OPENAI_BASE_URL"),
-        (None, "a key for something else", "set OPENAI_BASE_URL"),
-    ],
-)
-def test_without_a_server_one_line_says_what_to_do(tmp_path, monkeypatch, url, key, said):
-    monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    if key:
-        monkeypatch.setenv("OPENAI_API_KEY", key)
-    if url:
-        monkeypatch.setenv("OPENAI_BASE_URL", url)
-    with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(LanguageModelError, match=said):
-        ask(requests_of("fine"), journal, tries=1)
+def test_what_failed_is_asked_last_and_stands_in_nobodys_way(started, journal):
+    wanted = numbered("ruined", 8) + numbered("fine", 3)
+    with started():
+        with pytest.raises(LanguageModelError, match="5 requests in a row failed"):
+            ask(wanted, journal, tries=1, at_once=1)
+        answers = ask(wanted, journal, tries=1, at_once=1)
+    assert [text is None for text in texts(answers)] == [True] * 8 + [False] * 3
 
 
-def test_the_key_appears_nowhere(tmp_path, monkeypatch, capsys, caplog):
+def test_the_key_appears_nowhere(started, journal, tmp_path, capsys, caplog):
     caplog.set_level(logging.DEBUG)
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
+    with started():
         ask(requests_of("fine", "ruined"), journal, tries=1)
         with pytest.raises(LanguageModelError, match="wants a key that it knows") as caught:
             ask(requests_of("forbidden"), journal, tries=1)
     said = "".join(traceback.format_exception(caught.value)) + caplog.text + "".join(capsys.readouterr())
-    assert SECRET not in said
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert SECRET.encode() not in written
+    assert SECRET not in said and SECRET.encode() not in written
 
 
 def test_the_estimate_says_what_it_will_use():
@@ -197,11 +194,10 @@ def run_until_killed(path, wanted):
         ask(wanted, journal, at_once=4)
 
 
-def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
-    path, wanted = tmp_path / "journal.jsonl", requests_of(*(f"fine {number}" for number in range(120)))
+def test_killed_at_any_moment_nothing_is_asked_twice(started, tmp_path):
+    path, wanted = tmp_path / "killed.jsonl", numbered("fine", 120)
     moments, fork = random.Random(0), multiprocessing.get_context("fork")
-    with serving(delay=0.005) as server:
-        point_to(server, monkeypatch)
+    with started(delay=0.005) as server:
         for _ in range(6):
             process = fork.Process(target=run_until_killed, args=(path, wanted))
             process.start()
@@ -212,72 +208,55 @@ def test_killed_at_any_moment_the_totals_agree(tmp_path, monkeypatch):
             kept = set(Journal(path).answers)
             before = {each.prompt: server.asked[each.prompt] for each in wanted if each.key in kept}
         with Journal(path) as journal:
-            answers = ask(wanted, journal)
-        assert [each.text for each in answers] == [f" after {each.prompt}" for each in wanted]
+            assert texts(ask(wanted, journal)) == [f" after {each.prompt}" for each in wanted]
         assert len(journal.answers) == 120 and journal.complete(each.key for each in wanted)
         assert all(server.asked[prompt] == count for prompt, count in before.items())  # never after an answer was kept
         assert sum(server.answered.values()) <= 120 + 6 * 4  # at most what was under way at a kill
 
 
-def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    with (
-        Journal(tmp_path / "journal.jsonl") as journal,
-        pytest.raises(LanguageModelError, match="package openai is missing: pip install"),
-    ):
-        ask(requests_of("fine"), journal)
+# ---------------------------------------------------------------- settings
 
-
+HERE = "http://127.0.0.1:1/v1"
 NO_ADDRESS = ["localhost:8000/v1", "me:pass-word-9@host:8000/v1", "http://", "http://host:port/v1", "ftp://host/v1"]
 NO_ADDRESS += ["http://me:pass-word/9@host/v1", "http://me:12/pass-word-9@host/v1", "http://me:pass[word-9@host/v1"]
 NO_ADDRESS += ["http://me:pass-word#9@host/v1", "http://me:pass-word?9@host/v1", "http://[::1/v1", "http://ho st/v1"]
 NO_ADDRESS += ["http://ho\nst/v1", "http://host:99999/v1", "http://host/v1?version=2"]
+BAD_KEYS = ["sk-one two", "sk-one\ntwo", "sk-\u2013dash", "sk-\u00e9"]
+SETTINGS = [  # address, key, another setting, what is said
+    *((address, SECRET, None, "OPENAI_BASE_URL is no address") for address in NO_ADDRESS),
+    *((HERE, key, None, "OPENAI_API_KEY holds a blank") for key in BAD_KEYS),
+    *(
+        ("https://127.0.0.1:1/v1", SECRET, name, "cannot be used|no answer")
+        for name in ("SSL_CERT_FILE", "HTTPS_PROXY")
+    ),
+    (HERE, None, None, f"no answer from {HERE}"),
+    (None, None, None, "set OPENAI_BASE_URL"),
+    (None, "a key for something else", None, "set OPENAI_BASE_URL"),
+]
 
 
-@pytest.mark.parametrize("address", NO_ADDRESS)
-def test_an_address_that_is_none_is_one_sentence_without_its_password(tmp_path, monkeypatch, capsys, address):
-    monkeypatch.setenv("OPENAI_BASE_URL", address)
-    with (
-        Journal(tmp_path / "j") as journal,
-        pytest.raises(LanguageModelError, match="OPENAI_BASE_URL is no address") as no,
-    ):
-        ask(requests_of("fine"), journal)
-    assert "word" not in str(no.value).replace("password", "") + "".join(capsys.readouterr())
+@pytest.mark.parametrize(("address", "key", "other", "said"), SETTINGS)
+def test_a_setting_that_cannot_be_meant_is_one_sentence(journal, monkeypatch, capsys, address, key, other, said):
+    for name, value in {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, other: "not there"}.items():
+        if name and value:
+            monkeypatch.setenv(name, value)
+        elif name:
+            monkeypatch.delenv(name, raising=False)
+    with pytest.raises(LanguageModelError, match=said) as no:
+        ask(requests_of("fine"), journal, tries=1)
+    told = str(no.value) + "".join(capsys.readouterr())
+    assert "word" not in told.replace("password", "") and "sk-" not in told
 
 
-@pytest.mark.parametrize("key", ["sk-one two", "sk-one\ntwo", "sk-\u2013dash", "sk-\u00e9"])
-def test_a_key_that_is_none_is_one_sentence(tmp_path, monkeypatch, key):
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    with (
-        Journal(tmp_path / "j") as journal,
-        pytest.raises(LanguageModelError, match="OPENAI_API_KEY holds a blank") as no,
-    ):
-        ask(requests_of("fine"), journal)
-    assert "sk-" not in str(no.value)
-
-
-def test_line_ends_around_the_settings_do_not_matter(tmp_path, monkeypatch):
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
+def test_line_ends_around_the_settings_do_not_matter(journal, monkeypatch):
+    with serving() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f" http://me:a%2Fb@127.0.0.1:{server.server_port}/v1/\n")
         monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\r\n")
-        assert [each.text for each in ask(requests_of("fine"), journal)] == [" after fine"]
+        assert texts(ask(requests_of("fine"), journal)) == [" after fine"]
 
 
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "HTTPS_PROXY"])
-def test_a_setting_of_the_network_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, name):
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://127.0.0.1:1/v1")
-    monkeypatch.setenv(name, str(tmp_path / "not there"))
-    with Journal(tmp_path / "j") as journal, pytest.raises(LanguageModelError, match="cannot be used|no answer from"):
-        ask(requests_of("fine"), journal, tries=1)
-
-
-def test_what_failed_is_asked_last_and_stands_in_nobodys_way(tmp_path, monkeypatch):
-    wanted = requests_of(*(f"ruined {number}" for number in range(8)), *(f"fine {number}" for number in range(3)))
-    with serving() as server, Journal(tmp_path / "journal.jsonl") as journal:
-        point_to(server, monkeypatch)
-        with pytest.raises(LanguageModelError, match="5 requests in a row failed"):
-            ask(wanted, journal, tries=1, at_once=1)
-        answers = ask(wanted, journal, tries=1, at_once=1)
-    assert [each.text is None for each in answers] == [True] * 8 + [False] * 3
+def test_without_the_package_one_line_says_what_to_install(journal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_BASE_URL", HERE)
+    with pytest.raises(LanguageModelError, match="package openai is missing: pip install"):
+        ask(requests_of("fine"), journal)

@@ -27,8 +27,7 @@ def corpus():
 @pytest.fixture
 def run(tmp_path, monkeypatch, corpus):
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    objective = Generate(0.0)
-    model = make_language_model(tmp_path / "model")
+    model, objective = make_language_model(tmp_path / "model"), Generate(0.0)
     settings = {"corpus": "tiny", "model": model, "epochs": 8, "batch_size": 4, "learning_rate": 1e-2, "max_length": 48}
     return train(RunSpec(**settings, objective=objective.name, precision="fp32", seed=3), corpus, objective)
 
@@ -37,11 +36,10 @@ def test_reasons_duplicates_and_copies(corpus):
     known = f"{corpus.premise[0]}\nneutral\n{corpus.hypothesis[0]}"
     texts = [FORM, FORM, FORM.replace("neutral", "entailment"), known, "no separator", None]
     found = read_samples(pd.DataFrame({"draw": range(6), "text": texts}), corpus)
-    assert (found["reason"] == "").tolist() == [True] * 4 + [False] * 2
+    assert (found["reason"] == "").tolist() == found["intended_label"].notna().tolist() == [True] * 4 + [False] * 2
     assert found["duplicate"].tolist() == [False, True, False, False, False, False]  # another label is another sample
     assert found["copy"].tolist() == [False, False, False, True, False, False]  # whatever its label
     assert found["intended_label"].tolist()[:3] == ["neutral", "neutral", "entailment"]
-    assert found["intended_label"].isna().tolist()[4:] == [True, True]
     table = counts(found).set_index("outcome")["count"]
     assert table.to_dict()["a pair"] == 2 and table["a repeated pair"] == table["a copy of a training pair"] == 1
     assert table.sum() == 6 and counts(found)["share"].sum() == pytest.approx(1)
@@ -74,11 +72,8 @@ def test_drawn_in_parts_that_are_kept(run, corpus, monkeypatch):
     whole = draw(run, corpus, 40, at_once=16)
     assert whole["draw"].tolist() == list(range(40)) and set(whole["seed"]) == {3}
     files = sorted(path.name for path in (run.folder / "samples").iterdir())
-    assert [name.split("-")[1:] for name in files] == [
-        ["00000000", "00000016.parquet"],
-        ["00000016", "00000032.parquet"],
-        ["00000032", "00000040.parquet"],
-    ]
+    ends = ["00000000-00000016.parquet", "00000016-00000032.parquet", "00000032-00000040.parquet"]
+    assert [name.partition("-")[2] for name in files] == ends
     (run.folder / "samples" / files[1]).unlink()  # as if killed before it was written
     made = []
     real = generator.sample

@@ -25,8 +25,8 @@ needs = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch):
-    monkeypatch.delenv(ADDRESS, raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in (ADDRESS, KEY):
+        monkeypatch.delenv(name, raising=False)
 
 
 @needs
@@ -42,9 +42,8 @@ def test_a_real_model_answers_those_who_know_its_key_and_its_server_ends_with_th
         with Journal(tmp_path / "journal.jsonl") as journal:
             answers = ask(wanted, journal, at_once=2)
         for key in ({}, {"Authorization": "Bearer guessed"}):  # as a page in a browser would ask
-            asked = urllib.request.Request(
-                f"{address}/completions", b'{"prompt": "a"}', {"Origin": "http://x.y", **key}
-            )
+            headers = {"Origin": "http://x.y", **key}
+            asked = urllib.request.Request(f"{address}/completions", b'{"prompt": "a"}', headers)
             with pytest.raises(urllib.error.HTTPError, match="401") as refused:
                 urllib.request.urlopen(asked)
             assert refused.value.headers["Access-Control-Allow-Origin"] not in ("*", "http://x.y")
@@ -52,9 +51,8 @@ def test_a_real_model_answers_those_who_know_its_key_and_its_server_ends_with_th
         with pytest.raises(urllib.error.HTTPError, match="501"):
             urllib.request.urlopen(urllib.request.Request(address.replace("/v1", "/slots"), headers=known))
         assert os.environ[KEY] != "of another server"
-        assert {connection.laddr.ip for connection in server.net_connections() if connection.status == "LISTEN"} == {
-            "127.0.0.1"
-        }
+        listening = [each.laddr.ip for each in server.net_connections() if each.status == "LISTEN"]
+        assert set(listening) == {"127.0.0.1"}
     assert not server.is_running() and ADDRESS not in os.environ and os.environ[KEY] == "of another server"
     assert all(answer.text for answer in answers) and {answer.served for answer in answers} == {MODEL}
     assert all(0 < answer.completion_tokens <= 8 for answer in answers)
@@ -94,12 +92,16 @@ with serve(Path({str(tmp_path / "server.log")!r}), context=256) as address:
     assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
 
 
-def test_another_server_is_used_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setenv(ADDRESS, "http://example.org/v1")
+def test_another_server_is_used_as_it_is_and_none_is_started_where_none_is_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(llm, "_process", None)
-    with serve(tmp_path / "server.log") as address:
-        assert address == os.environ[ADDRESS] == "http://example.org/v1"
-    assert os.environ[ADDRESS] == "http://example.org/v1"
+    monkeypatch.setattr(llm, "weights", None)  # any look for a model would fail
+    with serve(tmp_path / "server.log", needed=False) as address:
+        assert address == "" and ADDRESS not in os.environ
+    monkeypatch.setenv(ADDRESS, "http://example.org/v1")
+    for more in ({}, {"model": "gpt-x"}):
+        with serve(tmp_path / "server.log", **more) as address:
+            assert address == os.environ[ADDRESS] == "http://example.org/v1"
+    assert os.environ[ADDRESS] == "http://example.org/v1" and not (tmp_path / "server.log").exists()
 
 
 @needs
@@ -120,16 +122,6 @@ def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, pack
         serve(tmp_path / "server.log").__enter__()
 
 
-def test_the_packaged_model_does_not_pass_for_another(tmp_path, monkeypatch):
+def test_the_packaged_model_does_not_pass_for_another(tmp_path):
     with pytest.raises(LanguageModelError, match=f"no server for gpt-x is known: set {ADDRESS} to one, or ask"):
         serve(tmp_path / "server.log", model="gpt-x").__enter__()
-    monkeypatch.setenv(ADDRESS, "http://example.org/v1")
-    with serve(tmp_path / "server.log", model="gpt-x") as address:
-        assert address == "http://example.org/v1"
-
-
-def test_no_server_is_started_where_none_is_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(llm, "weights", None)  # any look for a model would fail
-    with serve(tmp_path / "server.log", needed=False) as address:
-        assert address == "" and ADDRESS not in os.environ
-    assert not (tmp_path / "server.log").exists()
