@@ -76,9 +76,8 @@ def test_the_shapes_count_what_is_there(corpus, cut):
     part = SimpleNamespace(keep=corpus.labels == 1)
     given = {"corpus": corpus, "labels": corpus.labels, "classes": corpus.classes, "table": cut[0]}
     rows = ran("21_z_filter", "c42baf1a2d93", k=20, kept=part, twin=part, **given).tables["shapes"]
-    counts = rows[["pairs", "n", "premises"]].to_numpy().tolist()
-    assert counts == [["before", 120, 1], ["after", 60, 1], ["random twin", 60, 1]]
-    assert rows["share of contradiction"].tolist() == [0.5, 1, 1]
+    counts = rows[["pairs", "n", "premises", "share of contradiction"]].to_numpy().tolist()
+    assert counts == [["before", 120, 1, 0.5], ["after", 60, 1, 1], ["random twin", 60, 1, 1]]
     assert rows["words of the hypothesis"][1] == 5
 
 
@@ -91,10 +90,9 @@ def test_gains_seed_by_seed():
     both = functions("21_z_filter", study=study).with_all_pairs(ours)
     assert both["condition"].tolist() == ["all pairs"] * 2 + ["z-filter"] * 2 + ["random twin"] * 2
     gains = seed_gains(both, "z-filter").set_index("other")
-    assert set(gains.index) == {"all pairs", "random twin"}
-    twin = gains.loc["random twin"]
-    assert twin["value"] == pytest.approx(0.075) and (twin["n"], twin["seeds"]) == (100, 2)
-    assert twin["low"] < 0.075 < twin["high"]
+    low, value, high, n, seeds = gains.loc["random twin", ["low", "value", "high", "n", "seeds"]]
+    assert set(gains.index) == {"all pairs", "random twin"} and (n, seeds) == (100, 2)
+    assert low < value == pytest.approx(0.075) < high
 
 
 # ---------------------------------------------------------------- 24: the sets
@@ -112,9 +110,9 @@ def test_the_filters_effect_by_hand():
     found = filter_table(texts, [0, 0, 1, 1], right, [True, False, True, False])
     found = found.set_index("label").loc[["all", *LABELS]]
     assert found.loc["all", ["n", "agree", "kept"]].tolist() == [4, 3, 2]
-    assert found.loc["entailment", "words"] == 2.5 and found.loc["entailment", "words kept"] == 3
-    assert found.loc["neutral", "share kept"] == 0.5 and found.loc["neutral", "mix kept"] == 0.5
-    assert found.loc["neutral", "low"] < 0.5 < found.loc["neutral", "high"]
+    assert found.loc["entailment", ["words", "words kept"]].tolist() == [2.5, 3]
+    neutral = found.loc["neutral"]
+    assert neutral["low"] < neutral["share kept"] == neutral["mix kept"] == 0.5 < neutral["high"]
     never = found.loc["contradiction"]  # a label that was never generated has a row that says so
     assert never["n"] == 0 and np.isnan(never["share kept"]) and never["mix"] == 0
 
@@ -198,12 +196,11 @@ def test_both_t_tests_are_scipys():
 
 @pytest.mark.filterwarnings("ignore:Precision loss")
 @pytest.mark.parametrize(
-    ("a", "b", "paired", "welch"),
-    [([0.5, 0.5], [0.5, 0.5], 1.0, 1.0), ([0.6, 0.6], [0.5, 0.5], 0.0, 0.0), ([0.5], [0.4], np.nan, np.nan)],
+    ("a", "b", "p"), [([0.5] * 2, [0.5] * 2, 1), ([0.6] * 2, [0.5] * 2, 0), ([0.5], [0.4], np.nan)]
 )
-def test_t_tests_without_any_spread(a, b, paired, welch):
+def test_t_tests_without_any_spread(a, b, p):
     found = functions("25_debiased_training").t_tests(np.array(a), np.array(b))
-    assert found[-2:] == pytest.approx([paired, welch], nan_ok=True)
+    assert found[-2:] == pytest.approx([p, p], nan_ok=True)
 
 
 def benchmark_of(parts):

@@ -34,8 +34,7 @@ def test_numbers_stand_where_their_scores_meet():
 
 def test_what_is_not_known_is_blank_and_a_group_that_is_apart_has_no_frame():
     axes = SCORE_MAP(AGREED, ["a", "c", "b"], [["a", "b"]], "").axes[0]
-    assert np.ma.getmaskarray(axes.images[0].get_array()).sum() == 2  # a and c with themselves
-    assert not axes.patches
+    assert np.ma.getmaskarray(axes.images[0].get_array()).sum() == 2 and not axes.patches  # a and c with themselves
     axes = SCORE_MAP(AGREED.iloc[:0], [], [], "").axes[0]
     assert [text.get_text() for text in axes.texts] == ["Nothing to show for this corpus."]
 
@@ -50,9 +49,8 @@ def ledger(**columns):
     return pd.DataFrame([row | columns])
 
 
-def share(rates, level, distance, verdict):
-    found = rates.query("level == @level and distance == @distance and verdict == @verdict")
-    return found["share"].item()
+def share(rates, *place):
+    return rates.set_index(["level", "distance", "verdict"])["share"][place]
 
 
 def ends(region):
@@ -71,21 +69,16 @@ def test_the_interval_is_the_one_that_the_chapters_record():
     value, low, high = LEDGER.simulated(1.0, 0.5, 0.2, 3, 4, seed=7)
     generator = np.random.default_rng(7)
     drawn = 1 + 0.5 * generator.standard_normal((4, 1)) + 0.2 * generator.standard_normal((4, 3))
-    for at in range(4):
-        draws = drawn[at].mean() + 0.5 * np.random.default_rng(0).standard_normal(200_000)
-        ours = with_trainings(drawn[at].mean(), draws, drawn[at], n=10)
-        assert (value[at], low[at], high[at]) == pytest.approx(ours[:3], abs=0.01)
+    for row, found in zip(drawn, zip(value, low, high, strict=True), strict=True):
+        draws = row.mean() + 0.5 * np.random.default_rng(0).standard_normal(200_000)
+        assert found == pytest.approx(with_trainings(row.mean(), draws, row, n=10)[:3], abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("region", "inside", "outside"),
-    [
-        (Region(above=1), 1.5, 0.5),
-        (Region(below=1), 0.5, 1.5),
-        (Region(between=(0, 10)), 0.5, -0.5),
-        (Region(between=(0, 0.4)), 0.2, -0.5),  # never past the middle
-    ],
-)
+TRUE = [(Region(above=1), 1.5, 0.5), (Region(below=1), 0.5, 1.5), (Region(between=(0, 10)), 0.5, -0.5)]
+TRUE += [(Region(between=(0, 0.4)), 0.2, -0.5)]  # never past the middle
+
+
+@pytest.mark.parametrize(("region", "inside", "outside"), TRUE)
 def test_the_truth_lies_where_it_should(region, inside, outside):
     assert LEDGER.true_value(ends(region), 0.5, 1.0) == pytest.approx(inside)
     assert LEDGER.true_value(ends(region), 0.5, -1.0) == pytest.approx(outside)
@@ -108,8 +101,7 @@ def test_at_the_border_a_false_claim_is_held_in_one_of_forty_studies_at_most():
 
 def test_far_from_the_border_the_verdict_is_right_and_nearer_less_often():
     rates = LEDGER.error_rates(ledger(over="pairs", seeds=1), (-4.0, 0.5, 1.0, 4.0), studies=500)
-    assert share(rates, 0.95, -4.0, "not held") == 1
-    assert share(rates, 0.95, 4.0, "held") == 1
+    assert share(rates, 0.95, -4.0, "not held") == share(rates, 0.95, 4.0, "held") == 1
     assert share(rates, 0.95, 0.5, "held") < share(rates, 0.95, 1.0, "held") < 0.7
 
 
@@ -143,21 +135,19 @@ def gains_of(accuracy):
 
 
 def test_removing_a_planted_artifact_helps_exactly_on_the_challenge_split():
-    measured = pd.concat(
-        [
-            HELP.linear_accuracy(*corpora(title, seed, n), seed=seed).assign(planted=title, learner=LINEAR)
-            for title, n in (("words", 1_000), ("flips", 300), ("nothing", 300))
-            for seed in range(3)
-        ]
-    )
+    measured = [
+        HELP.linear_accuracy(*corpora(title, seed, n), seed=seed).assign(planted=title, learner=LINEAR)
+        for title, n in (("words", 1_000), ("flips", 300), ("nothing", 300))
+        for seed in range(3)
+    ]
+    measured = pd.concat(measured)
     found = gains_of(measured).set_index(["planted", "arm", "title"]).sort_index()
-    for arm in (TRUTH, Z):
-        assert found.loc[("words", arm, "challenge"), "low"] > 0
-        assert found.loc[("words", arm, "test"), "high"] < 0
-    assert found.loc[("words", TRUTH, "challenge"), "value"] > found.loc[("words", Z, "challenge"), "value"]
+    truth, z = (found.loc["words"].loc[arm] for arm in (TRUTH, Z))
+    assert all(each.loc["challenge", "low"] > 0 > each.loc["test", "high"] for each in (truth, z))
+    assert truth.loc["challenge", "value"] > z.loc["challenge", "value"]
     assert set(found.loc["words", "seen"]) == {"as planted"}
-    assert (found.loc["nothing", "expected"] == "no gain").all()
-    assert (found.loc["flips", "expected"] == "no gain").all()  # n-grams of the hypothesis cannot learn the task
+    # n-grams of the hypothesis cannot learn the task
+    assert (found.loc[["nothing", "flips"], "expected"] == "no gain").all()
     wide = measured.pivot_table(index=["planted", "title"], columns="condition", values="accuracy")["all pairs"]
     assert wide["words", "challenge"] < 0.25 < 0.6 < wide["words", "test"]
     assert wide["nothing", "test"] == pytest.approx(1 / 3, abs=0.1)
@@ -171,16 +161,14 @@ def test_arms_and_their_twins():
     assert list(found)[:5] == ["all pairs", TRUTH, Z, PRUNED, AMBIGUOUS] and len(found) == 9
     assert found["all pairs"].keep.all() and found[AMBIGUOUS].size == 40 and 0 < found[PRUNED].size < 120
     assert (found[TRUTH].keep == ~corpus.table["flipped"].to_numpy(bool)).all()
-    for name in HELP.REMOVES:
-        counts = [np.bincount(corpus.labels[found[arm].keep], minlength=3).tolist() for arm in (name, f"{name}, twin")]
-        assert counts[0] == counts[1]
+    counts = {name: np.bincount(corpus.labels[each.keep], minlength=3).tolist() for name, each in found.items()}
+    assert all(counts[name] == counts[f"{name}, twin"] for name in HELP.REMOVES)
     assert list(HELP.arms(corpus))[:3] == ["all pairs", TRUTH, Z] and len(HELP.arms(corpus)) == 5
 
 
 def test_planted_pairs_are_all_faults_and_nothing_else():
     corpus = make_split("train", 300, 1)
-    table = corpus.table
-    faulty = (table["planted"] != "") | table["flipped"] | table["ambiguous"]
+    faulty = (corpus.table["planted"] != "") | corpus.table["flipped"] | corpus.table["ambiguous"]
     assert HELP.arms(corpus)[TRUTH].keep.tolist() == (~faulty).tolist()
     assert HELP.arms(make_split("train", 100, 0, **OFF))[TRUTH].keep.all()
 
@@ -213,6 +201,5 @@ def test_gains_are_within_a_seed_and_against_the_own_twin():
     rows = [("words", LINEAR, "test", name, seed, 100, value)
             for name, values in accuracies.items() for seed, value in enumerate(values)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["planted", "learner", "title", "condition", "seed", "n", "accuracy"])
-    found = gains_of(table)
-    assert found["arm"].tolist() == [Z]  # the other has no twin in the table
-    assert found["value"].iloc[0] == pytest.approx(0.2)
+    found = gains_of(table)  # the other has no twin in the table
+    assert found["arm"].tolist() == [Z] and found["value"].iloc[0] == pytest.approx(0.2)

@@ -4,6 +4,9 @@
         ...                                  # http://127.0.0.1:{server.server_port}/v1
     server.said, server.unsaid               # tokens that it has reported, and requests that it bills without a word
 
+    with serving({"busy": "429 once"}) as server:
+        ...                                  # the first word of a prompt decides; other words are answered
+
 Every answer that it has written is billed with `TOKENS`, whether anybody can use it or not. `good` counts, by prompt,
 the answers that could be used, and `asked` all requests.
 """
@@ -38,8 +41,14 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.asked[self.prompt] += 1
             self.first = self.server.asked[self.prompt] == 1
+            self.server.running += 1
+            self.server.most = max(self.server.most, self.server.running)
+        mode = self.server.mode
         with suppress(BrokenPipeError, ConnectionResetError):  # nobody waits any more
-            MODES[self.server.mode](self)
+            time.sleep(self.server.delay)
+            MODES[mode if isinstance(mode, str) else mode.get(self.prompt.partition(" ")[0], "after")](self)
+        with self.server.lock:
+            self.server.running -= 1
 
     def reply(self, text="fine", *, usage=USAGE, choices=1, finish="stop", **fields):
         """The bytes of an answer."""
@@ -117,8 +126,12 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(random.Random(self.prompt).random() / 20)
         self.fine(f"after {self.prompt}")
 
-    def chat_only(self):
-        self.fine() if self.chat else self.refuse(404, "This is a chat model: use v1/chat/completions.")
+    def chat_only(self, status=404):
+        self.fine() if self.chat else self.refuse(status, "This is a chat model: use v1/chat/completions.")
+
+    def after(self):
+        """The text that is known for the prompt and its suffix, or one that names the prompt."""
+        self.fine(self.server.texts.get((self.prompt, self.body.get("suffix")), f" after {self.prompt}"))
 
 
 def _begun(length=100_000):
@@ -127,7 +140,12 @@ def _begun(length=100_000):
 
 MODES = {
     "ok": Handler.fine,
+    "after": Handler.after,
+    "empty text": lambda self: self.fine(""),
+    "control characters": lambda self: self.fine("\x00\x1b[31m\u2028 \ud800 end"),
     "chat only": Handler.chat_only,
+    "chat only, 405": lambda self: self.chat_only(405),
+    "chat only, 501": lambda self: self.chat_only(501),
     "two choices": lambda self: self.useless(self.reply(choices=2)),
     "no text, length": lambda self: self.useless(self.reply(None, finish="length")),
     "no text, filtered": lambda self: self.useless(self.reply(None, finish="content_filter")),
@@ -141,6 +159,7 @@ MODES = {
     "usage absurd": lambda self: self.uncounted({"prompt_tokens": 10**30, "completion_tokens": 10**30}),
     "truncated JSON": lambda self: self.useless(self.reply()[:60], said=False),
     "no UTF-8": lambda self: self.useless(self.reply("fine XX").replace(b"XX", b"\xff\xfe")),
+    "200 kB": lambda self: self.useless(self.reply("x" * 200_000)),
     "10 MB": lambda self: self.useless(self.reply("x" * 10_000_000)),
     "endless": Handler.endless,
     "echo as page": lambda self: self.useless(f"<p>{self.login}</p>".encode(), said=False, kind="text/html"),
@@ -152,6 +171,7 @@ MODES = {
     "echo cut by it": lambda self: self.send(f"You said {self.login[:-9]}".encode(), 400, kind="text/plain"),
     "error page": lambda self: self.send(PAGE.format(self.login).encode(), 502, kind="text/html"),
     "429 with seconds": lambda self: self.once(429, Retry_After="0.05"),
+    "429 with a second": lambda self: self.once(429, Retry_After="1"),
     "429 with a date": lambda self: self.once(429, Retry_After=formatdate(time.time() + 1, usegmt=True)),
     "429 for a week": lambda self: self.refuse(429, "slow down", Retry_After="604800"),
     "429 with nonsense": lambda self: self.once(429, Retry_After="soon"),
@@ -169,6 +189,7 @@ MODES = {
     "cut once": lambda self: self.part(_begun() + b"{") if self.first else self.fine(),
     "drip": lambda self: (self.wfile.write(_begun()), self.slowly(b" ")),
     "drip of headers": lambda self: (self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: "), self.slowly(b"x")),
+    "late once": lambda self: time.sleep(1.6) if self.first else self.fine(),
     "silence": lambda self: self.slowly(b""),
     "another model": lambda self: self.fine(model="another"),
     "400 max_tokens": lambda self: self.without(
@@ -179,6 +200,7 @@ MODES = {
     "400 stop": Handler.stopped,
     "400 with a list": lambda self: self.without("seed", "Unsupported: seed. There are stop, temperature, max_tokens."),
     "400 both": lambda self: self.without("top_p", "temperature and top_p cannot both be given"),
+    "400 with half a pair": lambda self: self.refuse(400, "half a pair: \ud800"),
     "400 unspecific": lambda self: self.refuse(400, "bad request"),
     "401": lambda self: self.refuse(401, f"Incorrect key: {self.login}"),
     "402": lambda self: self.refuse(402, "payment required"),
@@ -197,11 +219,15 @@ MODES = {
 
 
 @contextmanager
-def serving(mode):
-    """The server in one mode, on a free port of this machine."""
+def serving(mode, *, delay=0.0, texts=()):
+    """The server in one mode, or with a mode for some words, on a free port of this machine.
+
+    It waits `delay` seconds before each answer; `most` is how many requests it ever had at a time.
+    """
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.mode, server.lock, server.over, server.daemon_threads = mode, threading.Lock(), threading.Event(), True
     server.asked, server.good, server.said, server.unsaid = Counter(), Counter(), 0, 0
+    server.delay, server.texts, server.running, server.most = delay, dict(texts), 0, 0
     server.bomb = gzip.compress(b" " * 50_000_000, 1) if mode == "gzip bomb" else b""
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:

@@ -35,7 +35,7 @@ WANTED = [
 ]
 
 USELESS = ["two choices", "no text, length", "no text, filtered", "no choices", "choices no list", "text no string"]
-USELESS += ["truncated JSON", "no UTF-8", "10 MB", "endless", "echo as page", "empty body", "nested JSON"]
+USELESS += ["truncated JSON", "no UTF-8", "200 kB", "10 MB", "endless", "echo as page", "empty body", "nested JSON"]
 USELESS += ["number of 5000 digits", "gzip bomb"]
 # what the run ends with; in all other modes every request is answered
 ENDS = dict.fromkeys(
@@ -54,6 +54,7 @@ ENDS = dict.fromkeys(
     "drip": "5 requests in a row failed, the last one with no whole answer within 0.4 s",
     "drip of headers": "5 requests in a row failed, the last one with no whole answer within 0.4 s",
     "silence": "5 requests in a row failed, the last one with no whole answer within 0.4 s",
+    "400 with half a pair": "2 requests in a row failed, the last one with 400 Bad Request: half a pair: ?",
     "400 unspecific": "2 requests in a row failed, the last one with 400 Bad Request: bad request",
     "401": "wants a key that it knows: set OPENAI_API_KEY",
     "402": "says that the account has no money or quota left: payment required",
