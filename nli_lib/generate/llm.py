@@ -90,7 +90,7 @@ class Request(BaseModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:20]
 
     def body(self, api: str) -> dict[str, object]:
-        """What is sent to "completions" or "chat", which has no suffix. Each draw has a seed of its own, from the key."""
+        """What is sent to "completions" or "chat"; a chat has no suffix. Each draw has its own seed, from the key."""
         prompt = {"messages": [{"role": "user", "content": self.prompt}]} if api == "chat" else {"prompt": self.prompt}
         suffix = {"suffix": self.suffix} if self.suffix is not None and api == "completions" else {}
         sampling = self.sampling.model_dump(mode="json")
