@@ -99,14 +99,9 @@ def test_the_declared_statistics_by_hand(tables):
     table = tables(*SINGLE, one("6", premise="It is a dog that runs."))  # +3 words, and a pronoun
     assert table("revisions")["words"].tolist() == [0, 0, 3]
     found = table("claims").set_index("id")
-    known = found[found["n"] > 0]
-    values = {id.split("-", 2)[2]: (round(row.value, 3), row.n) for id, row in known.iterrows()}
-    assert values == {
-        "discarded": (0.167, 6),
-        "revised-more-than-kept": (0.6, 5),
-        "premises-change-slightly": (0.667, 3),
-        "premise-pronouns": (0.333, 3),
-    }
+    known = {id.split("-", 2)[2]: (round(row.value, 3), row.n) for id, row in found[found["n"] > 0].iterrows()}
+    values = {"discarded": (0.167, 6), "revised-more-than-kept": (0.6, 5)}
+    assert known == values | {"premises-change-slightly": (0.667, 3), "premise-pronouns": (0.333, 3)}
     assert len(found) == 8 and found.loc[found["n"] == 0, ["value", "low", "high"]].isna().all(axis=None)
 
 

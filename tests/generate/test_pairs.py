@@ -146,14 +146,9 @@ def test_what_comes_back_says_where_it_is_from_and_why_it_is_no_pair():
     answers += [answer(None, reason="RateLimitError: 429, busy", served="")]
     answers += [answer("It rains.\nPossibility: It is cold.")]
     found = made.continuations(corpus(), [[1, 0], [4, 3]], answers, draws=2)
-    expected = {
-        "reason": ["", UNPARSED, f"{FAILED}: RateLimitError", ""],
-        "uid": ["u1+0", "u1+1", "u4+0", "u4+1"],
-        "origin_uid": ["u1", "u1", "u4", "u4"],
-        "origin_corpus": ["tiny"] * 4,
-        "intended_label": ["entailment"] * 2 + ["neutral"] * 2,
-        "maker": ["m", "m", "", "m"],
-    }
+    expected = {"reason": ["", UNPARSED, f"{FAILED}: RateLimitError", ""], "maker": ["m", "m", "", "m"]}
+    expected |= {"uid": ["u1+0", "u1+1", "u4+0", "u4+1"], "origin_uid": ["u1", "u1", "u4", "u4"]}
+    expected |= {"origin_corpus": ["tiny"] * 4, "intended_label": ["entailment"] * 2 + ["neutral"] * 2}
     assert found[list(expected)].to_dict("list") == expected
     assert found.loc[0, ["premise", "hypothesis"]].tolist() == ["It rains.", "It is wet. "]
     assert found["premise"].isna().tolist() == [False, True, True, False]

