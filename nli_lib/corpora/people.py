@@ -1,41 +1,38 @@
-"""What people say of an example: a hundred labels each, where somebody has asked for them.
+"""What others say of the pairs of a corpus: people and models that had no part in any score of ours.
 
-ChaosNLI (Nie et al., 2020) collected 100 labels for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev matched. They
-are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the majority's?).
-SNLI's own five labels are a smaller one: there it is the label of a pair's author that can be wrong.
+`human_labels`
+    a hundred labels each, of ChaosNLI (Nie et al., 2020), for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev
+    matched. They are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the
+    majority's?).
+`annotators`
+    SNLI's own five labels, a smaller truth: there it is the label of a pair's author that can be wrong.
+`known_errors`
+    VariErr (Weber-Genzel et al., 2024), in which four people labelled 500 pairs of MultiNLI dev matched that ChaosNLI
+    had chosen, and explained each label. In a second round all four judged all explanations. A label is an *error*
+    where none of those who gave it stands by his explanation of it, and human variation otherwise: the people said
+    themselves which of their labels were slips.
+`hundred_berts`
+    McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a
+    seed of its own, and released for every example of dev matched how many of the hundred were right.
+`annotations`
+    what WANLI's workers said of the generated pairs. The paper had each of its 118,724 pairs annotated by two workers,
+    and both annotations are in the whole file; the released sample has one annotation of each of a hundred pairs.
 
-Labels whose errors are known: VariErr, in which the annotators of a label judged their own reasons a second time.
+For example, the entropy of the people's labels beside the pairs that they judged::
 
-VariErr (Weber-Genzel et al., 2024) had four people label 500 pairs of MultiNLI dev matched that ChaosNLI had chosen,
-and explain each label. In a second round all four judged all explanations. A label is an *error* where none of those
-who gave it stands by his explanation of it, and human variation otherwise. It is the outside truth for any score that
-claims to find wrong labels: the people said themselves which of their labels were slips. The release also holds the
-scores of its own detectors and the table made of them.
-
-A corpus as its authors labelled it: one label a pair, given by the worker who wrote the hypothesis.
-
-What a hundred models make of an example: how many of them got it right.
-
-McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a seed of
-its own, and released for every example of dev matched how many of the hundred were right. It is the outside truth for
-difficulty: no model of ours had a part in it.
-
-What WANLI's workers said of the generated pairs, as it was released: one annotation a row, workers under aliases.
-
-The paper had each of its 118,724 pairs annotated by two workers, and both annotations are in the whole file
-(`anonymized_annotations.jsonl`). The released sample has one annotation of each of a hundred pairs.
-
-What others say of the pairs of a corpus, people and models that had no part in any score: one row a judgment.
+    people = human_labels(corpus)
+    corpus[people["position"]], people["entropy"]
 """
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, canonical, to_index
@@ -46,6 +43,7 @@ CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
 BY_AUTHORS = "-authors"  # ends the name of a corpus whose labels are its authors'
+LACKING = "no label of its author among five"
 FIVE = 5  # labels of each annotated pair of SNLI
 REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, judged by five"}
 
@@ -128,11 +126,9 @@ def _json_lists(texts: pd.Series) -> pd.Series:
     """The lists that are written as JSON in a column of texts, by the index of their row; other texts are left out."""
 
     def parsed(text: object) -> list | None:
-        try:
+        with suppress(ValueError):  # such as ['neutral'], as Python writes a list
             found = json.loads(str(text))
-        except ValueError:  # such as ['neutral'], as Python writes a list
-            return None
-        return found if isinstance(found, list) else None
+            return found if isinstance(found, list) else None
 
     return texts.map(parsed).dropna()
 
@@ -162,6 +158,37 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     return table.assign(wrong=table["label"] != table["majority"])
 
 
+def with_authors_labels(corpus: Corpus) -> Corpus:
+    """`corpus` with the author's label in the place of the gold label, named "<name>-authors".
+
+    majority
+        a new column: index of the gold label, which the majority of the five gave
+
+    The author's label is the first of five and all that nine in ten pairs of SNLI have; its development and test set
+    carry the majority's. Rows without five labels are left out and counted. A corpus whose gold labels are its
+    authors', such as the planted one, keeps its name, so that what was trained on it is found again.
+
+    Raises
+    ------
+    CorpusError
+        Where no pair has its author's label.
+
+    References
+    ----------
+    The consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
+    """
+    five = annotators(corpus).astype({"position": int})
+    if five.empty:
+        where = f"corpus {corpus.name}/{corpus.split}"
+        raise CorpusError(f"{where}: no pair has five labels, so its authors' are not known")
+    position, author = five["position"].to_numpy(), five["author"].to_numpy(dtype=int)
+    table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
+    lacking = len(corpus) - len(position)
+    skipped = {**corpus.skipped} | ({LACKING: lacking} if lacking else {})
+    unchanged = not lacking and (author == corpus.labels[position]).all()
+    return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)
+
+
 def _planted(corpus: Corpus) -> pd.DataFrame | None:
     """What was planted, None for any other corpus (a user's file may bear the name)."""
     if corpus.name != "planted" or not {"true_label", "ambiguous"} <= set(corpus.table):
@@ -182,8 +209,8 @@ KNOWN = ("position", "pair", "key", "label", "error", "count", "five")
 HELD_OUT = 4  # every so-manieth premise of the planted corpus is judged, and none of its pairs is trained on
 
 
-def _found(data_dir: str | None, places: Iterable[str]) -> Path | None:
-    """The first of the places in the folder of corpora where a file is."""
+def at_hand(places: Iterable[str], data_dir: str | None = None) -> Path | None:
+    """The first of these places (`VARIERR`, `ANNOTATIONS`) in the folder of corpora where a file is."""
     folder = sources.data_folder(data_dir)
     paths = (folder / place for place in places) if folder else ()
     return next((path for path in paths if path.is_file()), None)
@@ -245,7 +272,7 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
         Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
         the field.
     """
-    path, rows, counts, errors = _found(data_dir, VARIERR), [], [], []
+    path, rows, counts, errors = at_hand(VARIERR, data_dir), [], [], []
     if path is None:
         raise CorpusError(f"VariErr: {sources.lacking(sources.data_folder(data_dir))} {VARIERR[0]}.")
     pairs = every_row(path, Pair)
@@ -286,7 +313,7 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
         at = table["position"].to_numpy()
         names, flipped = corpus.uid[at], corpus.table["flipped"].to_numpy(dtype=bool)[at]
         return table.assign(pair=names, key=names, label=corpus.labels[at], error=flipped)[list(KNOWN)]
-    if (corpus.name, corpus.split) != SPLIT or _found(data_dir, VARIERR) is None:
+    if (corpus.name, corpus.split) != SPLIT or at_hand(VARIERR, data_dir) is None:
         return pd.DataFrame(columns=list(KNOWN))
     own = pd.DataFrame({"pair": corpus.uid, "position": np.arange(len(corpus))})
     both = own.merge(varierr(data_dir), on="pair", validate="one_to_many")
@@ -297,92 +324,6 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
         agrees = to_index(votes, corpus.classes) == both["label"].to_numpy()[votes.index]
         five = pd.Series(agrees, votes.index).groupby(level=0).mean().reindex(range(len(both))).to_numpy()
     return both.assign(five=five)[list(KNOWN)]
-
-
-METHODS = {  # the release's methods in words; those trained on its own errors say so
-    "dm_mean": "published: data map, confidence",
-    "dm_std": "published: data map, variability",
-    "metadata_archaeology_knn": "published: trained on known errors, neighbours",
-    "metadata_archaeology_lr": "published: trained on known errors, regression",
-    "gpt-3.5-turbo": "published: GPT-3.5",
-    "gpt-4-1106-preview": "published: GPT-4",
-    "baseline_chaosnli_prob": "published: ChaosNLI's 100",
-    "peer_heuristic_sum_all_exp": "published: judgments of peers",
-}
-
-
-def published_scores(data_dir: str | None = None) -> pd.DataFrame:
-    """What the release's own detectors said: method, run, key, score; the more suspect the higher.
-
-    Empty if it is not at hand. Raises `CorpusError` naming the file and the item where a score is no number.
-    """
-    columns, path, parts = ["method", "run", "key", "score"], _found(data_dir, VARIERR), []
-    for file in sorted(path.parent.glob("predictions/*/*.json")) if path else ():
-        try:
-            scores = pd.Series(TypeAdapter(dict[str, float]).validate_json(file.read_bytes()), dtype=float)
-        except ValidationError as error:
-            first = error.errors()[0]
-            item = ".".join(map(str, first["loc"])) or "whole"
-            raise CorpusError(f"{file}: item {item}: {first['msg']}.") from None
-        parts.append(pd.DataFrame({"method": file.parent.name, "run": file.stem, "key": scores.index, "score": scores}))
-    return pd.concat(parts or [pd.DataFrame(columns=columns)], ignore_index=True)
-
-
-def published_table(data_dir: str | None = None) -> pd.DataFrame:
-    """The release's table: index method; AP, P@50, P@100 and R@100 in percent, the means over runs as printed.
-
-    Empty if it is not at hand. Raises `CorpusError` naming the file, and the row and the field that is no number.
-    """
-    path, columns = _found(data_dir, VARIERR), ["AP", "P@50", "P@100", "R@100"]
-    if path is None or not (path := path.parent / "results/results.tsv").is_file():
-        return pd.DataFrame(columns=columns, index=pd.Index([], name="Method"), dtype=float)
-    try:
-        table = pd.read_csv(path, sep="\t", dtype=str).set_index("Method").fillna("")
-        table = table.reindex(columns=columns, fill_value="")
-    except (ValueError, KeyError) as error:  # empty or not UTF-8; without the column
-        raise CorpusError(f"{path}: no table with the column Method ({error}). Fetch it again.") from None
-    numbers = table.apply(lambda column: column.str.extract(r"^\$(\d+\.\d+)(?:\\pm\d+\.\d+)?\$$")[0].astype(float))
-    if numbers.isna().any(axis=None):
-        row, column = (int(at[0]) for at in np.nonzero(numbers.isna().to_numpy()))
-        raise CorpusError(f"{path}: row {row + 1}, field {table.columns[column]}: {table.iloc[row, column]!r}.")
-    return numbers
-
-
-# ---------------------------------------------------------------- authors
-
-
-LACKING = "no label of its author among five"
-
-
-def with_authors_labels(corpus: Corpus) -> Corpus:
-    """`corpus` with the author's label in the place of the gold label, named "<name>-authors".
-
-    majority
-        a new column: index of the gold label, which the majority of the five gave
-
-    The author's label is the first of five and all that nine in ten pairs of SNLI have; its development and test set
-    carry the majority's. Rows without five labels are left out and counted. A corpus whose gold labels are its
-    authors', such as the planted one, keeps its name, so that what was trained on it is found again.
-
-    Raises
-    ------
-    CorpusError
-        Where no pair has its author's label.
-
-    References
-    ----------
-    The consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
-    """
-    five = annotators(corpus).astype({"position": int})
-    if five.empty:
-        where = f"corpus {corpus.name}/{corpus.split}"
-        raise CorpusError(f"{where}: no pair has five labels, so its authors' are not known")
-    position, author = five["position"].to_numpy(), five["author"].to_numpy(dtype=int)
-    table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
-    lacking = len(corpus) - len(position)
-    skipped = {**corpus.skipped, **({LACKING: lacking} if lacking else {})}
-    unchanged = not lacking and (author == corpus.labels[position]).all()
-    return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)
 
 
 # ---------------------------------------------------------------- berts
@@ -446,7 +387,8 @@ def _read(path: Path) -> pd.Series:
 
 
 NAME = "wanli-annotations"  # what a claim's evidence calls it
-ANNOTATION_FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")
+ANNOTATION_FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")  # the sample where need be
+ANNOTATIONS = [f"{folder}/{file}" for file in ANNOTATION_FILES for folder in ("wanli", ".")]
 
 
 class Row(BaseModel, strict=True):
@@ -485,7 +427,7 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
         Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
         the field.
     """
-    path = find(data_dir)
+    path = at_hand(ANNOTATIONS, data_dir)
     if path is None:
         lacking = sources.lacking(sources.data_folder(data_dir))
         raise CorpusError(f"WANLI's annotations: {lacking} wanli/{', or '.join(ANNOTATION_FILES)}.")
@@ -505,56 +447,3 @@ def annotations(data_dir: str | None = None) -> pd.DataFrame:
     table = table.drop(columns=["gold", "revised"]).rename(columns=named)
     known = {"item": table["item"].astype(str), "intended_label": table["intended_label"].map(canonical)}
     return table.assign(label=label, discarded=discarded, **known)
-
-
-def find(data_dir: str | None = None) -> Path | None:
-    """The file of annotations that is at hand, the whole one before the sample; None where neither is."""
-    return _found(data_dir, [f"{folder}/{file}" for file in ANNOTATION_FILES for folder in ("wanli", ".")])
-
-
-# ---------------------------------------------------------------- outside truths
-
-
-ENTROPY, ERROR = "entropy of 100 people", "rejected by 100 people"
-OVERRULED, BERTS, TAKEN_BACK = "author overruled", "100 BERTs err", "taken back (VariErr)"
-TRUTH_COLUMNS = ("truth", "position", "label", "value")
-
-
-def outside_truths(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
-    """Every judgment at hand of a (pair, label) of ``corpus``; a high value says that pair or label is doubtful.
-
-    Columns: truth (a name of this module), position (of the pair), label (on trial: the gold label everywhere but for
-    `TAKEN_BACK`), value (bits, a share, or 1 and 0).
-
-    entropy of 100 people
-        ChaosNLI's labels, in bits
-    rejected by 100 people
-        whether most of them gave another label than the gold one
-    author overruled
-        whether the author's label is not the gold label, which the five voted for: that somebody erred about the pair,
-        not that the label on trial is wrong
-    100 BERTs err
-        share of them that do (McCoy, Min and Linzen, 2020)
-    taken back (VariErr)
-        whether nobody who gave the label stood by it; a pair may have several labels
-
-    In the planted corpus people and annotators know what was planted.
-    """
-    options, gold = {"data_dir": data_dir}, corpus.labels
-    hundred, five = human_labels(corpus, **options), annotators(corpus)
-    berts, items = hundred_berts(corpus, **options), known_errors(corpus, **options)
-    parts = {
-        ENTROPY: hundred.assign(value=hundred["entropy"]),
-        ERROR: hundred.assign(value=hundred["majority"] != gold[hundred["position"].to_numpy(dtype=int)]),
-        OVERRULED: five.assign(value=five["author"] != five["majority"]),
-        BERTS: berts.assign(value=1 - berts["right"] / 100),
-        TAKEN_BACK: items.assign(value=items["error"]),
-    }
-    tables = [each.assign(truth=name) for name, each in parts.items() if len(each)]
-    if not tables:
-        return pd.DataFrame(columns=list(TRUTH_COLUMNS))
-    for table in tables:
-        if "label" not in table:
-            table["label"] = gold[table["position"].to_numpy(dtype=int)]
-    found = pd.concat([table[list(TRUTH_COLUMNS)] for table in tables], ignore_index=True)
-    return found.astype({"position": int, "label": int, "value": float})

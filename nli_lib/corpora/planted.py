@@ -1,44 +1,34 @@
 """The planted corpus: pairs from a small grammar, with artifacts, label noise and ambiguity put in and recorded.
 
 It is the specimen, not the evidence. Whatever claims to find artifacts, mislabelled or ambiguous examples can be asked
-here whether it finds them, against columns that hold the truth.
+here whether it finds them, against columns that hold the truth::
 
-Sentence patterns of the planted corpus (patterns.yaml, whose head says how they are made), read.
+    corpus = make_split("train", 2_000, seed=0)
+    corpus.table["flipped"], corpus.table["ambiguous"]
 
-Words of the planted corpus (words.yaml), and the drawing of one set of them per pair.
+The grammar has sentence patterns (patterns.yaml, whose head says how they are made) and words (words.yaml). A pattern
+names slots, and `draw` fills them: {a} "the nurse", {a.kind} "a health worker", {w} "carried", {w.b} "carry". Each slot
+comes twice: what is said, and the same thing in a synonym, where there is one. Slots are drawn without regard to any
+label.
 
-`draw(n, rng)` fills every slot that the sentence patterns name: {a} "the nurse", {a.kind} "a health worker",
-{w} "carried", {w.b} "carry". Each slot comes twice: what is said, and the same thing in a synonym, where there is one.
-Slots are drawn without regard to any label.
-
-What was changed between two versions of a sentence, as one run of words.
-
-Counterfactual pairs of the planted grammar: one edit of the premise, after which another label is the true one::
+Counterfactual pairs of the grammar are one edit of the premise, after which another label is the true one. Both
+premises are of one pattern and filled with the same words, so that the grammar knows the label of each::
 
     originals, revised = counterfactuals(500, seed=0)
-
-Both premises are of one pattern and filled with the same words, so that the grammar knows the label of each.
-
-The planted grammar's own reader: the true label of a pair that somebody else wrote in its words::
-
-    read_pairs(["The nurse carried a violin."], ["The nurse carried a musical instrument."])    # entailment, hypernym
-
-A pair is read where its hypothesis is a form of the grammar, with or without artifacts, and its premise is one of that
-form's premises with the same people, things, times. All else is said to be what it is, and is given no label.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import combinations, permutations, zip_longest
+from itertools import permutations, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import yaml
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, LABELS, C, Corpus, CorpusError, E, N
 
@@ -61,18 +51,15 @@ def _pattern(family: str, entry: dict) -> Pattern:
     hypothesis, entailing, contradicting = entry["hypothesis"], entry["entailment"], entry["contradiction"]
     neutral = [premise["specific"] if isinstance(premise, dict) else premise for premise in entry["neutral"]]
     specific = [premise["specific"] for premise in entry["neutral"] if isinstance(premise, dict)]
-    if family == "transfer":  # where saying it of another person nearly denies it
-        return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
-    # the others said of someone (or something) that the hypothesis is not about, where that can be
-    subject = re.search(r"\{(\w)", hypothesis).group(1)
-    other = "y" if subject == "x" else "d"
-    neutral += [
-        re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
-        for premise in entailing + contradicting
-        if re.search(rf"\{{{subject}[.}}]", premise)
-        and f"{{{other}" not in premise
-        and not premise.startswith((f"it was {{{subject}}}", "only "))  # these rule everyone else out
-    ]
+    if family != "transfer":  # where saying it of another person nearly denies it
+        # the others said of someone (or something) that the hypothesis is not about, where that can be
+        subject = re.search(r"\{(\w)", hypothesis).group(1)
+        other = "y" if subject == "x" else "d"
+        exclusive = (f"it was {{{subject}}}", "only ")  # these rule everyone else out
+        for premise in entailing + contradicting:
+            said = re.sub(rf"\{{{subject}(?=[.}}])", f"{{{other}", premise)
+            if said != premise and f"{{{other}" not in premise and not premise.startswith(exclusive):
+                neutral.append(said)
     return Pattern(family, hypothesis, (entailing, neutral, contradicting, specific))
 
 
@@ -90,60 +77,54 @@ Entry = str | list[str]  # a word, or a word and its synonym
 Forms = dict[str, tuple[str, str]]  # of one entry: "" or ".s", ".b" ... -> the word in that form, and its synonym
 
 
-class Slots:
-    """For each slot name, n phrases (2, n): what is said, and otherwise; they differ where the word has a synonym."""
+def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
+    """One set of words for each of n pairs, slot name -> (2, n): what is said, and otherwise; they differ where the
+    word has a synonym. People, things and verbs of one pair differ."""
+    phrases = {}
 
-    def __init__(self, n: int, rng: np.random.Generator):
-        self.n, self.rng, self.phrases = n, rng, {}
+    def below(size: int) -> NDArray[np.int64]:
+        return rng.integers(size, size=n)
 
-    def put(self, names: Iterable[str], picks: Iterable[NDArray[np.int64]]) -> None:
+    def distinct(size: int, k: int) -> NDArray[np.int64]:
+        """(k, n) integers below `size`, no two alike in a column."""
+        return rng.random((n, size)).argsort(axis=1)[:, :k].T
+
+    def put(names: Iterable[str], picks: Iterable[NDArray[np.int64]]) -> None:
         """Fill each slot in all its forms with its entries[pick]; a coin decides which of two synonyms is said."""
         for name, pick in zip(names, picks, strict=True):
-            entries, swap = lexicon()[name][0], self.below(2)
+            entries, swap = lexicon()[name][0], below(2)
             for form in entries[0]:
                 words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
-                self.phrases[name + form] = words[pick, [swap, 1 - swap]]
+                phrases[name + form] = words[pick, [swap, 1 - swap]]
 
-    def below(self, size: int) -> NDArray[np.int64]:
-        """(n,) integers below `size`."""
-        return self.rng.integers(size, size=self.n)
-
-    def distinct(self, size: int, k: int) -> NDArray[np.int64]:
-        """(k, n) integers below `size`, no two alike in a column."""
-        return self.rng.random((self.n, size)).argsort(axis=1)[:, :k].T
-
-
-def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
-    """One set of words for each of n pairs, slot name -> (2, n); people, things and verbs of one pair differ."""
-    slots = Slots(n, rng)
     # Nouns of different kinds, so that no one of them is covered by the kind of another.
-    for names, kinds in (("abcd", WORDS["people"]), ("xy", WORDS["things"])):
-        first = slots.distinct(len(kinds), len(names)).T * 5
-        slots.put(names, (first + rng.integers(5, size=first.shape)).T)
-    for names, verbs in (("vu", WORDS["meet"]), ("w", WORDS["handle"]), ("ijk", WORDS["act"])):
-        slots.put(names, slots.distinct(len(verbs), len(names)))
+    for names, kinds in (("abcd", "people"), ("xy", "things")):
+        first = distinct(len(WORDS[kinds]), len(names)).T * 5
+        put(names, (first + rng.integers(5, size=first.shape)).T)
+    for names, verbs in (("vu", "meet"), ("w", "handle"), ("ijk", "act")):
+        put(names, distinct(len(WORDS[verbs]), len(names)))
     # {l} and {p} are two places on one side of the door, {m} is on the other; {l.side} says which.
     each = len(WORDS["indoors"])
-    door, (one, two), other = slots.below(2), slots.distinct(each, 2), slots.below(len(WORDS["outdoors"]))
-    slots.put("lpm", (door * each + one, door * each + two, (1 - door) * each + other))
-    slots.put("t", [slots.below(len(WORDS["times"]))])
+    door, (one, two), other = below(2), distinct(each, 2), below(len(WORDS["outdoors"]))
+    put("lpm", (door * each + one, door * each + two, (1 - door) * each + other))
+    put("t", [below(len(WORDS["times"]))])
     # {month} lies in {month.season}, {later} in {later.season}, another; {day} is a weekday, {free} is not.
-    for name, season in zip(("month", "later"), slots.distinct(len(WORDS["seasons"]), 2), strict=True):
-        slots.put([name], [season * 3 + slots.below(3)])
-    for name, days in (("day", WORDS["weekdays"]), ("free", WORDS["weekend"])):
-        slots.put([name], [slots.below(len(days))])
+    for name, season in zip(("month", "later"), distinct(len(WORDS["seasons"]), 2), strict=True):
+        put([name], [season * 3 + below(3)])
+    for name, days in (("day", "weekdays"), ("free", "weekend")):
+        put([name], [below(len(WORDS[days]))])
     # {few} < {some} < {many}, and {both} = {few} + {some}.
-    few = 2 + slots.below(7)
-    some = few + 1 + slots.below(5)
-    many = some + 1 + slots.below(4)
-    slots.put(("few", "some", "many", "both"), (few, some, many, few + some))
+    few = 2 + below(7)
+    some = few + 1 + below(5)
+    many = some + 1 + below(4)
+    put(("few", "some", "many", "both"), (few, some, many, few + some))
     # Two slots that exclude each other, either way round; an entry and its opposite stand side by side.
-    for names, pairs in (("gh", WORDS["grades"]), ("fo", WORDS["looks"]), ("sr", WORDS["states"])):
-        pick, side = slots.below(len(pairs)), slots.below(2)
-        slots.put(names, (2 * pick + side, 2 * pick + 1 - side))
-    pick = slots.below(len(WORDS["transfers"]))
-    slots.put(("give", "take"), (pick, pick))
-    return slots.phrases
+    for names, pairs in (("gh", "grades"), ("fo", "looks"), ("sr", "states")):
+        pick, side = below(len(WORDS[pairs])), below(2)
+        put(names, (2 * pick + side, 2 * pick + 1 - side))
+    pick = below(len(WORDS["transfers"]))
+    put(("give", "take"), (pick, pick))
+    return phrases
 
 
 @cache
@@ -154,27 +135,29 @@ def lexicon() -> dict[str, tuple[list[Forms], list[object]]]:
 
     def put(slots: Iterable[str], groups: Mapping[object, list[Entry]], forms: Mapping = PLAIN, **of_key: Callable):
         """The words of each group; ``of_key`` makes a form of the group's key."""
-        more = {key: {f".{name}": _two(make(key)) for name, make in of_key.items()} for key in groups}
-        made = [(entry | more[key], key) for key, words in groups.items() for entry in _entries(words, forms)]
+        made = []
+        for key, words in groups.items():
+            more = {f".{name}": _two(make(key)) for name, make in of_key.items()}
+            entries = [{form: tuple(map(make, _two(word))) for form, make in forms.items()} for word in words]
+            made += [(entry | more, key) for entry in entries]
         found.update(dict.fromkeys(slots, tuple(zip(*made, strict=True))))
 
     put("abcd", WORDS["people"], NOUN, kind=_article)
     put("xy", WORDS["things"], NOUN, kind=_article)
-    for slots, name in (("vu", "meet"), ("w", "handle"), ("ijk", "act")):
-        put(slots, {name: WORDS[name]}, VERB)
     put("lpm", {side: WORDS[side] for side in ("indoors", "outdoors")}, side=str)
     put(["month", "later"], {_two(each["season"]): each["months"] for each in WORDS["seasons"]}, season=list)
+    put(("few", "some", "many", "both"), {value: [word] for value, word in enumerate(WORDS["numbers"])})
+    for slots, name in (("vu", "meet"), ("w", "handle"), ("ijk", "act")):
+        put(slots, {name: WORDS[name]}, VERB)
     for slot, name in (("t", "times"), ("day", "weekdays"), ("free", "weekend")):
         put([slot], {name: WORDS[name]})
-    put(("few", "some", "many", "both"), {value: [word] for value, word in enumerate(WORDS["numbers"])})
     for slots, name in (("fo", "looks"), ("sr", "states")):
         put(slots, dict(enumerate(WORDS[name])))
-    grades = [(at, *grade.items()) for at, pair in enumerate(WORDS["grades"]) for grade in pair]
-    compared = [{"": _two(base), ".er": _two(more)} for _, (base, more) in grades]
-    found |= dict.fromkeys("gh", (compared, [at for at, _ in grades]))
     for side, slot in enumerate(("give", "take")):
         put([slot], {at: [pair[side]] for at, pair in enumerate(WORDS["transfers"])}, VERB)
-    return found
+    grades = [(at, *grade.items()) for at, pair in enumerate(WORDS["grades"]) for grade in pair]
+    compared = [{"": _two(base), ".er": _two(more)} for _, (base, more) in grades]
+    return found | dict.fromkeys("gh", (compared, [at for at, _ in grades]))
 
 
 def _two(entry: Entry) -> tuple[str, str]:
@@ -196,11 +179,6 @@ def _verb(verb: str) -> list[str]:
 PLAIN = {"": str}
 NOUN = {"": "the {}".format, ".n": str, ".one": _article, ".s": lambda noun: WORDS["plurals"].get(noun, noun + "s")}
 VERB = {"": lambda verb: _verb(verb)[0], ".b": str, ".p": lambda verb: _verb(verb)[-1]}
-
-
-def _entries(words: Iterable[Entry], forms: Mapping[str, Callable[[str], str]] = PLAIN) -> list[Forms]:
-    """The words and their synonyms in all their forms, or just as they are."""
-    return [{form: tuple(map(make, _two(word))) for form, make in forms.items()} for word in words]
 
 
 # ---------------------------------------------------------------- edits
@@ -313,32 +291,6 @@ def check_truth(corpus: Corpus) -> None:
         field = missing.columns[missing.iloc[row]][0]
         fault = f"row {row} has no {field}: nothing was planted in it. Ask for the truth of the planted pairs alone."
         raise CorpusError(f"corpus {corpus.name}/{corpus.split}: {fault}")
-
-
-def planted_truths(corpus: Corpus) -> dict[str, NDArray[np.bool_]]:
-    """What was planted in the pairs of a planted corpus, by name, each (N,). Raises what `check_truth` raises."""
-    check_truth(corpus)
-    columns = corpus.table
-    return {
-        "flipped label": columns["flipped"].to_numpy(dtype=bool),
-        "ambiguous pair": columns["ambiguous"].to_numpy(dtype=bool),
-        "giveaway word or phrase": columns["planted"].str.contains("word|giveaway").to_numpy(dtype=bool),
-        "copied words": columns["planted"].str.contains("overlap").to_numpy(dtype=bool) & (corpus.labels == E),
-    }
-
-
-def planted_ngrams(label: int) -> set[str]:
-    """Names of the features (`measure.features.features`) that the planted words and the phrase of a label make."""
-    phrases = [phrase.split() for phrase in (*ARTIFACT_WORDS[label], GIVEAWAYS[label])]
-    grams = [" ".join(words[at : at + n]) for words in phrases for n in (1, 2) for at in range(len(words) - n + 1)]
-    return {f"{gram}@hypothesis" for gram in grams}
-
-
-def planted_words(names: ArrayLike) -> pd.DataFrame:
-    """Where the planted words stand among feature names: label and column, one row for each word that occurs."""
-    place = {name: at for at, name in enumerate(np.asarray(names))}
-    rows = [(label, place.get(f"{word}@hypothesis")) for label, words in ARTIFACT_WORDS.items() for word in words]
-    return pd.DataFrame(rows, columns=["label", "column"]).dropna().astype(int)
 
 
 def _check(n: int, split: str, shares: dict[str, float]) -> None:
@@ -573,148 +525,3 @@ def _revisions(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, 
     (premise, *revised), hypothesis = _texts([premise, *forms], hypothesis, rows, rng)
     made = {"premise": premise, "hypothesis": hypothesis, "family": family}
     return made | {"revised": np.column_stack(revised), "true_label": true}
-
-
-# ---------------------------------------------------------------- planted reader
-
-
-READ = "read"
-AMBIGUOUS_PAIR = "two labels can be defended"
-CONFLICT = "forms of two labels"
-NO_PATTERN = "both sentences are of the grammar, no form joins them"
-OUTSIDE = "not of the grammar"
-OUTCOMES = (READ, AMBIGUOUS_PAIR, CONFLICT, NO_PATTERN, OUTSIDE)
-NO_LABEL = -1
-
-SlotEntry = tuple[
-    object, int
-]  # of a slot: what the grammar compares it by (a kind, a season, a number), and its number
-Found = dict[str, frozenset[SlotEntry]]  # slot -> the entries that its words can be
-
-
-@cache
-def phrases() -> dict[str, dict[str, frozenset[SlotEntry]]]:
-    """For each slot as a form names it ("a", "a.kind"), every phrase that can fill it, and the entries it can mean."""
-    found: dict[str, dict[str, set[SlotEntry]]] = {}
-    for slot, (entries, keys) in lexicon().items():
-        for at, (forms, key) in enumerate(zip(entries, keys, strict=True)):
-            for form, phrase in ((form, phrase) for form, both in forms.items() for phrase in both):
-                found.setdefault(slot + form, {}).setdefault(phrase.lower(), set()).add((key, at))
-    return {slot: {each: frozenset(entries) for each, entries in known.items()} for slot, known in found.items()}
-
-
-# How the entries of two slots of one pair stand to each other, as `planted.draw` draws them, and of which slots.
-RULES = (
-    (lambda a, b: a != b, [("v", "u"), *combinations("ijk", 2)]),
-    (lambda a, b: a[0] != b[0], [*combinations("abcd", 2), ("x", "y"), ("l", "m"), ("p", "m"), ("month", "later")]),
-    (lambda a, b: a[0] == b[0] and a != b, [("l", "p"), ("f", "o"), ("g", "h"), ("s", "r")]),
-    (lambda a, b: a[0] == b[0], [("give", "take")]),
-    (lambda a, b: a[0] < b[0], [*combinations(("few", "some", "many"), 2), ("few", "both"), ("some", "both")]),
-)
-
-
-@cache
-def form(text: str) -> tuple[re.Pattern, list[tuple[str, str]]]:
-    """The pattern that reads a clause of one form of the grammar, such as "{a} {w} {x.kind}", and for each of its
-    groups the slot, and the slot with its form."""
-    parts, slots, at = [], [], 0
-    for found in re.finditer(r"\{([a-z]+)(\.[a-z]+)?\}", text):
-        name = found[1] + (found[2] or "")
-        options = sorted(phrases()[name], key=len, reverse=True)
-        parts += [re.escape(text[at : found.start()].lower()), f"({'|'.join(map(re.escape, options))})"]
-        slots.append((found[1], name))
-        at = found.end()
-    return re.compile("".join([*parts, re.escape(text[at:].lower())])), slots
-
-
-def match(text: str, clause: str, known: Found) -> Found | None:
-    """What the slots of the form ``text`` are in ``clause``, beside what is ``known`` of them; None where they cannot
-    be filled so, each by itself, every two and the numbers together."""
-    pattern, names = form(text)
-    found = pattern.fullmatch(clause)
-    if found is None:
-        return None
-    slots = dict(known)
-    for (slot, name), phrase in zip(names, found.groups(), strict=True):
-        here = phrases()[name][phrase]
-        slots[slot] = slots.get(slot, here) & here
-    possible = all(slots.values())
-    for rule, pairs in RULES:
-        for one, other in pairs:
-            if possible and one in slots and other in slots:
-                possible = any(rule(a, b) for a in slots[one] for b in slots[other])
-    if possible and {"few", "some", "both"} <= slots.keys():
-        few, some, both = (min(slots[name])[0] for name in ("few", "some", "both"))
-        possible = few + some == both
-    return slots if possible else None
-
-
-def bare(hypothesis: str) -> str:
-    """A hypothesis as a clause: in lower case, without its full stop and without what artifacts put around it."""
-    clause = hypothesis.strip().removesuffix(".").lower()
-    for word in (word for each in WORDS["artifact_words"].values() for word in each):
-        clause = clause.removeprefix(f"{word}, ").removesuffix(f", {word}")
-    for tail in WORDS["tails"]:
-        clause = clause.removesuffix(f" {tail}".lower())
-    for phrase in WORDS["giveaways"].values():
-        clause = clause.removeprefix(f"{phrase} ".lower())
-    return clause
-
-
-def _joins(text: str, premise: str, known: Found) -> bool:
-    """Whether a premise, of one or two sentences, is of the form ``text`` with what is known of its slots."""
-    sentences = [each.strip().lower() for each in premise.strip().removesuffix(".").split(". ")]
-    for clause, *others in permutations(sentences) if len(sentences) <= 2 else ():
-        slots = match(text, clause, known)
-        if slots is not None:  # the second sentence must not repeat words of these
-            taken = {name: slots[name] for name in "abcij" if name in slots}
-            if all(match("{d} {k} {t}", other, taken) is not None for other in others):
-                return True
-    return False
-
-
-def read(premise: str, hypothesis: str) -> tuple[int, str, str]:
-    """(label or `NO_LABEL`, one of `OUTCOMES`, the family of the pattern or "") of one pair."""
-    clause, labels, family, spoken = bare(hypothesis), set(), "", False
-    for pattern in PATTERNS:
-        slots = match(pattern.hypothesis, clause, {})
-        if slots is None:
-            continue
-        spoken = True
-        for label, forms in enumerate(pattern.premises[: len(LABELS)]):
-            if any(_joins(text, premise, slots) for text in forms):
-                labels.add(label)
-                family = pattern.family
-    if len(labels) == 1:
-        return labels.pop(), READ, family
-    if labels:
-        return NO_LABEL, CONFLICT, family
-    for each in AMBIGUOUS:
-        slots = match(each["hypothesis"], clause, {})
-        spoken |= slots is not None
-        if slots is not None and _joins(each["premise"], premise, slots):
-            return NO_LABEL, AMBIGUOUS_PAIR, each["family"]
-    known = (text for pattern in PATTERNS for side in pattern.premises for text in side)
-    spoken = spoken and any(_joins(text, premise, {}) for text in known)
-    return NO_LABEL, NO_PATTERN if spoken else OUTSIDE, ""
-
-
-def gives_away(hypotheses: Sequence[str], labels: Sequence[int]) -> NDArray[np.bool_]:
-    """(N,) bool: whether a hypothesis has a word or the phrase that `planted.make` ties to its label (N,)."""
-    text, gold = pd.Series(hypotheses, dtype="str").reset_index(drop=True), np.asarray(labels)
-    found = np.zeros(len(text), dtype=bool)
-    for number, label in enumerate(LABELS):
-        tied = "|".join(map(re.escape, [*WORDS["artifact_words"][label], WORDS["giveaways"][label]]))
-        found |= (gold == number) & text.str.contains(rf"(?i)\b(?:{tied})\b", regex=True).to_numpy(dtype=bool)
-    return found
-
-
-def read_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> pd.DataFrame:
-    """Each of N pairs as the grammar reads it: label (`NO_LABEL` where it gives none), outcome (`OUTCOMES`), family.
-
-    Spelling and synonyms of the grammar are its own; capitals do not count. A pair with words that the grammar lacks,
-    with one person in two places or with a premise of another pattern has no label, even where a reader would give it
-    one: what is read is right, and not all that is right is read.
-    """
-    pairs = [read(*each) for each in zip(premises, hypotheses, strict=True)]
-    return pd.DataFrame(pairs, columns=["label", "outcome", "family"])

@@ -1,31 +1,19 @@
-"""What the grammar reads is right, and it reads all it makes. Alone: pytest tests/corpora/planted/test_reader.py"""
+"""What the grammar of chapter 64 reads is right, and it reads all it makes.
+
+Alone: pytest tests/corpora/test_planted_reader.py"""
 
 import numpy as np
+import pandas as pd
 import pytest
+from cells import functions
 
-from nli_lib.corpora.corpus import LABELS, C, E, N
-from nli_lib.corpora.planted import (
-    AMBIGUOUS_PAIR,
-    CONFLICT,
-    NO_LABEL,
-    NO_PATTERN,
-    OUTCOMES,
-    OUTSIDE,
-    PATTERNS,
-    READ,
-    SPLITS,
-    _fill,
-    _sentence,
-    bare,
-    counterfactuals,
-    draw,
-    gives_away,
-    make,
-    make_split,
-    read,
-    read_pairs,
-)
+from nli_lib.corpora.corpus import C, E, N
+from nli_lib.corpora.planted import PATTERNS, SPLITS, _fill, _sentence, counterfactuals, draw, make, make_split
 
+CHAPTER = functions("64_planted_interventions", np=np, pd=pd)
+OUTCOMES = CHAPTER.READ, CHAPTER.AMBIGUOUS_PAIR, CHAPTER.NO_PATTERN, CHAPTER.OUTSIDE
+READ, AMBIGUOUS_PAIR, NO_PATTERN, OUTSIDE = OUTCOMES
+NO_LABEL, read, read_pairs = CHAPTER.NO_LABEL, CHAPTER.read_pair, CHAPTER.read_pairs
 CARRIED = "The nurse carried a musical instrument."
 
 
@@ -53,7 +41,7 @@ def test_every_form_of_every_pattern_has_one_label():
     said = np.zeros(1, dtype=int)
     for pattern in PATTERNS:
         hypothesis = _sentence(_fill(np.array([pattern.hypothesis], object), slots, said))[0]
-        for label, forms in enumerate(pattern.premises[: len(LABELS)]):
+        for label, forms in enumerate(pattern.premises[:3]):
             for text in forms:
                 premise = _sentence(_fill(np.array([text], object), slots, said))[0]
                 assert read(premise, hypothesis)[:2] == (label, READ), (premise, hypothesis)
@@ -101,11 +89,12 @@ def test_numbers_stand_as_they_are_drawn():
 def test_artifacts_come_off():
     long = "It so happens that the nurse sang as far as this account goes, frankly."
     for text in ("Indeed, the nurse sang.", "The nurse sang, indeed.", long):
-        assert bare(text) == "the nurse sang"
+        assert CHAPTER.bare(text) == "the nurse sang"
 
 
 def test_giveaways_are_those_of_the_label():
     texts = ["Indeed, she sang.", "She sang, INDEED.", "She sang.", "It so happens that she sang.", "Indeedy, no."]
+    gives_away = CHAPTER.gives_away
     assert gives_away(texts, [E] * 5).tolist() == [True, True, False, False, False]
     assert gives_away(texts, [C, N, E, N, E]).tolist() == [False, False, False, True, False]
     corpus = make(300, 0, artifact=1.0)
@@ -118,7 +107,6 @@ def test_the_table_is_whole_and_keeps_its_order():
     hypothesis = np.append(corpus.hypothesis, "More of it.")
     found, order = read_pairs(premise, hypothesis), np.random.default_rng(0).permutation(31)
     assert set(found["outcome"]) <= set(OUTCOMES) and found["outcome"].iloc[-1] == OUTSIDE
-    assert CONFLICT not in set(found["outcome"])
     again = read_pairs(premise[order], hypothesis[order])
     assert again.equals(found.iloc[order].reset_index(drop=True))
     assert read_pairs([], []).empty
