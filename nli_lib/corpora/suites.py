@@ -1,47 +1,42 @@
-"""Suites (suites.yaml): named lists of evaluation sets.
+"""What models are tested on: suites of evaluation sets, sets that no catalogue lists, stress sets, counterfactuals.
 
-Sets that the papers on debiasing test on and the catalogue does not know: MultiNLI's hard parts, and the adversarial
-benchmark of Liu et al. (2020).
+A suite (suites.yaml) names evaluation sets, each a corpus and a split as for `load`::
 
-They are read as they are distributed: the first as parallel line files, the second from the hub or from JSON lines.
+    tests, missing = load_each("snli", limit=2_000)
 
-Dictionaries: which words are unknown, which are antonyms. Looked up on this machine, never downloaded.
+MultiNLI's hard parts and the adversarial benchmark of Liu et al. (2020), on which papers on debiasing test, are read as
+they are distributed: the first as parallel line files, the second from the hub or from JSON lines.
 
-WordNet is read by nltk from its own data or from Debian's package wordnet-base; the word list is pyspellchecker's.
+`stress` makes the sets of the NLI stress test of Naik et al. (2018) by rule from any three-way corpus. Every row keeps
+the uid of the example it was made from (`origin_uid`) and the rule in words (`rule`). What is random about a row
+depends on the seed and that uid alone: neither the order of the corpus nor what else is in it plays a part. Antonyms
+are looked up in WordNet on this machine, never downloaded: nltk reads it from its own data or from Debian's package
+wordnet-base. The word list is pyspellchecker's.
 
-The NLI stress test of Naik et al. (2018), made by rule from any three-way corpus.
+Counterfactuals are revisions beside their originals, whoever made them: people (Human-CAD), GPT-3 (DISCO), the planted
+grammar::
 
-The difficulty paper's Tables 5 and 6 report accuracies on it. Every row keeps the uid of the example it was made from
-(`origin_uid`) and the rule in words (`rule`). What is random about a row depends on the seed and that uid alone:
-neither the order of the corpus nor what else is in it plays a part.
+    pairs = load_pairs("cad", "test")
+    predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)  # logits row by row
 
 Notes
 -----
-*Departures*: the distributed files cut a text at its first full stop and put the tautology there; here it stands before
-the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT. Spelling is disturbed
-in any word of three letters or more, not in files for content and function words.
-
-Revisions beside their originals, whoever made them: people (Human-CAD), GPT-3 (DISCO), the planted grammar.
-
-pairs = load_pairs("cad", "test")
-
-predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)
-    # logits row by row
-
-Revisions of a corpus's own pairs: which texts of a set of counterfactuals began as one of them.
+*Departures* of the stress sets: the distributed files cut a text at its first full stop and put the tautology there;
+here it stands before the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT.
+Spelling is disturbed in any word of three letters or more, not in files for content and function words.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -50,27 +45,18 @@ import yaml
 from numpy.typing import NDArray
 
 from nli_lib.corpora import reading, sources
-from nli_lib.corpora.corpus import (
-    CONTRADICTION_OR_NOT,
-    LABELS,
-    SIDES,
-    TWO_WAY,
-    C,
-    Corpus,
-    CorpusError,
-    E,
-    N,
-    NotAtHandError,
-    concat,
-    to_index,
-)
+from nli_lib.corpora.corpus import LABELS, SIDES, C, Corpus, CorpusError, E, N, concat, to_index
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.corpora.reading import Rows, build
 from nli_lib.corpora.sources import load
 from nli_lib.errors import PackageError
 
-# suite -> title of an evaluation set -> its corpus and split
-SUITES: dict[str, dict[str, list[str]]] = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text("utf-8"))
+_ALL = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
+SUITES: dict[str, dict[str, list[str]]] = _ALL["suites"]  # suite -> title of an evaluation set -> its corpus and split
+HARD_PARTS: dict[str, str] = _ALL["hard parts"]  # of MultiNLI's development set -> its folder
+BENCHMARK: dict[str, int] = _ALL["benchmark"]  # title of a part of the adversarial benchmark -> its rows
+TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
+NAIK_SHARES: dict[str, float] = _ALL["shares"]
 
 
 def suite_for(corpus: str) -> str:
@@ -99,17 +85,17 @@ def load_each(
             raise CorpusError(f'suite="{sets}" is not one of {", ".join(SUITES)}.')
         sets = SUITES[sets]
     loaders = {title: partial(sources.load, *place, data_dir, limit) for title, place in sets.items()}
-    return _each(loaders, limit, partial(without_folder, data_dir=data_dir))
+    return _each(loaders, data_dir, limit)
 
 
-def _each(loaders: Mapping[str, Callable[[], Corpus]], limit: int | None, told: Callable[[CorpusError], str]) -> Found:
-    """What each of the loaders gives, or a seeded sample of it, and what is ``told`` of those that fail."""
+def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: str | Path | None, limit: int | None) -> Found:
+    """What each of the loaders gives, or a seeded sample of it, and why the others fail."""
     found, missing = {}, {}
     for title, read in loaders.items():
         try:
             found[title] = sources.sample(read(), limit)
         except CorpusError as error:
-            missing[title] = told(error)
+            missing[title] = without_folder(error, data_dir)
     return found, missing
 
 
@@ -120,15 +106,6 @@ def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
 
 
 # ---------------------------------------------------------------- hard sets
-
-
-FOLDERS = {"matched": "MNLIMatchedHardWithHardTest", "mismatched": "MNLIMismatchedHardWithHardTest"}
-LINES = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}
-# Title of a part -> its rows. IS-SD holds HANS's sentences. Labels come by name: LI-TS counts contradiction as 1, IS-SD
-# entailment.
-BENCHMARK = {"PI-CD": 3_261, "PI-SP": 371, "IS-SD": 30_000, "IS-CS": 656, "LI-LI": 9_927, "LI-TS": 9_832}
-BENCHMARK |= {"ST-LM": 9_832, "ST-NE": 9_832, "ST-SE": 31_211, "ST-WO": 9_832}
-OF_TWO_CLASSES = {"IS-SD": TWO_WAY, "LI-TS": CONTRADICTION_OR_NOT}  # each has a repository of its own on the hub
 
 
 def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
@@ -142,11 +119,9 @@ def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
     CorpusError
         Where a file is missing, is not UTF-8, or has another number of lines than the others.
     """
-    if part not in FOLDERS:
-        raise CorpusError(f"part={part!r} is not one of {', '.join(FOLDERS)}.")
-    folder, name = sources.data_folder(data_dir), f"mnli_hard/{FOLDERS[part]}"
-    columns = {}
-    for column, file in LINES.items():
+    folder, name = sources.data_folder(data_dir), f"mnli_hard/{HARD_PARTS[part]}"
+    files, columns = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}, {}
+    for column, file in files.items():
         path = folder / name / file if folder else None
         if path is None or not path.is_file():
             raise CorpusError(f"mnli_hard {part}: {sources.lacking(folder)} {name}/{file}.")
@@ -154,9 +129,8 @@ def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
             columns[column] = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         except UnicodeDecodeError as error:
             raise CorpusError(f"{name}/{file}: byte {error.start} is not UTF-8.") from None
-    lengths = {LINES[column]: len(lines) for column, lines in columns.items()}
-    if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{file} {count:,}" for file, count in lengths.items())
+    if len(set(map(len, columns.values()))) > 1:
+        said = ", ".join(f"{file} {len(columns[column]):,}" for column, file in files.items())
         raise CorpusError(f"{name}: the files have different numbers of lines ({said}).")
     rows = Rows.of(columns, np.arange(len(columns["label"])), name)
     return build(rows, name="mnli_hard", split=part, source=name)
@@ -167,8 +141,8 @@ def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> 
 
     ``limit``: of each, a seeded sample.
     """
-    loaders = {f"MultiNLI {part}, hard part": partial(mnli_hard, part, data_dir) for part in FOLDERS}
-    return _each(loaders, limit, str)
+    loaders = {f"MultiNLI {part}, hard part": partial(mnli_hard, part, data_dir) for part in HARD_PARTS}
+    return _each(loaders, data_dir, limit)
 
 
 def adversarial(
@@ -184,13 +158,16 @@ def adversarial(
     Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
     """
     loaders = {title: partial(_part, title, data_dir) for title in titles}
-    return _each(loaders, limit, partial(without_folder, data_dir=data_dir))
+    return _each(loaders, data_dir, limit)
 
 
 def _part(title: str, data_dir: str | Path | None) -> Corpus:
     """One part of the adversarial benchmark."""
     folder, split, count = sources.data_folder(data_dir), title.replace("-", "_"), BENCHMARK[title]
-    repository = f"robust_nli_{split.lower()}" if title in OF_TWO_CLASSES else "robust_nli"
+    classes = _ALL["of two classes"].get(
+        title, LABELS
+    )  # IS-SD (HANS's sentences) and LI-TS have repositories of their own
+    repository = "robust_nli" if classes == LABELS else f"robust_nli_{split.lower()}"
     file = f"robust_nli/{split}.jsonl"
     here = folder is not None and (folder / file).is_file()
     try:
@@ -201,8 +178,7 @@ def _part(title: str, data_dir: str | Path | None) -> Corpus:
             if len(raw.table) != count:
                 raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
         rows = raw.pick({name: name for name in ("premise", "hypothesis", "label")})
-        rows = replace(rows, classes=OF_TWO_CLASSES.get(title, LABELS))
-        return build(rows, name=repository, split=split, source=where)
+        return build(replace(rows, classes=tuple(classes)), name=repository, split=split, source=where)
     except CorpusError as error:
         if here:
             raise
@@ -215,7 +191,7 @@ def _part(title: str, data_dir: str | Path | None) -> Corpus:
 DEBIAN = Path("/usr/share/wordnet")
 
 
-@functools.cache
+@cache
 def spelling() -> Callable[[Iterable[str]], set[str]]:
     """What gives those of the words that the English word list does not have; numbers are never among them."""
     try:
@@ -274,7 +250,7 @@ def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
     return found, missing
 
 
-@functools.cache
+@cache
 def _open_wordnet():
     try:
         import nltk
@@ -306,10 +282,6 @@ def _open_wordnet():
 
 # ---------------------------------------------------------------- stress
 
-
-_ALL = yaml.safe_load(Path(__file__).with_name("stress.yaml").read_text(encoding="utf-8"))
-TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
-NAIK_SHARES: dict[str, float] = _ALL["shares"]
 
 WORD = re.compile(r"[A-Za-z]{3,}")
 ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards every blank would be a beginning
@@ -372,25 +344,20 @@ def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Itera
     yield *texts.values(), pair.label, f'"{words}" {times} x at the end of the {side}'
 
 
-# ---------------------------------------------------------------- spelling
-
-
-def _misspelt(change: Callable, pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
-    for changed, rule in _one_word_changed(pair.hypothesis, change, random):
-        yield pair.premise, changed, pair.label, rule
-
-
-def _one_word_changed(text: str, change: Callable, random: np.random.Generator) -> Iterator[tuple[str, str]]:
-    """The text with one word changed, and the rule; words are tried in random order until one can be, often none."""
+def _one_word(side: str, change: Callable, pair: tuple, random: np.random.Generator, *given: object) -> Iterator[Row]:
+    """The pair with one word of a side changed; words are tried in random order until one can be, often none. What
+    changes in the premise becomes the hypothesis, and contradicts it."""
+    text = getattr(pair, side)
     words = list(WORD.finditer(text))
     for at in random.permutation(len(words)):
         old, (start, end) = words[at][0], words[at].span()
-        if (new := change(old, random)) != old:
-            yield text[:start] + new + text[end:], f"{old} -> {new}"
+        if (new := change(old, random, text, *given)) != old:
+            label = C if side == "premise" else pair.label
+            yield pair.premise, text[:start] + new + text[end:], label, f"{old} -> {new}"
             return
 
 
-def _swap(word: str, random: np.random.Generator) -> str:
+def _swap(word: str, random: np.random.Generator, *_: object) -> str:
     places = [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]
     if not places:
         return word
@@ -398,7 +365,7 @@ def _swap(word: str, random: np.random.Generator) -> str:
     return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 
 
-def _keyboard(word: str, random: np.random.Generator) -> str:
+def _keyboard(word: str, random: np.random.Generator, *_: object) -> str:
     at = int(random.integers(len(word)))
     old = word[at]
     row = next(row for row in KEYBOARD if old.lower() in row)
@@ -407,21 +374,13 @@ def _keyboard(word: str, random: np.random.Generator) -> str:
     return word[:at] + (new.upper() if old.isupper() else new) + word[at + 1 :]
 
 
-# ---------------------------------------------------------------- meaning
-
-
-def _antonym(pair: tuple, random: np.random.Generator, wordnet: Wordnet) -> Iterator[Row]:
-    context = [word.lower() for word in WORD.findall(pair.premise)]
-
-    def opposite(word: str, random: np.random.Generator) -> str:
-        known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
-        if not known:
-            return word
-        new = str(random.choice(known))
-        return new.capitalize() if word[0].isupper() else new
-
-    for changed, rule in _one_word_changed(pair.premise, opposite, random):
-        yield pair.premise, changed, C, rule
+def _antonym(word: str, random: np.random.Generator, text: str, wordnet: Wordnet) -> str:
+    context = [each.lower() for each in WORD.findall(text)]
+    known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
+    if not known:
+        return word
+    new = str(random.choice(known))
+    return new.capitalize() if word[0].isupper() else new
 
 
 def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
@@ -446,8 +405,11 @@ def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator
 
 # kind -> what makes its rows of an example, a random stream and a WordNet
 MAKERS = {kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()}
-MAKERS |= {"spelling: swap": partial(_misspelt, _swap), "spelling: keyboard": partial(_misspelt, _keyboard)}
-MAKERS |= {"antonym": _antonym, "numerical": _numerical}
+MAKERS |= {
+    f"spelling: {how}": partial(_one_word, "hypothesis", change)
+    for how, change in (("swap", _swap), ("keyboard", _keyboard))
+}
+MAKERS |= {"antonym": partial(_one_word, "premise", _antonym), "numerical": _numerical}
 KINDS = tuple(MAKERS)  # in this order: the random stream of an example depends on the place of the kind
 
 
@@ -469,10 +431,6 @@ class Counterfactuals:
     original: Corpus
     revised: Corpus
     origin: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        if self.origin.shape != (len(self.revised),):
-            raise CorpusError(f"{self.revised.name}: {self.origin.shape} origins for {len(self.revised):,} revisions")
 
     def __len__(self) -> int:
         return len(self.revised)
@@ -562,22 +520,9 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     return Corpus(kept, name, revised.split, revised.classes, source=revised.source), origin
 
 
-def one_of_each(origin: NDArray[np.int64], seed: int = 0) -> NDArray[np.int64]:
-    """Ascending positions of one random row for each value of ``origin`` (K,)."""
-    order = np.random.default_rng(seed).permutation(len(origin))
-    return np.sort(order[np.unique(origin[order], return_index=True)[1]])
-
-
-def from_table(table: pd.DataFrame, name: str) -> Counterfactuals:
-    """Pairs of a table of one's own: premise, hypothesis, label (a number), origin_premise and origin_label (a name),
-    as chapter 41 exports what a language model wrote."""
-    uid = [f"{name}-{at}" for at in range(len(table))]
-    return pair_up(Corpus(table.assign(uid=uid, corpus=name, split="written"), name, "written"))
-
-
-def directions(classes: tuple[str, ...] = LABELS) -> list[str]:
+def directions() -> list[str]:
     """The six directions of three labels, "e2n" and so on, in the order of the labels."""
-    return [f"{one[0]}2{other[0]}" for one in classes for other in classes if one != other]
+    return [f"{one[0]}2{other[0]}" for one, other in permutations(LABELS, 2)]
 
 
 def join(sets: list[Counterfactuals], *, name: str) -> Counterfactuals:
@@ -586,37 +531,3 @@ def join(sets: list[Counterfactuals], *, name: str) -> Counterfactuals:
     origin = np.concatenate([each.origin + by for each, by in zip(sets, shift, strict=True)])
     original = concat([each.original for each in sets], name=name, split="original")
     return Counterfactuals(original, concat([each.revised for each in sets], name=name, split="revised"), origin)
-
-
-# ---------------------------------------------------------------- revisions
-
-
-def revisions_of(
-    corpus: Corpus, name: str, split: str, *, data_dir: str | Path | None = None, originals: int = 500
-) -> tuple[Corpus, NDArray[np.int64]] | None:
-    """The K revisions of pairs of ``corpus`` and the place (K,) in it of the pair that each revises; None without any.
-
-    Parameters
-    ----------
-    name, split, originals
-        of the set, as `corpora.suites.load_pairs` takes them; a set that is not at hand has no revisions
-    """
-    try:
-        return matched(corpus, load_pairs(name, split, data_dir, originals=originals))
-    except NotAtHandError:
-        return None
-
-
-def matched(corpus: Corpus, pairs: Counterfactuals) -> tuple[Corpus, NDArray[np.int64]] | None:
-    """The same for a set that is loaded. An original is a pair of the corpus where both texts are equal, but for upper
-    and lower case and white space at the ends; of equal pairs of the corpus it is the first."""
-    place = pd.Series(np.arange(len(corpus)), _texts(corpus))
-    place = place[~place.index.duplicated()]
-    of = place.reindex(_texts(pairs.original)).to_numpy()[pairs.origin]
-    known = np.isfinite(of)
-    return (pairs.revised[known], of[known].astype(int)) if known.any() else None
-
-
-def _texts(corpus: Corpus) -> pd.Index:
-    sides = [pd.Series(side, dtype=str).str.strip().str.lower() for side in (corpus.premise, corpus.hypothesis)]
-    return pd.Index(sides[0] + "\t" + sides[1])
