@@ -14,9 +14,6 @@
 `hundred_berts`
     McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a
     seed of its own, and released for every example of dev matched how many of the hundred were right.
-`annotations`
-    what WANLI's workers said of the generated pairs. The paper had each of its 118,724 pairs annotated by two workers,
-    and both annotations are in the whole file; the released sample has one annotation of each of a hundred pairs.
 
 For example, the entropy of the people's labels beside the pairs that they judged::
 
@@ -27,7 +24,6 @@ For example, the entropy of the people's labels beside the pairs that they judge
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,15 +31,14 @@ import pandas as pd
 from pydantic import BaseModel
 
 from nli_lib.corpora import sources
-from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, canonical, to_index
+from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, to_index
 from nli_lib.corpora.planted import check_truth
 from nli_lib.corpora.sources import every_row, refuse
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
-BY_AUTHORS = "-authors"  # ends the name of a corpus whose labels are its authors'
-LACKING = "no label of its author among five"
+BY_AUTHORS = "-authors"  # ends the name of a corpus whose labels are its authors' (chapter 36)
 FIVE = 5  # labels of each annotated pair of SNLI
 REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, judged by five"}
 
@@ -62,7 +57,7 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     majority
         index of the label that most gave; of equals, the first in the order of labels
 
-    A corpus with its authors' labels (`with_authors_labels`) has the people of the corpus that it was made from.
+    A corpus with its authors' labels (`BY_AUTHORS`) has the people of the corpus that it was made from.
     Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
     answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
     """
@@ -100,8 +95,8 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
     is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
     labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
-    A corpus with its authors' labels (`with_authors_labels`) has the gold label in its column "majority". Raises
-    `CorpusError` where it has lost that column.
+    A corpus with its authors' labels (`BY_AUTHORS`) has the gold label in its column "majority". Raises `CorpusError`
+    where it has lost that column.
     """
     if (planted := _planted(corpus)) is not None:
         return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
@@ -158,37 +153,6 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     return table.assign(wrong=table["label"] != table["majority"])
 
 
-def with_authors_labels(corpus: Corpus) -> Corpus:
-    """`corpus` with the author's label in the place of the gold label, named "<name>-authors".
-
-    majority
-        a new column: index of the gold label, which the majority of the five gave
-
-    The author's label is the first of five and all that nine in ten pairs of SNLI have; its development and test set
-    carry the majority's. Rows without five labels are left out and counted. A corpus whose gold labels are its
-    authors', such as the planted one, keeps its name, so that what was trained on it is found again.
-
-    Raises
-    ------
-    CorpusError
-        Where no pair has its author's label.
-
-    References
-    ----------
-    The consensus cleaning paper section 3 (E5), which cleans SNLI's training set.
-    """
-    five = annotators(corpus).astype({"position": int})
-    if five.empty:
-        where = f"corpus {corpus.name}/{corpus.split}"
-        raise CorpusError(f"{where}: no pair has five labels, so its authors' are not known")
-    position, author = five["position"].to_numpy(), five["author"].to_numpy(dtype=int)
-    table = corpus.table.iloc[position].assign(label=author, majority=five["majority"].to_numpy(dtype=int))
-    lacking = len(corpus) - len(position)
-    skipped = {**corpus.skipped} | ({LACKING: lacking} if lacking else {})
-    unchanged = not lacking and (author == corpus.labels[position]).all()
-    return replace(corpus, table=table, name=corpus.name if unchanged else corpus.name + BY_AUTHORS, skipped=skipped)
-
-
 def _planted(corpus: Corpus) -> pd.DataFrame | None:
     """What was planted, None for any other corpus (a user's file may bear the name)."""
     if corpus.name != "planted" or not {"true_label", "ambiguous"} <= set(corpus.table):
@@ -210,42 +174,33 @@ HELD_OUT = 4  # every so-manieth premise of the planted corpus is judged, and no
 
 
 def at_hand(places: Iterable[str], data_dir: str | None = None) -> Path | None:
-    """The first of these places (`VARIERR`, `ANNOTATIONS`) in the folder of corpora where a file is."""
+    """The first of these places in the folder of corpora where a file is."""
     folder = sources.data_folder(data_dir)
     paths = (folder / place for place in places) if folder else ()
     return next((path for path in paths if path.is_file()), None)
 
 
-class Judgment(BaseModel, strict=True):
+class Judgment(BaseModel):
     annotator: int
     makes_sense: bool
 
 
-class Explanation(BaseModel, strict=True):
+class Explanation(BaseModel):
     """Why one annotator gave a label, and what the four said of the reason."""
 
     annotator: int
     id: str
     judgments: list[Judgment]
 
-    @property
-    def stands(self) -> bool:
-        """Whether its own author called it sensible in the second round; who did not judge it does not stand by it."""
-        return any(each.makes_sense for each in self.judgments if each.annotator == self.annotator)
+
+# a row of the file: field -> type
+PAIR = dict.fromkeys(("id", "context", "statement"), str) | dict.fromkeys(LABELS, list[Explanation])
+PAIR |= {"label_count_round_1": dict[str, float | None], "error_labels": list[str], "chaosnli_labels": dict[str, int]}
 
 
-class Pair(BaseModel, strict=True):
-    """One row of the file."""
-
-    id: str
-    context: str
-    statement: str
-    entailment: list[Explanation]
-    neutral: list[Explanation]
-    contradiction: list[Explanation]
-    label_count_round_1: dict[str, float | None]
-    error_labels: list[str]
-    chaosnli_labels: dict[str, int]
+def _stands(why: dict) -> bool:
+    """Whether its own author called it sensible in the second round; who did not judge it does not stand by it."""
+    return any(each["makes_sense"] for each in why["judgments"] if each["annotator"] == why["annotator"])
 
 
 def varierr(data_dir: str | None = None) -> pd.DataFrame:
@@ -275,17 +230,18 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     path, rows, counts, errors = at_hand(VARIERR, data_dir), [], [], []
     if path is None:
         raise CorpusError(f"VariErr: {sources.lacking(sources.data_folder(data_dir))} {VARIERR[0]}.")
-    pairs = every_row(path, Pair)
+    pairs = every_row(path, PAIR)
     for pair in pairs:
-        given = {name: getattr(pair, name) for name in LABELS}
-        wrong = {name for name, why in given.items() if why and not any(each.stands for each in why)}
-        counts.append(any(len(why) != (pair.label_count_round_1.get(name) or 0) for name, why in given.items()))
-        errors.append(wrong != set(pair.error_labels))
+        given = {name: pair[name] for name in LABELS}
+        wrong = {name for name, why in given.items() if why and not any(map(_stands, why))}
+        counts.append(any(len(why) != (pair["label_count_round_1"].get(name) or 0) for name, why in given.items()))
+        errors.append(wrong != set(pair["error_labels"]))
         for label, (name, why) in enumerate(given.items()):
             if why:
-                key, hundred = f"{why[0].id.split('-')[0]}-{name[0]}", pair.chaosnli_labels.get(name[0], 0)
-                rows.append((pair.id, key, pair.context, pair.statement, label, name in wrong, len(why), hundred))
-    names = pd.Series([pair.id for pair in pairs])
+                key, hundred = f"{why[0]['id'].split('-')[0]}-{name[0]}", pair["chaosnli_labels"].get(name[0], 0)
+                texts = pair["context"], pair["statement"]
+                rows.append((pair["id"], key, *texts, label, name in wrong, len(why), hundred))
+    names = pd.Series([pair["id"] for pair in pairs])
     why = "is the pair, and the field is not what its explanations and their authors' own judgments say"
     faults = {"id": (names.duplicated(), names, "stands twice")}
     refuse(path, faults | {"label_count_round_1": (counts, names, why), "error_labels": (errors, names, why)})
@@ -381,69 +337,3 @@ def _read(path: Path) -> pd.Series:
         wanted = f"{ROWS:,} rows are wanted, each index once, each count from 0 to 100"
         raise CorpusError(f"{path}: row {row}: {wanted}. Fetch it again.")
     return counts.astype(int).set_axis(places.astype(int))
-
-
-# ---------------------------------------------------------------- wanli annotations
-
-
-NAME = "wanli-annotations"  # what a claim's evidence calls it
-ANNOTATION_FILES = ("anonymized_annotations.jsonl", "anonymized_annotations_sample.jsonl")  # the sample where need be
-ANNOTATIONS = [f"{folder}/{file}" for file in ANNOTATION_FILES for folder in ("wanli", ".")]
-
-
-class Row(BaseModel, strict=True):
-    """One row of the file, as far as it is read; `label` is the label that the generator was asked for."""
-
-    WorkerId: str
-    id: int
-    premise: str
-    hypothesis: str
-    label: str
-    revised_premise: str
-    revised_hypothesis: str
-    gold: str
-    revised: bool
-
-
-def annotations(data_dir: str | None = None) -> pd.DataFrame:
-    """Every released annotation, one a row, in the file's order: the columns of `nli_lib.generate.review`.
-
-    item
-        the pair's id, as in WANLI's own files
-    annotator
-        the worker's alias
-    premise, hypothesis, revised_premise, revised_hypothesis
-        as they were generated, and as the worker left them
-    label
-        the name of the label that the worker gave, missing where the pair was discarded
-    discarded
-        whether it was
-    intended_label
-        the name of the label that the generator was asked for
-
-    Raises
-    ------
-    CorpusError
-        Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
-        the field.
-    """
-    path = at_hand(ANNOTATIONS, data_dir)
-    if path is None:
-        lacking = sources.lacking(sources.data_folder(data_dir))
-        raise CorpusError(f"WANLI's annotations: {lacking} wanli/{', or '.join(ANNOTATION_FILES)}.")
-    table = pd.DataFrame([row.model_dump() for row in every_row(path, Row)])
-    discarded = table["gold"] == "discard"
-    label = table["gold"].map(canonical).where(~discarded)
-    changed = (table["revised_premise"] != table["premise"]) | (table["revised_hypothesis"] != table["hypothesis"])
-    gold, asked, who = table["gold"], table["label"], table["WorkerId"]
-    faults = {
-        "gold": (~discarded & ~label.isin(LABELS), gold, "is neither a label nor discard"),
-        "label": (~asked.map(canonical).isin(LABELS), asked, "is no label"),
-        "revised": (~discarded & (table["revised"] != changed), table["revised"], "is not what the texts say"),
-        "WorkerId": (table.duplicated(["id", "WorkerId"]), who, "has annotated this pair twice"),
-    }
-    refuse(path, faults)
-    named = {"id": "item", "WorkerId": "annotator", "label": "intended_label"}
-    table = table.drop(columns=["gold", "revised"]).rename(columns=named)
-    known = {"item": table["item"].astype(str), "intended_label": table["intended_label"].map(canonical)}
-    return table.assign(label=label, discarded=discarded, **known)

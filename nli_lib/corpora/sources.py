@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, create_model
 
 from nli_lib import paths
 from nli_lib.corpora import reading
@@ -157,13 +157,15 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
 # ---------------------------------------------------------------- whole
 
 
-def every_row(path: Path, row: type[BaseModel]) -> list:
-    """The rows of a file, each as its model. Raises `CorpusError`, naming file, row and field, where one is not."""
+def every_row(path: Path, fields: Mapping[str, type]) -> list[dict]:
+    """The rows of a file, each with these fields, name -> type. Raises `CorpusError`, naming file, row and field, where
+    one has another type."""
     read = reading.read(path)
     if read.skipped:
         raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
+    rows = TypeAdapter(list[create_model("Row", **{name: (kind, ...) for name, kind in fields.items()})])
     try:
-        return TypeAdapter(list[row]).validate_python(read.table.to_dict("records"))
+        return rows.dump_python(rows.validate_python(read.table.to_dict("records"), strict=True))
     except ValidationError as error:
         (at, *field), said = error.errors()[0]["loc"], error.errors()[0]["msg"]
         field = ".".join(map(str, field))
