@@ -1,8 +1,8 @@
-"""Corpus: a table of premise-hypothesis pairs with gold labels, and what is repeated inside it or shared with another.
+"""Corpus: a table of premise-hypothesis pairs with gold labels, and the names and rules of labels.
 
-An example's position is its identity: scores are (N,), selections boolean (N,), a subset is ``corpus[keep]``.
+An example's position is its identity: scores are (N,), selections boolean (N,), a subset is ``corpus[keep]``::
 
-Labels: the one order, the names every source uses, and the rules that carry three classes to two.
+    easy = corpus[confidence > 0.9]
 
 Entailment is 0, neutral 1 and contradiction 2 everywhere in this library. At least six orders are in use elsewhere
 (WANLI's repository is alphabetical, GLUE's WNLI is the reverse of its QNLI, many checkpoints count from contradiction),
@@ -18,17 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import yaml
 
 from nli_lib.errors import UserError
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
 
 LABELS = ("entailment", "neutral", "contradiction")
 E, N, C = 0, 1, 2
@@ -106,9 +101,7 @@ def spelling(label: object) -> str:
     return re.sub(r"(?<=\d)\.0+\Z", "", str(label).strip().lower())
 
 
-def to_index(
-    values: Iterable[object], classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None
-) -> np.ndarray:
+def to_index(values: Iterable, classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None) -> np.ndarray:
     """Index of each label name in `classes`; `NO_GOLD` (-1) without a gold label, `UNKNOWN` (-2) for any other name.
 
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
@@ -295,7 +288,7 @@ class Corpus:
         first = "premise" if view == "pair" else view
         return getattr(self, first).tolist(), self.hypothesis.tolist() if view == "pair" else None
 
-    def to_dataset(self) -> Dataset:
+    def to_dataset(self) -> object:
         """The table as a Hugging Face dataset, its labels a `ClassLabel` with the names of `classes`."""
         import datasets
 
@@ -353,32 +346,7 @@ class Corpus:
         """A few pairs to look at: the first of each class, its label in words, and the `extra` columns."""
         rows = self.table.drop_duplicates("label")
         names = np.array(self.classes, dtype=object)[rows["label"]]
-        return rows[["premise", "hypothesis", *extra]].assign(label=names).reset_index(drop=True)
-
-    def points(self, *, texts: bool = False, most: int = 5_000, letters: int = 120) -> pd.DataFrame:
-        """What an interactive figure says of an example: columns position, label (in words), premise, hypothesis.
-
-        The texts are those of `examples` alone, the others missing; with ``texts``, for a user's own corpus, all of
-        them, cut to ``letters``. Of more than ``most`` examples, a random part with the same examples in it.
-        """
-        shown = self.table.index.isin(self.table.drop_duplicates("label").index)
-        order = np.lexsort((np.random.default_rng(0).random(len(self)), ~shown))
-        position = np.sort(order[:most])
-        table = self.table.loc[position, ["premise", "hypothesis"]].apply(lambda column: column.str.slice(stop=letters))
-        table.loc[~(shown[position] | texts)] = None
-        table.insert(0, "label", np.array(self.classes, dtype=object)[self.labels[position]])
-        return table.rename_axis("position").reset_index()
-
-    def report(self) -> pd.DataFrame:
-        """What is here and what was left out: one row per count; columns corpus, split, source, kind, what, count.
-
-        kind is "rows", "label", "skipped" (rows of the source left out, by reason) or "repeated" (see `duplicates`).
-        """
-        counts = {"rows": {"kept": len(self)}, "label": self.counts, "skipped": self.skipped}
-        counts["repeated"] = duplicates(self).sum()
-        rows = [(kind, what, int(count)) for kind, counted in counts.items() for what, count in counted.items()]
-        table = pd.DataFrame(rows, columns=["kind", "what", "count"])
-        return pd.DataFrame({"corpus": self.name, "split": self.split, "source": self.source, **table})
+        return rows[[*SIDES, *extra]].assign(label=names).reset_index(drop=True)
 
 
 def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
@@ -446,11 +414,8 @@ def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
 
     Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks do not count.
     """
-    one, other = (corpus.table[SIDES].apply(_folded) for corpus in (a, b))
+    one, other = (corpus.table[SIDES].replace(r"\s+", " ", regex=True) for corpus in (a, b))
+    one, other = (table.apply(lambda side: side.str.lower().str.strip()) for table in (one, other))
     pairs = pd.MultiIndex.from_frame(one).isin(pd.MultiIndex.from_frame(other))
     premises, hypotheses = (one[side].isin(other[side]) for side in SIDES)
     return pd.DataFrame({"pairs": pairs, "premises": premises, "hypotheses": hypotheses})
-
-
-def _folded(texts: pd.Series) -> pd.Series:
-    return texts.str.lower().str.replace(r"\s+", " ", regex=True).str.strip()

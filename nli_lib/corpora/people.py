@@ -63,11 +63,9 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     """
     if (planted := _planted(corpus)) is not None:
         return planted
-    split = CHAOS.get((corpus.name.removesuffix(BY_AUTHORS), corpus.split))
-    try:
+    split, chaos = CHAOS.get((corpus.name.removesuffix(BY_AUTHORS), corpus.split)), None
+    with suppress(NotAtHandError):
         chaos = sources.load("chaosnli", split, data_dir=data_dir).table if split else None
-    except NotAtHandError:
-        chaos = None
     if chaos is None:
         return pd.DataFrame(columns=list(COLUMNS))
     own = pd.DataFrame({"uid": corpus.uid, "position": np.arange(len(corpus)), "gold": corpus.labels})

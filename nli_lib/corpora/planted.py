@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import yaml
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, LABELS, C, Corpus, CorpusError, E, N
@@ -74,10 +75,10 @@ WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding
 
 Column = NDArray[np.object_]
 Entry = str | list[str]  # a word, or a word and its synonym
-Forms = dict[str, tuple[str, str]]  # of one entry: "" or ".s", ".b" ... -> the word in that form, and its synonym
+Plan = dict[str, NDArray]  # what is known of n pairs: name -> (n, ...)
 
 
-def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
+def draw(n: int, rng: Generator) -> dict[str, Column]:
     """One set of words for each of n pairs, slot name -> (2, n): what is said, and otherwise; they differ where the
     word has a synonym. People, things and verbs of one pair differ."""
     phrases = {}
@@ -128,9 +129,9 @@ def draw(n: int, rng: np.random.Generator) -> dict[str, Column]:
 
 
 @cache
-def lexicon() -> dict[str, tuple[list[Forms], list[object]]]:
+def lexicon() -> dict[str, tuple[list[dict[str, tuple[str, str]]], list[object]]]:
     """Of each slot the entries, and by what the grammar compares them: the kind, side, season or pair that each entry
-    belongs to, or its number."""
+    belongs to, or its number. An entry is the word in each form ("", ".s", ".b"), and its synonym in that form."""
     found = {}
 
     def put(slots: Iterable[str], groups: Mapping[object, list[Entry]], forms: Mapping = PLAIN, **of_key: Callable):
@@ -306,7 +307,7 @@ def _check(n: int, split: str, shares: dict[str, float]) -> None:
             raise CorpusError(f"planted: {name}={share} is not a share between 0 and {most}")
 
 
-def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Generator) -> dict[str, NDArray]:
+def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) -> Plan:
     """Which artifacts fire on each pair, for the label they point to."""
     n = len(towards)
     fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
@@ -330,7 +331,7 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: np.random.Gen
     }
 
 
-def _drawn(plan: dict[str, NDArray], draw_texts: Callable, rng: np.random.Generator) -> dict[str, NDArray]:
+def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
     """What ``draw_texts`` makes of the planned rows; what came out twice, or like its original, is drawn again."""
     n, rows = len(plan["label"]), {}
     todo = np.arange(n)
@@ -347,7 +348,7 @@ def _drawn(plan: dict[str, NDArray], draw_texts: Callable, rng: np.random.Genera
     raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
 
 
-def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDArray]:
+def _pairs(rows: Plan, rng: Generator) -> Plan:
     """One draw of premise, hypothesis and family for each row of the plan."""
     chosen, blurred = np.empty((len(rows["label"]), 3), dtype=object), rows["ambiguous"]
     for mask, choose in ((~blurred, _choose_patterns), (blurred, _choose_ambiguous)):
@@ -357,9 +358,7 @@ def _pairs(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDAr
     return {"premise": premise, "hypothesis": hypothesis, "family": family}
 
 
-def _texts(
-    premises: list[Column], hypothesis: Column, rows: dict[str, NDArray], rng: np.random.Generator
-) -> tuple[list[Column], Column]:
+def _texts(premises: list[Column], hypothesis: Column, rows: Plan, rng: Generator) -> tuple[list[Column], Column]:
     """Forms filled with one set of words a row. Four premises in ten have a second sentence, the same in each of
     ``premises``, that has nothing to do with the hypothesis; the hypothesis has its phrase, tail and artifact word."""
     n = len(hypothesis)
@@ -377,7 +376,7 @@ def _texts(
     return texts, _sentence(np.where(word == "", clause, dressed))
 
 
-def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+def _choose_patterns(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
     """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
     families, hypotheses, options = zip(*PATTERNS, strict=True)
     families, hypotheses = np.array(families, dtype=object), np.array(hypotheses, dtype=object)
@@ -393,7 +392,7 @@ def _choose_patterns(rows: dict[str, NDArray], rng: np.random.Generator) -> tupl
     return families[pick], premise, hypotheses[pick]
 
 
-def _choose_ambiguous(rows: dict[str, NDArray], rng: np.random.Generator) -> tuple[Column, Column, Column]:
+def _choose_ambiguous(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
     """A pair of which the given label is one of the two defensible ones."""
     label = rows["label"]
     kind = np.where(label == N, rng.integers(2, size=len(label)), label // 2)  # 0: E or N, 1: N or C
@@ -501,7 +500,7 @@ def edits() -> pd.DataFrame:
     return pd.DataFrame(found, columns=["family", "hypothesis", "premise", "label", "becomes"])
 
 
-def _revisions(rows: dict[str, NDArray], rng: np.random.Generator) -> dict[str, NDArray]:
+def _revisions(rows: Plan, rng: Generator) -> Plan:
     """One draw of forms and words for each row: a pair, two revisions of its premise, and their true labels."""
     label, intended, known = rows["label"], rows["intended"], edits()
     pick = np.empty(len(label), dtype=int)

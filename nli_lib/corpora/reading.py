@@ -1,13 +1,15 @@
-"""Rows: what a source wrote, and the Corpus made of it, with every row that cannot be used counted by reason.
+"""Reading: the rows of a file as somebody wrote them, and the Corpus made of them.
 
-One bad row is left out and counted. What concerns the whole file (a column that is not there, labels that are bare
-numbers, no usable row at all) is one `CorpusError` that names the file, the field, a row, and what to do.
+`read` takes csv, tsv, txt, json, jsonl and parquet files, gzipped too, into rows of plain Python values. Nothing is
+converted on the way: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text.
+`own` gives the rows of a user's file the library's names, and `build` judges each of them::
 
-Reading: csv, tsv, txt, json, jsonl and parquet files, gzipped too, into rows of plain Python values.
+    rows = own(read(Path("mine.csv")))
+    corpus = build(rows, name="mine", split="train", source="mine.csv", own=True)
 
-A row that cannot be split into fields is left out and counted by reason; a file that cannot be read at all is one
-`CorpusError`. What a row *says* (labels, texts) is judged later, in `nli_lib.corpora.reading`. Nothing is converted
-on the way: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text.
+One bad row, which cannot be split into fields or has no text or label, is left out and counted by reason. What concerns
+the whole file (a column that is not there, labels that are bare numbers, no usable row at all) is one `CorpusError`
+that names the file, the field, a row, and what to do.
 
 Delimited text and JSON go through the standard library: pandas fills a short row up without a word, and the readers of
 pandas and pyarrow stop at the first line that is not JSON or not UTF-8, where here one bad row is one counted row.
@@ -35,20 +37,25 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from nli_lib.corpora.corpus import (
     COLUMNS,
+    CONTRADICTION_OR_NOT,
     LABELS,
     MANY,
     NO_GOLD,
     SIDES,
+    TWO_WAY,
     UNKNOWN,
     Corpus,
     CorpusError,
     are_several,
     canonical,
+    declared,
     is_no_gold,
     is_numbered,
+    spelling,
     to_index,
     unique_uids,
 )
@@ -116,9 +123,7 @@ class Rows:
         """Where a row of the source stands, for a person."""
         return f"row {row + 1}" + (f" (line {row + self.first})" if self.first else "")
 
-    def pick(
-        self, fields: Mapping[str, str | Sequence[str]], extras: Sequence[str] | None = (), advice: str = ""
-    ) -> Rows:
+    def pick(self, fields: Mapping[str, object], extras: Sequence[str] | None = (), advice: str = "") -> Rows:
         """The rows with the columns of a source under the library's names.
 
         Parameters
@@ -181,7 +186,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
         given = pd.Series([str(value).strip() for value in table["uid"]], dtype=object)
         uid = given.where(table["uid"].notna() & (given != "") & given.map(_is_utf8), uid)
     table, row, uid = table[good], row[good], uid.to_numpy(dtype=object)[good]
-    core = table[["premise", "hypothesis"]].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
+    core = table[SIDES].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
     if not own:
         core["uid"] = unique_uids(core["uid"])
     keep = ~core.duplicated().to_numpy() if own else np.full(len(core), True)
@@ -192,7 +197,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
         rows_of = ", ".join(str(at + 1) for at in row[((core["uid"] == twice) & keep).to_numpy()][:5])
         fault = f"{twice!r} names different examples; make it unique."
         raise CorpusError(f"{rows.where}: rows {rows_of}, field 'uid': {fault}")
-    extras = table.columns.difference(["uid", "premise", "hypothesis", "label"], sort=False)
+    extras = table.columns.difference(["uid", *SIDES, "label"], sort=False)
     kept = {f"source_{extra}" if extra in COLUMNS else extra: _plain(table[extra]) for extra in extras}
     core = pd.concat([core.assign(corpus=name, split=split), pd.DataFrame(kept, index=core.index)], axis=1)
     source = f"{source} ({rows.note})" if rows.note else source
@@ -209,11 +214,9 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
     guess = "numbers without names; their order differs between sources, so it is not guessed"
     why = guess if any(map(is_numbered, found)) else "none of which is known"
     numbers = ",".join(f"{name}=..." for name in found[:5] if name != "-1")
-    raise CorpusError(
-        f"{rows.where}: {rows.place(rows.row[unknown[0]])}, field 'label': the labels are {named}: {why}. Write the "
-        f"names, {', '.join(rows.classes)}, or say which is which: --labels {numbers} on the command line, "
-        "labels={...} in Python."
-    )
+    fault = f"{rows.where}: {rows.place(rows.row[unknown[0]])}, field 'label': the labels are {named}: {why}."
+    cure = f"or say which is which: --labels {numbers} on the command line, labels={{...}} in Python."
+    raise CorpusError(f"{fault} Write the names, {', '.join(rows.classes)}, {cure}")
 
 
 def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
@@ -250,7 +253,7 @@ def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None
 def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray:
     """(N,) why a row cannot be used, "" where it can: a missing or unknown label, else its texts' first fault."""
     reason = np.full(len(table), "", dtype=object)
-    for side in ("premise", "hypothesis"):
+    for side in SIDES:
         given = table[side]
         is_text, missing = given.map(lambda value: isinstance(value, str)), given.isna()
         text = given.where(is_text, "x").astype(object)
@@ -291,6 +294,90 @@ def _plain_value(value: object) -> object:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
+# ---------------------------------------------------------------- a user's own file
+
+
+_OWN_FILES = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
+OWN, OWN_IDS = _OWN_FILES["fields"], _OWN_FILES["ids"]
+
+
+def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
+    """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
+
+    The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
+    The classes are the labels that are there, in the library's order.
+
+    Parameters
+    ----------
+    columns
+        the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the names of
+        `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column of numbers to
+        one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
+    labels
+        the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
+    """
+    columns = dict(columns or {})
+    if unknown := sorted(set(columns) - set(OWN)):
+        raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
+    if absent := [theirs for theirs in columns.values() if theirs not in raw.table]:
+        fault = f"columns= names {shown(absent)}, which is not in the file; found {shown(raw.table)}."
+        raise CorpusError(f"{raw.where}: {fault}")
+    meant = declared(labels or {})
+    rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_OWN_FILES['advice']}")
+    if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
+        # columns named by their places: a first row whose label is none, and stands in no other row, is a header
+        label, *others = map(str, rows.table["label"])
+        if not (canonical(label) or is_numbered(label) or spelling(label) in meant or label in others):
+            print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
+            rows = replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
+    table = rows.table
+    if meant:
+        table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
+    for name in OWN_IDS if "uid" not in table else ():
+        ids = next((table[column] for column in table if column.lower() == name.lower()), None)
+        if ids is not None and ids.notna().all() and ids.map(str).is_unique:
+            table = table.assign(uid=ids)
+            break
+    classes = _classes_of(table["label"], raw.where)
+    note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
+    return replace(rows, table=table, classes=classes, note=note)
+
+
+def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
+    """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
+    there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
+    for ours, names in OWN.items():
+        theirs = [there[name] for name in names if name in there]
+        for name in theirs if len(theirs) > 1 else ():
+            said = set(map(str, table[name].dropna()))
+            labels = [value for value in said if spelling(value) in meant or canonical(value)]
+            if labels if ours == "label" else any(map(str.strip, said)):
+                chosen[ours] = name
+                break
+    return chosen
+
+
+def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
+    """The classes named in a column of labels; where it names only one, the known set of classes that has it."""
+    named = {canonical(label) for label in set(map(str, labels))} - {None}
+    for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
+        if named <= set(known):
+            return tuple(name for name in known if name in named) if len(named) > 1 else known
+    three, two = ", ".join(LABELS), ", ".join(TWO_WAY)
+    fault = f"{', '.join(sorted(named))} do not belong together. A corpus has three classes ({three}) or two ({two})"
+    cure = "write not_entailment for neutral and contradiction, or leave out the rows that say not_entailment."
+    raise CorpusError(f"{where}: field 'label': {fault}: {cure}")
+
+
+def build_own(rows: Rows, name: str, split: str, source: str) -> Corpus:
+    """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
+    corpus = build(rows, name=name, split=split, source=source, own=True)
+    if corpus.skipped:
+        many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
+        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
+    return corpus
+
+
 # ---------------------------------------------------------------- reading
 
 
@@ -313,9 +400,7 @@ def kind(path: Path) -> str:
     return suffix if suffix in SUFFIXES else ""
 
 
-def read(
-    path: Path, *, quoted: bool | None = None, encoding: str | None = None, columns: Mapping[str, str] | None = None
-) -> Rows:
+def read(path: Path, *, quoted: bool | None = None, encoding: str | None = None, columns: dict | None = None) -> Rows:
     """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
 
     Parameters

@@ -1,19 +1,16 @@
-"""Catalogue (catalogue.yaml): each corpus's fields, the files of its splits, its place on the hub, its licence.
+"""Sources: corpora by name, or a user's own file by path, from a local folder, then from the hub.
 
-Hub: one split of a corpus from the Hugging Face hub, at a stated revision, through `datasets`.
+`load` reads both. The catalogue (catalogue.yaml) lists each corpus's fields, the files of its splits, its place on the
+hub and its licence; what it cannot say of a corpus is done by an adapter, from the source's own columns to the
+library's, in which labels stay names::
 
-Files that are read whole or not at all: with a row left out, what other people found would be another result.
+    load("snli", "validation")
+    load("mine.csv", columns={"premise": "question", "hypothesis": "answer"})
 
-rows = every_row(path, Row)
-    a pydantic model of one row
-refuse(path, {"gold": (~known, table["gold"], "is no label")})
-    what the rows together must be
+Other files are read whole or not at all: with a row left out, what other people found would be another result::
 
-Adapters: from a source's own columns to the library's, and what the catalogue cannot say; labels stay names.
-
-References
-----------
-`load` reads a corpus by name, or a user's own file by path: from a local folder, then from the hub.
+    rows = every_row(path, {"id": str, "votes": list[int]})  # of each row the fields and their types
+    refuse(path, {"id": (twice, ids, "stands twice")})  # what the rows together must be
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,26 +29,9 @@ from pydantic import TypeAdapter, ValidationError, create_model
 
 from nli_lib import paths
 from nli_lib.corpora import reading
-from nli_lib.corpora.corpus import (
-    CONTRADICTION_OR_NOT,
-    LABELS,
-    MANY,
-    SUPPORTED_OR_REFUTED,
-    TWO_WAY,
-    Corpus,
-    CorpusError,
-    NotAtHandError,
-    canonical,
-    concat,
-    declared,
-    is_numbered,
-    spelling,
-)
+from nli_lib.corpora.corpus import LABELS, SUPPORTED_OR_REFUTED, Corpus, CorpusError, NotAtHandError, canonical, concat
 from nli_lib.corpora.planted import make_split
-from nli_lib.corpora.reading import Rows, build, shown
-
-if TYPE_CHECKING:
-    from datasets import Dataset
+from nli_lib.corpora.reading import Rows, build, build_own, own
 
 
 @dataclass(frozen=True)
@@ -184,10 +163,6 @@ def refuse(path: Path, faults: Mapping[str, tuple[ArrayLike, Sequence, str]]) ->
 # ---------------------------------------------------------------- adapters
 
 
-_ALL = yaml.safe_load(Path(__file__).with_name("own.yaml").read_text(encoding="utf-8"))
-OWN, OWN_IDS = _ALL["fields"], _ALL["ids"]
-
-
 def anli(raw: Rows, rows: Rows, split: str) -> Rows:
     """The column `round` (1, 2 or 3) comes from the split's name."""
     return rows.assign(round=int(split[-1]))
@@ -255,10 +230,9 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
         if not whole or len(three) != len(LABELS) or not sum(three):
             fault = f"row {row + 1}, field 'label_count': not three counts but {three!r}"
             raise CorpusError(f"{rows.where}: {fault}. Fetch the file again.")
-    three = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
     for name in ("premise", "hypothesis", "source"):
         table[name] = pd.Series([example.get(name) for example in inner], dtype=object)
-    table[[f"n_{name}" for name in LABELS]] = three
+    table[[f"n_{name}" for name in LABELS]] = np.array(counts.tolist(), dtype=np.int64).reshape(-1, len(LABELS))
     table["majority"] = table["label"].map(canonical)
     if "old_label" in table:
         table["old_label"] = table["old_label"].map(canonical)
@@ -279,86 +253,17 @@ def disco(raw: Rows, rows: Rows, split: str) -> Rows:
     The original is a pair of SNLI without its uid, so its text and label are kept: origin_premise (the hypothesis is
     the same), origin_label.
     """
-    origin = raw.pick({"origin_premise": "premise", "origin_label": "label"}).table
     intended = rows.table["label"].map(canonical)
-    return rows.assign(**origin, origin_corpus="snli", maker="text-davinci-002", intended_label=intended)
+    return rows.assign(origin_corpus="snli", maker="text-davinci-002", intended_label=intended)
 
 
 SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, cad, chaosnli, stress, disco)}
 
 
-def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
-    """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
-
-    The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
-    The classes are the labels that are there, in the library's order.
-
-    Parameters
-    ----------
-    columns
-        the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the names of
-        `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column of numbers to
-        one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
-    labels
-        the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
-    """
-    columns = dict(columns or {})
-    if unknown := sorted(set(columns) - set(OWN)):
-        raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
-    if absent := [theirs for theirs in columns.values() if theirs not in raw.table]:
-        fault = f"columns= names {shown(absent)}, which is not in the file; found {shown(raw.table)}."
-        raise CorpusError(f"{raw.where}: {fault}")
-    meant = declared(labels or {})
-    rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_ALL['advice']}")
-    if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
-        # columns named by their places: a first row whose label is none, and stands in no other row, is a header
-        label, *others = map(str, rows.table["label"])
-        if not (canonical(label) or is_numbered(label) or spelling(label) in meant or label in others):
-            print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
-            rows = replace(rows, table=rows.table[1:].reset_index(drop=True), row=rows.row[1:])
-    table = rows.table
-    if meant:
-        table = table.assign(label=[meant.get(spelling(label), label) for label in table["label"]])
-    for name in OWN_IDS if "uid" not in table else ():
-        ids = next((table[column] for column in table if column.lower() == name.lower()), None)
-        if ids is not None and ids.notna().all() and ids.map(str).is_unique:
-            table = table.assign(uid=ids)
-            break
-    classes = _classes_of(table["label"], raw.where)
-    note = "" if classes == LABELS else f"two classes: {', '.join(classes)}"
-    return replace(rows, table=table, classes=classes, note=note)
-
-
-def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
-    """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
-    there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
-    for ours, names in OWN.items():
-        theirs = [there[name] for name in names if name in there]
-        for name in theirs if len(theirs) > 1 else ():
-            said = set(map(str, table[name].dropna()))
-            labels = [value for value in said if spelling(value) in meant or canonical(value)]
-            if labels if ours == "label" else any(map(str.strip, said)):
-                chosen[ours] = name
-                break
-    return chosen
-
-
-def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
-    """The classes named in a column of labels; where it names only one, the known set of classes that has it."""
-    named = {canonical(label) for label in set(map(str, labels))} - {None}
-    for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
-        if named <= set(known):
-            return tuple(name for name in known if name in named) if len(named) > 1 else known
-    raise CorpusError(
-        f"{where}: field 'label': {', '.join(sorted(named))} do not belong together. A corpus has three classes "
-        f"({', '.join(LABELS)}) or two ({', '.join(TWO_WAY)}): write not_entailment for neutral and contradiction, or "
-        "leave out the rows that say not_entailment."
-    )
-
-
 # ---------------------------------------------------------------- sources
 
 
+Folder = str | Path | None  # of local corpora
 # File names that say nothing about the corpus count only in a folder that bears its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
 # Called with every corpus that `load` returns: a study writes them into its record.
@@ -366,15 +271,7 @@ OBSERVERS: list[Callable[[Corpus], None]] = []
 
 
 def load(
-    name: str,
-    split: str = "train",
-    data_dir: str | Path | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    *,
-    columns: dict[str, str] | None = None,
-    labels: dict[str, str] | None = None,
-    encoding: str | None = None,
+    name: str, split: str = "train", data_dir: Folder = None, limit: int | None = None, seed: int = 0, **form: object
 ) -> Corpus:
     """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
 
@@ -397,27 +294,19 @@ def load(
         which is made to measure: 2,000)
     seed
         of the sample, and of the planted corpus
-    columns
-        a user's file: the library's column name -> the file's, see `nli_lib.corpora.sources.own`
-    labels
-        a user's file: what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}
-    encoding
-        a user's file that is not UTF-8, as in "cp1252"
+    **form
+        of a user's file. columns: the library's column name -> the file's, see `nli_lib.corpora.reading.own`. labels:
+        what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}. encoding: of one that is
+        not UTF-8, as in "cp1252"
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
-    if encoding:
-        try:
-            "".encode(encoding)
-        except (LookupError, ValueError):
-            usual = "usual ones are cp1252, latin-1, utf-16-le"
-            raise CorpusError(f'encoding="{encoding}" is not known; {usual}.') from None
     known = str(name).lower()
     if known == "planted":
         corpus = make_split(split, 2_000 if limit is None else int(limit), seed)
     elif known not in SOURCES:
-        corpus = _own_file(str(name), split, data_folder(data_dir), columns, labels, encoding)
-    elif columns or labels or encoding:
+        corpus = _own_file(str(name), split, data_folder(data_dir), **form)
+    elif any(form.values()):
         official = f"{known} is read in its official format."
         raise CorpusError(f"columns=, labels= and encoding= are for a user's own file; {official}")
     else:
@@ -440,14 +329,7 @@ def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
     return replace(corpus[chosen], source=f"{corpus.source}, {limit:,} of {len(corpus):,} examples, seed {seed}")
 
 
-def from_dataset(
-    data: Dataset | pd.DataFrame,
-    name: str | None = None,
-    split: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> Corpus:
+def from_dataset(data: object, name: str = "", split: str = "", **form: dict) -> Corpus:
     """A Hugging Face dataset (one split of it) or a DataFrame as a Corpus; what `to_dataset` made comes back.
 
     Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
@@ -456,33 +338,22 @@ def from_dataset(
     Parameters
     ----------
     name, split
-        None: what the columns "corpus" and "split" say where they say one thing, else "dataset", "train"
-    columns
-        the library's column name -> the dataset's
-    labels
-        the dataset's name of a label -> the library's
+        where not given, what the columns "corpus" and "split" say if they say one thing, else "dataset", "train"
+    **form
+        columns: the library's column name -> the dataset's; labels: the dataset's name of a label -> the library's
     """
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
     rows = reading.from_dataset(data, name or "dataset")
-    if split is None and not isinstance(data, pd.DataFrame):
-        split = str(data.split or "") or None
+    if not split and not isinstance(data, pd.DataFrame):
+        split = str(data.split or "")
     given = {"corpus": name, "split": split}
     for column, default in (("corpus", "dataset"), ("split", "train")):
         said = rows.table[column].unique() if column in rows.table else ()
         given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
         if list(said) == [given[column]]:
             rows = replace(rows, table=rows.table.drop(columns=column))
-    return _own(own(rows, columns, labels), *given.values(), f"a {type(data).__name__}")
-
-
-def _own(rows: Rows, name: str, split: str, source: str) -> Corpus:
-    """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
-    corpus = build(rows, name=name, split=split, source=source, own=True)
-    if corpus.skipped:
-        many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
-        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
-    return corpus
+    return build_own(own(rows, **form), *given.values(), f"a {type(data).__name__}")
 
 
 def names() -> tuple[str, ...]:
@@ -490,7 +361,7 @@ def names() -> tuple[str, ...]:
     return (*SOURCES, "planted")
 
 
-def data_folder(data_dir: str | Path | None = None) -> Path | None:
+def data_folder(data_dir: Folder = None) -> Path | None:
     """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
     given = data_dir or os.environ.get("NLI_DATA")
     if not given:
@@ -508,9 +379,13 @@ def lacking(folder: Path | None) -> str:
     return f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
 
 
-def _own_file(
-    name: str, split: str, folder: Path | None, columns: dict | None, labels: dict | None, encoding: str | None
-) -> Corpus:
+def _own_file(name: str, split: str, folder: Path | None, encoding: str | None = None, **form: object) -> Corpus:
+    if encoding:
+        try:
+            "".encode(encoding)
+        except (LookupError, ValueError):
+            usual = "usual ones are cp1252, latin-1, utf-16-le"
+            raise CorpusError(f'encoding="{encoding}" is not known; {usual}.') from None
     path = Path(name).expanduser()
     if not reading.kind(path) and not path.is_file():
         close = get_close_matches(name.lower(), names(), n=1)
@@ -518,9 +393,8 @@ def _own_file(
         raise CorpusError(f'"{name}" is neither a corpus ({", ".join(names())}) nor a file ({endings}, .gz).{hint}')
     if not path.exists() and folder is not None and (folder / path).exists():
         path = folder / path
-    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    raw = reading.read(path, encoding=encoding, columns=columns or {})
-    return _own(own(raw, columns, labels), stem, split, path.name)
+    raw = reading.read(path, encoding=encoding, columns=form.get("columns") or {})
+    return build_own(own(raw, **form), path.name.removesuffix(".gz").rsplit(".", 1)[0], split, path.name)
 
 
 def _official(name: str, split: str, folder: Path | None) -> Corpus:

@@ -48,7 +48,7 @@ from nli_lib.corpora import reading, sources
 from nli_lib.corpora.corpus import LABELS, SIDES, C, Corpus, CorpusError, E, N, concat, to_index
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.corpora.reading import Rows, build
-from nli_lib.corpora.sources import load
+from nli_lib.corpora.sources import Folder, load
 from nli_lib.errors import PackageError
 
 _ALL = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
@@ -68,9 +68,7 @@ def suite_for(corpus: str) -> str:
 Found = tuple[dict[str, Corpus], dict[str, str]]
 
 
-def load_each(
-    sets: Mapping[str, Sequence[str]] | str, data_dir: str | Path | None = None, limit: int | None = None
-) -> Found:
+def load_each(sets: Mapping[str, Sequence[str]] | str, data_dir: Folder = None, limit: int | None = None) -> Found:
     """Corpora by title, and those that could not be loaded, title -> reason.
 
     Parameters
@@ -88,7 +86,7 @@ def load_each(
     return _each(loaders, data_dir, limit)
 
 
-def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: str | Path | None, limit: int | None) -> Found:
+def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: Folder, limit: int | None) -> Found:
     """What each of the loaders gives, or a seeded sample of it, and why the others fail."""
     found, missing = {}, {}
     for title, read in loaders.items():
@@ -99,7 +97,7 @@ def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: str | Path | No
     return found, missing
 
 
-def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
+def without_folder(error: CorpusError, data_dir: Folder) -> str:
     """A reason for the book, where the folder of whoever ran the study says nothing."""
     folder = sources.data_folder(data_dir)
     return str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder") if folder else str(error)
@@ -108,7 +106,7 @@ def without_folder(error: CorpusError, data_dir: str | Path | None) -> str:
 # ---------------------------------------------------------------- hard sets
 
 
-def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
+def mnli_hard(part: str, data_dir: Folder = None) -> Corpus:
     """The pairs of MultiNLI's development set, "matched" or "mismatched", that a hypothesis-only model gets wrong.
 
     Read from the line files s1.test, s2.test and labels.test in ``mnli_hard/`` of the data folder, as Karimi Mahabadi
@@ -136,7 +134,7 @@ def mnli_hard(part: str, data_dir: str | Path | None = None) -> Corpus:
     return build(rows, name="mnli_hard", split=part, source=name)
 
 
-def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> Found:
+def mnli_hards(data_dir: Folder = None, limit: int | None = None) -> Found:
     """`mnli_hard` of both parts under the titles of their whole sets, and the reason where one is not at hand.
 
     ``limit``: of each, a seeded sample.
@@ -145,9 +143,7 @@ def mnli_hards(data_dir: str | Path | None = None, limit: int | None = None) -> 
     return _each(loaders, data_dir, limit)
 
 
-def adversarial(
-    data_dir: str | Path | None = None, limit: int | None = None, titles: Iterable[str] = tuple(BENCHMARK)
-) -> Found:
+def adversarial(data_dir: Folder = None, limit: int | None = None, titles: Iterable[str] = tuple(BENCHMARK)) -> Found:
     """The parts of the adversarial benchmark that are at hand, by title, and those that are not, title -> reason.
 
     Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
@@ -161,7 +157,7 @@ def adversarial(
     return _each(loaders, data_dir, limit)
 
 
-def _part(title: str, data_dir: str | Path | None) -> Corpus:
+def _part(title: str, data_dir: Folder) -> Corpus:
     """One part of the adversarial benchmark."""
     folder, split, count = sources.data_folder(data_dir), title.replace("-", "_"), BENCHMARK[title]
     classes = _ALL["of two classes"].get(
@@ -336,11 +332,10 @@ Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
 
 def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Iterator[Row]:
     """The pair with a tautology before the end of one side."""
-    tail = f" {words}" * times
     texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
     text = texts[side].rstrip()
     marks = ENDING.match(text[::-1])[0][::-1]
-    texts[side] = text.removesuffix(marks).rstrip() + tail + marks
+    texts[side] = text.removesuffix(marks).rstrip() + f" {words}" * times + marks
     yield *texts.values(), pair.label, f'"{words}" {times} x at the end of the {side}'
 
 
@@ -464,7 +459,7 @@ class Counterfactuals:
         return old[self.origin][pick].tolist(), new[pick].tolist()
 
 
-def load_pairs(name: str, split: str, data_dir: str | Path | None = None, *, originals: int = 500) -> Counterfactuals:
+def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int = 500) -> Counterfactuals:
     """A set of counterfactuals by name: "disco" (split "e2n", "all", ...), "cad" ("train", "validation", "test") or
     "planted" (a split of the planted corpus; so many ``originals``, each with two revisions)."""
     if name == "planted":

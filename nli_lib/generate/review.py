@@ -22,14 +22,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, ValidationError
 
-from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.corpora.reading import LONGEST
 from nli_lib.errors import UserError
 from nli_lib.generate.journal import Appended, Line
 from nli_lib.generate.pairs import UNPUNCTUATED
 from nli_lib.store import now
 
-SIDES = ("premise", "hypothesis")
 ORIGINS = ("origin_uid", "origin_corpus", "maker", "intended_label")  # see `nli_lib.corpora.corpus.Corpus`
 REVISER = "worker"  # added to the maker of a text that somebody has revised
 NEEDED = ("item", "annotator", *SIDES, *(f"revised_{side}" for side in SIDES), "label", "discarded")
@@ -127,7 +126,7 @@ def _revised(table: pd.DataFrame) -> np.ndarray:
 
 def _cosmetic(table: pd.DataFrame) -> np.ndarray:
     """Whether both texts are what was generated but for punctuation and case."""
-    bare = {name: table[name].str.lower().str.translate(UNPUNCTUATED) for name in table if name.endswith(SIDES)}
+    bare = {name: table[name].str.lower().str.translate(UNPUNCTUATED) for name in table if name.endswith(tuple(SIDES))}
     return np.logical_and(*((bare[side] == bare[f"revised_{side}"]).to_numpy() for side in SIDES))
 
 

@@ -133,7 +133,7 @@ def test_simulated_annotators_do_what_their_rates_say(planted):
     assert wrong[kept].mean() == pytest.approx(SLIPS, abs=0.015)
     slight = pd.Series(CHAPTER.word_change(changed["before"], changed["after"])).between(-1, 2)
     assert slight.mean() == pytest.approx(2 / 3, abs=0.06)
-    both = zip(changed["before"], changed["after"])
+    both = zip(changed["before"], changed["after"], strict=True)
     others = np.array([CHAPTER.pronouns(before) != CHAPTER.pronouns(after) for before, after in both])
     assert others[~slight].mean() > 0.9
     assert COSMETIC in set(aggregate(found)["rule"])
