@@ -1,0 +1,537 @@
+"""Every source in its official format, the folders it is looked for in, the hub, a user's own file, the real files.
+
+Alone: pytest tests/corpora/test_sources.py"""
+
+import csv
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from huggingface_hub import HfApi
+
+from nli_lib.corpora import CorpusError, from_dataset, load, names, sources
+from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
+from nli_lib.corpora.sources import SOURCES
+
+
+def write(folder, name, rows):
+    """A file of dictionaries, one a line in JSON, or of lists, parted by tabs."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(row) if isinstance(row, dict) else "\t".join(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# ---------------------------------------------------------------- official formats
+
+BOY = {"sentence1": "A boy reads.", "sentence1_parse": "(S)", "annotator_labels": ["neutral"] * 5}
+RATES = {"sentence1": "Rates rose.", "genre": "government", "promptID": "1"}
+UP = RATES | {"sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"}
+RAIN = {"id": 12, "premise": "It rained.", "hypothesis": "It was wet.", "gold": "entailment", "genre": "generated"}
+HANS = ["gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"]
+HANS += ["sentence1", "sentence2", "pairID", "heuristic", "subcase", "template"]
+SAW = ["non-entailment", *[""] * 4, "The cook saw the judge .", "The judge saw the cook .", "ex0", "lexical_overlap"]
+SAID = ["entailment", *[""] * 4, '"Go" , the cook said .', "The cook said go .", "ex1", "constituent", "t", ""]
+OSLO, PERU = "Oslo is the capital of Norway.", "Oslo is in Peru."
+FEVER = {"query": PERU, "context": OSLO, "label": "REFUTES", "cid": 9, "fid": "a"}
+TWO = {"sentence1": OSLO, "sentence2": "Oslo is in Norway.", "gold_label": "SUPPORTS"}
+SICK = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+PARTS = [["0", "TRAIN"], ["1", "TEST"], ["2", "TRIAL"]]
+PARTS = [[uid, "A dog runs", "A dog moves", "ENTAILMENT", "4", part] for uid, part in PARTS]
+PARTS = [["pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score", "SemEval_set"], *PARTS]
+CAR = {"sentence1": "A red car.", "sentence2": "A blue car.", "gold_label": "contradiction", "category": "colors"}
+MED = ["index", "promptID", "pairID", "genre", "sentence1", "sentence2", "gold_label"]
+GLUE, MAT = ["index", "sentence1", "sentence2", "label"], ["It fell on the mat.", "The mat fell."]
+CHAOS = {
+    "uid": "7.jpg#0r1n", "majority_label": "n", "label_count": [30, 60, 10], "entropy": 1.2954618442383219,
+    "example": {"uid": "7.jpg#0r1n", "premise": "A boy reads.", "hypothesis": "He reads a map.", "source": "tiny"},
+    "old_label": "e", "old_labels": ["entailment", "neutral"],
+}  # fmt: skip
+DISCO = {"guid": "g_0", "premise": "A man sits.", "hypothesis": "A man rests.", "label": "entailment", "accept": True}
+DISCO |= {"new_premise": "A man runs.", "new_label": "neutral", "span_prev": "sits", "gen_out": "runs", "score": 0.4}
+BARKS = {"pairID": "63735n", "gold_label": "neutral", "sentence1": "A dog sits.", "sentence2": "It barks."}
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "file", "rows", "expected"),
+    [
+        ("snli", "validation", "snli/snli_1.0_dev.jsonl",
+         [BOY | {"sentence2": "He reads a map.", "gold_label": "neutral", "pairID": "7.jpg#0r1n"},
+          BOY | {"sentence2": "He sleeps.", "gold_label": "-", "pairID": "7.jpg#0r1c"},
+          BOY | {"sentence2": "None", "gold_label": "contradiction", "pairID": "7.jpg#0r2c"}],
+         {"uid": ["7.jpg#0r1n", "7.jpg#0r2c"], "label": [N, C], "hypothesis": ["He reads a map.", "None"],
+          "annotator_labels": [json.dumps(["neutral"] * 5)] * 2, "split": ["validation"] * 2}),
+        ("mnli", "validation_matched", "multinli_1.0_dev_matched.jsonl",  # missing and repeated ids
+         [UP, RATES | {"sentence2": "Rates fell.", "gold_label": "contradiction", "pairID": ""}, UP],
+         {"label": [E, C, E], "uid": ["1e", "mnli-validation_matched-1", "1e#2"], "genre": ["government"] * 3}),
+        ("wanli", "train", "wanli/train.jsonl",
+         [RAIN | {"pairID": 345},
+          RAIN | {"id": 13, "gold": "contradiction", "genre": "generated_revised", "pairID": ""}],
+         {"label": [E, C], "uid": ["12", "13"], "pairID": ["345", ""], "origin_corpus": ["mnli", "mnli"],
+          "maker": ["gpt-3-curie", "gpt-3-curie, worker"]}),
+        ("hans", "validation", "hans/heuristics_evaluation_set.txt", [HANS, [*SAW, "s", ""], SAID],
+         {"label": [1, 0], "premise": ["The cook saw the judge .", '"Go" , the cook said .'],
+          "heuristic": ["lexical_overlap", "constituent"]}),
+        ("fever", "train", "nli_fever/train_fitems.jsonl",
+         [FEVER, FEVER | {"context": "It lies on a fjord.", "label": "NOT ENOUGH INFO"},
+          FEVER | {"cid": 10, "label": "SUPPORTS"}],
+         {"label": [C, N, E], "premise": [OSLO, "It lies on a fjord.", OSLO], "hypothesis": [PERU] * 3,
+          "uid": ["9", "9#2", "10"]}),
+        ("fever", "validation", "fever/fever_val.jsonl", [TWO, TWO | {"sentence2": PERU, "gold_label": "REFUTES"}],
+         {"label": [0, 1], "premise": [OSLO] * 2}),
+        ("sick", "validation", "sick/SICK_trial.txt", [SICK, ["4", "A dog runs", "A dog sits", "3.1", "CONTRADICTION"]],
+         {"label": [C], "uid": ["4"], "relatedness_score": ["3.1"]}),
+        ("sick", "train", "SICK.txt", PARTS, {"uid": ["0"]}),
+        ("sick", "test", "SICK.txt", PARTS, {"uid": ["1"]}),
+        ("sick", "validation", "SICK.txt", PARTS, {"uid": ["2"]}),
+        ("breaking_nli", "test", "breaking_nli/dataset.jsonl", [CAR | {"pairID": 7, "annotator_labels": ["c"] * 3}],
+         {"label": [C], "uid": ["7"], "category": ["colors"]}),
+        ("med", "test", "med/MED.tsv",  # neutral is not entailed
+         [MED, ["1", "1", "1", "crowd:downward_monotone", "No dog ran.", "No dog ran fast.", "entailment"],
+          ["2", "2", "2", "crowd:upward", "A dog ran.", "A dog ran fast.", "neutral"]], {"label": [0, 1]}),
+        ("qnli", "validation", "glue/QNLI/dev.tsv",
+         [["index", "question", "sentence", "label"], ["5", "Who ran?", '"Run" was said by Ann.', "not_entailment"]],
+         {"premise": ['"Run" was said by Ann.'], "hypothesis": ["Who ran?"], "label": [1]}),
+        ("wnli", "validation", "glue/WNLI/dev.tsv", [GLUE, ["0", *MAT, "0"], ["1", *MAT, "1"]], {"label": [1, 0]}),
+        ("rte", "validation", "glue/RTE/dev.tsv", [GLUE, ["0", *MAT, "entailment"], ["1", *MAT, "not_entailment"]],
+         {"label": [0, 1]}),
+        ("chaosnli", "snli", "chaosnli/chaosNLI_snli.jsonl", [CHAOS],
+         {"label": [N], "n_entailment": [30], "n_neutral": [60], "n_contradiction": [10], "majority": ["neutral"],
+          "entropy": [1.2954618442383219], "old_label": ["entailment"], "premise": ["A boy reads."],
+          "annotator_labels": ['["entailment", "neutral"]']}),
+        ("disco", "e2n", "disco/e2n.jsonl", [DISCO],
+         {"premise": ["A man runs."], "label": [N], "origin_premise": ["A man sits."], "origin_label": ["entailment"],
+          "span_prev": ["sits"], "origin_corpus": ["snli"], "maker": ["text-davinci-002"],
+          "intended_label": ["neutral"]}),
+        ("stress", "word_overlap/matched", "StressTests/Word_Overlap/multinli_0.9_taut2_matched.jsonl", [BARKS],
+         {"uid": ["63735n"], "label": [N], "origin_uid": ["63735n"], "origin_corpus": ["mnli"], "maker": ["rule"],
+          "intended_label": ["neutral"]}),
+    ],
+)  # fmt: skip
+def test_a_known_pair_in_its_official_format(tmp_path, name, split, file, rows, expected):
+    write(tmp_path, file, rows)
+    corpus = load(name, split, tmp_path)
+    assert {column: corpus.table[column].tolist() for column in expected} == expected
+    assert corpus.classes == (SUPPORTED_OR_REFUTED if file.endswith("fever_val.jsonl") else SOURCES[name].classes)
+    assert corpus.skipped == ({"no gold label": 1} if name == "snli" else {})
+    assert "sentence1_parse" not in corpus.table
+    assert load(name, split.replace("validation", "dev"), tmp_path).digest == corpus.digest
+
+
+def test_classes_are_those_of_the_source():
+    two_way = {name for name, source in SOURCES.items() if source.classes == TWO_WAY}
+    assert two_way == {"hans", "med", "qnli", "rte", "wnli"}
+    assert {source.classes for name, source in SOURCES.items() if name not in two_way} == {LABELS}
+
+
+def test_anli_rounds_and_their_union(tmp_path):
+    for i, letter in enumerate("enc", start=1):
+        row = {"uid": f"u{i}", "context": "Lyon is in France.", "hypothesis": f"Claim {i}.", "label": letter}
+        write(tmp_path, f"anli_v1.0/R{i}/test.jsonl", [row | {"reason": "so"}])
+    assert load("anli", "test_r3", tmp_path).labels.tolist() == [C]
+    corpus = load("anli", "test", tmp_path)
+    assert corpus.labels.tolist() == [E, N, C]
+    assert corpus.table["round"].tolist() == [1, 2, 3]
+    assert corpus.premise[0] == "Lyon is in France."
+    assert corpus.table["split"].unique().tolist() == ["test"]
+
+
+@pytest.mark.parametrize("folder", ["revised_premise", "revised_hypothesis", "revised_combined"])
+def test_revisions_of_human_cad_stand_in_twos_and_fours(tmp_path, folder):
+    origins = [0, 0, 0, 0, 1] if folder == "revised_combined" else [0, 0, 1, 1, 2]
+    write(tmp_path, f"cad/{folder}/test.tsv", [["sentence1", "sentence2", "gold_label"], *[["A", "B", "neutral"]] * 5])
+    found = load("cad", f"{folder}/test", tmp_path).table["origin_uid"].tolist()
+    assert found == [f"cad-original/test-{row}" for row in origins]
+
+
+def test_human_cad_unwraps_quotes_and_points_to_the_original(tmp_path):
+    path = tmp_path / "cad/NLI/revised_premise/test.tsv"
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["sentence1", "sentence2", "gold_label"])
+        writer.writerows([['A sign says "open".', "It is open.", label] for label in ("entailment", "neutral")] * 2)
+    corpus = load("cad", "revised_premise/test", tmp_path)
+    assert corpus.premise[0] == 'A sign says "open".'
+    assert corpus.labels.tolist() == [E, N, E, N]
+    assert corpus.table[["origin_corpus", "maker"]].drop_duplicates().to_numpy().tolist() == [["cad", "worker"]]
+    assert corpus.table["intended_label"].tolist() == [LABELS[label] for label in corpus.labels]
+    assert corpus.uid[3] == "cad-revised_premise/test-3"
+
+
+def test_the_stress_tests_numbers_in_equates_copy(tmp_path):
+    path = tmp_path / "stress/equate_StressTest_quantitative.csv"
+    path.parent.mkdir()
+    row = '"6 dogs , 2 cats","more than 1 dogs , 2 cats",entailment,0'
+    path.write_text(f"premise,hypothesis,label,sample_index\n{row}\n")
+    numerical = load("stress", "numerical", tmp_path)
+    assert numerical.premise[0] == "6 dogs , 2 cats" and numerical.labels.tolist() == [E]
+
+
+@pytest.mark.parametrize(
+    "counts", [[100], None, [30.5, 60, 9.5], [-1, 60, 41], [0, 0, 0], ["30", "60", "10"], [True, 0, 0]]
+)
+def test_chaosnli_with_broken_counts(tmp_path, counts):
+    write(tmp_path, "chaosNLI_snli.jsonl", [CHAOS, {**CHAOS, "uid": "x", "label_count": counts}])
+    with pytest.raises(CorpusError, match=r"row 2, field 'label_count'"):
+        load("chaosnli", "snli", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (("snli", "test"), r"snli/snli_1\.0_test\.jsonl.*HF_HUB_OFFLINE is set"),
+        (("snli", "test_hard"), "no faithful copy"),
+        (("anli", "validation_r1"), r"anli/R1/dev\.jsonl"),
+        (("stress", "antonym/mismatched"), "multinli_0.9_antonym_mismatched.jsonl"),
+        (("hans", "test"), 'split="test" is not one of train, validation'),
+        (("fever", "test"), r"test_fitems\.jsonl: no usable row \(no gold label: 1\)"),  # its labels are hidden
+        (("snly",), 'Did you mean "snli"'),
+    ],
+)
+def test_what_is_not_there_is_an_error_at_once_with_what_is_wanted(tmp_path, monkeypatch, place, said):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: pytest.fail("the hub was asked"))
+    write(tmp_path, "fever/test_fitems.jsonl", [{"cid": 1, "query": "A.", "context": "B.", "label": "hidden"}])
+    with pytest.raises(CorpusError, match=said):
+        load(*place, data_dir=tmp_path)
+    with pytest.raises(CorpusError, match="data_dir is not a folder"):
+        load("snli", data_dir=tmp_path / "gone")
+    assert set(SOURCES) < set(names())
+
+
+# ---------------------------------------------------------------- places
+
+
+def tiny_snli(folder, name="snli/snli_1.0_test.jsonl", rows=20):
+    row = {"sentence1": "A boy reads.", "gold_label": "neutral"}
+    write(folder, name, [{**row, "sentence2": f"Text {i}.", "pairID": f"p{i:02d}"} for i in range(rows)])
+
+
+@pytest.mark.parametrize("place", ["", "snli", "snli_1.0"])
+def test_official_names_are_found_flat_and_in_the_corpus_folder(tmp_path, place, monkeypatch):
+    tiny_snli(tmp_path / place, "snli_1.0_test.jsonl")
+    assert len(load("snli", "test", tmp_path)) == 20
+    monkeypatch.setenv("NLI_DATA", str(tmp_path))
+    assert load("snli", "test").source.endswith("snli_1.0_test.jsonl")
+
+
+def test_a_name_that_says_nothing_counts_only_in_the_corpus_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    row = {"id": 1, "premise": "P", "hypothesis": "H", "gold": "neutral"}
+    write(tmp_path, "train.jsonl", [row])
+    with pytest.raises(CorpusError, match=r"wanli/train\.jsonl"):
+        load("wanli", "train", tmp_path)
+    write(tmp_path, "wanli_train.jsonl", [row])
+    assert len(load("wanli", "train", tmp_path)) == 1
+    write(tmp_path, "wanli/train.jsonl", [row, {**row, "id": 2}])
+    assert len(load("wanli", "train", tmp_path / "wanli")) == 2
+
+
+def test_a_sample_is_read_only_where_the_official_file_is_not_there(tmp_path):
+    tiny_snli(tmp_path, "snli/snli_1.0_train_sample.jsonl", 3)
+    sample = load("snli", "train", tmp_path)
+    assert sample.split == "train"
+    assert sample.source == "snli/snli_1.0_train_sample.jsonl (a sample of train)"
+    tiny_snli(tmp_path, "snli_1.0_train.jsonl", 4)
+    assert load("snli", "train", tmp_path).source == "snli_1.0_train.jsonl"
+
+
+def test_a_limit_is_a_seeded_sample_in_file_order(tmp_path):
+    tiny_snli(tmp_path)
+    first, again, other = (load("snli", "test", tmp_path, limit=8, seed=seed) for seed in (0, 0, 1))
+    assert len(first) == 8
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+    assert first.uid.tolist() == sorted(first.uid)
+    assert "8 of 20 examples, seed 0" in first.source
+    assert load("snli", "test", tmp_path, limit=50).digest == load("snli", "test", tmp_path).digest
+    for wrong in (0, -1, 2.5, True, "many"):
+        with pytest.raises(CorpusError, match="whole number"):
+            load("snli", "test", tmp_path, limit=wrong)
+
+
+def test_a_hub_that_does_not_answer_is_one_message(tmp_path, monkeypatch):
+    def unreachable(*_, **__):
+        raise ConnectionError("Name or service not known\nand a long story")
+
+    monkeypatch.setattr(sources, "_OFFLINE", ())
+    monkeypatch.setattr(HfApi, "dataset_info", unreachable)
+    with pytest.raises(CorpusError, match=r"snli_1\.0_test\.jsonl.*hub stanfordnlp/snli@cdb5c3d.*not known\.$"):
+        load("snli", "test", tmp_path)
+
+
+@pytest.fixture
+def local_hub(tmp_path, monkeypatch):
+    """A folder of parquet files in the place of the hub, read by `datasets` itself."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(sources, "_OFFLINE", ())
+    monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha="0123abc"))
+    read, folder = datasets.load_dataset, tmp_path / "hub"
+    folder.mkdir()
+    # `datasets` itself calls the split of a local file "dev-..." validation
+    local = {"dev": "validation"}
+    found = lambda *_, split, **__: read(str(folder), split=local.get(split, split))  # noqa: E731
+    monkeypatch.setattr(datasets, "load_dataset", found)
+
+    def put(split, columns, class_names):
+        texts, label = dict.fromkeys(columns, datasets.Value("string")), datasets.ClassLabel(names=class_names)
+        features = datasets.Features(texts | {"label": label})
+        datasets.Dataset.from_dict(columns, features=features).to_parquet(folder / f"{split}-00000-of-00001.parquet")
+
+    return put
+
+
+def test_the_hubs_class_numbers_are_read_by_name(tmp_path, local_hub):
+    columns = {"premise": ["A cat."] * 3, "hypothesis": ["A pet.", "None", "x"], "label": [0, 2, -1]}
+    local_hub("test", columns, list(LABELS))
+    corpus = load("snli", "test", tmp_path)
+    assert corpus.labels.tolist() == [E, C]
+    assert corpus.hypothesis.tolist() == ["A pet.", "None"]
+    assert corpus.skipped == {"no gold label": 1}
+    assert corpus.source == "hub stanfordnlp/snli@0123abc (test)"
+
+
+def test_the_hubs_wnli_and_rte_orders(tmp_path, local_hub):
+    columns = {"sentence1": ["P", "P"], "sentence2": ["H", "G"], "label": [0, 1]}
+    local_hub("validation", columns, ["not_entailment", "entailment"])
+    assert load("wnli", "validation", tmp_path).labels.tolist() == [1, 0]
+
+
+def test_the_hubs_fever_is_turned_round(tmp_path, local_hub, monkeypatch):
+    monkeypatch.setitem(SOURCES, "fever", replace(SOURCES["fever"], revision="0123abc"))
+    columns = {"premise": ["Oslo is in Peru."], "hypothesis": ["Oslo is in Norway."], "label": [2]}
+    local_hub("dev", columns, list(LABELS))
+    assert load("fever", "validation", tmp_path).hypothesis.tolist() == ["Oslo is in Peru."]
+
+
+def test_an_unpinned_copy_of_another_size_is_refused(tmp_path, local_hub):
+    columns = {"premise": ["P"], "hypothesis": ["H"], "label": [1]}
+    local_hub("validation", columns, ["entailment", "non-entailment"])
+    with pytest.raises(CorpusError, match=r"1 rows, but hans validation has 30,000"):
+        load("hans", "validation", tmp_path)
+
+
+def test_planted_is_known_by_name():
+    corpus = load("planted", "test", limit=40, seed=3)
+    assert (len(corpus), corpus.name, corpus.split) == (40, "planted", "test")
+
+
+def test_the_projects_home_has_the_local_corpora(tmp_path, home):
+    (home / "data" / "raw").mkdir()
+    tiny_snli(home / "data" / "raw")
+    assert len(load("snli", "test")) == 20
+
+
+# ---------------------------------------------------------------- a user's own file
+
+
+def test_a_users_file_with_other_column_names(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("id,text_a,text_b,gold,split,label\n1,A cat.,A pet.,Entailment,dev,ok\n", encoding="utf-8")
+    corpus = load(str(path), columns={"uid": "id", "premise": "text_a", "hypothesis": "text_b", "label": "gold"})
+    assert corpus.uid.tolist() == ["1"]
+    assert corpus.labels.tolist() == [E]
+    assert corpus.table["source_split"].tolist() == ["dev"]
+    assert corpus.table["source_label"].tolist() == ["ok"]  # the file's own column of that name is not lost
+    with pytest.raises(CorpusError, match="'nowhere', which is not in the file"):
+        load(str(path), columns={"premise": "nowhere"})
+    with pytest.raises(CorpusError, match="premis is not one of"):
+        load(str(path), columns={"premis": "text_a"})
+    with pytest.raises(CorpusError, match="own file"):
+        load("snli", "test", tmp_path, columns={"premise": "text_a"})
+
+
+def test_a_users_file_in_the_snli_format_and_under_data_dir(tmp_path):
+    row = {"sentence1": "A cat.", "sentence2": "A pet.", "gold_label": "entailment", "genre": "x"}
+    write(tmp_path, "mine.jsonl", [row])
+    corpus = load("mine.jsonl", "challenge", tmp_path)
+    assert (corpus.name, corpus.split) == ("mine", "challenge")
+    assert corpus.table["genre"].tolist() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
+        (["neutral", "entailment"], ("entailment", "neutral")),
+        (["contradiction", "entailment", "-"], ("entailment", "contradiction")),
+        (["contradiction", "neutral"] * 10 + ["maybe"], ("neutral", "contradiction")),
+        (["contradiction", "not-contradiction"], CONTRADICTION_OR_NOT),
+        (["contradiction", "neutral", "entailment"], LABELS),
+        (["neutral", "neutral"], LABELS),  # one class says nothing of the others
+        (["not_entailment"], TWO_WAY),
+    ],
+)
+def test_the_classes_of_a_users_file_are_the_labels_in_it(tmp_path, labels, classes):
+    corpus = load(mine(tmp_path, labels))
+    assert corpus.classes == classes
+    named = [corpus.classes[label] for label in corpus.labels]
+    assert named == [canonical(label) for label in labels if canonical(label)]  # the others are counted
+    assert sum(corpus.skipped.values()) == len(labels) - len(named)
+    if len(classes) == 2:
+        assert corpus.source == f"mine.csv (two classes: {', '.join(classes)})"
+
+
+@pytest.mark.parametrize("other", ["neutral", "contradiction"])
+def test_labels_of_two_and_of_three_classes_do_not_mix(tmp_path, other):
+    with pytest.raises(CorpusError, match=rf"mine\.csv.*{other}, not_entailment do not belong.*write not_entailment"):
+        load(mine(tmp_path, [other, "not_entailment"]))
+
+
+def mine(folder, labels, name="mine.csv", header="premise,hypothesis,label"):
+    rows = "".join(f"A dog runs.,It moves {at}.,{label}\n" for at, label in enumerate(labels))
+    (folder / name).write_text(f"{header}\n{rows}")
+    return folder / name
+
+
+def test_rows_left_out_of_a_users_file_are_said(tmp_path, capsys):
+    corpus = load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["-"] * 30))
+    assert corpus.left_out == "30 of 60 rows were left out: no gold label 30."
+    said = capsys.readouterr().out
+    assert said.startswith("WARNING: a good part of mine.csv cannot be used. 30 of 60 rows")
+    assert corpus[:10].left_out == corpus.left_out
+    sample = load(tmp_path / "mine.csv", limit=10)
+    assert sample.warnings()[0] == f"More than 5% of the rows cannot be used. {corpus.left_out}"
+    assert load(mine(tmp_path, ["neutral", "entailment"] * 15 + ["-"])).left_out.startswith("1 of 31 rows was left")
+    assert capsys.readouterr().out.endswith("mine.csv: 1 of 31 rows was left out: no gold label 1.\n")
+    assert load(mine(tmp_path, ["neutral", "entailment"])).left_out == capsys.readouterr().out == ""
+
+
+def test_unknown_labels_are_named_with_their_first_rows(tmp_path, capsys):
+    labels = ["neutral", "entailment"] * 40 + ["maybe", "sure", "maybe", "none", "hm", "Sure", "maybe"]
+    corpus = load(mine(tmp_path, labels))
+    assert corpus.skipped == {"unknown label": 7}
+    said = capsys.readouterr().out.split("\n")[0]
+    assert said == (
+        "mine.csv, field 'label': unknown labels: 'maybe' in 3 of 87 rows, from row 81 (line 82) on; 'sure' in 1 of 87 "
+        "rows, from row 82 (line 83) on; 'none' in 1 of 87 rows, from row 84 (line 85) on; and 2 other names. Say what "
+        "it means, as in --labels maybe=contradiction, or leave its rows out with --labels maybe=-."
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["entailment", "contradiction", "NotMentioned"], "'NotMentioned' in 10 of 30 rows, from row 3 (line 4) on"),
+        (["entailment", "contradiction", "NotMentioned"], "--labels NotMentioned=neutral, or leave"),
+        (["entailment", "neutral", "contradiction", "not sure"], "--labels 'not sure=-'."),
+        (["entailment", "neutral", "2"], "--labels 2=..., or"),  # a number is not guessed
+    ],
+)
+def test_a_name_that_is_not_known_and_has_many_rows_is_refused(tmp_path, labels, said):
+    with pytest.raises(CorpusError) as error:
+        load(mine(tmp_path, labels * 10))
+    assert said in str(error.value)
+
+
+def test_a_user_says_what_labels_mean(tmp_path):
+    numbers = mine(tmp_path, ["0", "1", "2", "-1"] * 5)
+    with pytest.raises(CorpusError, match=r"numbers without names.*--labels 0=\.\.\.,1=\.\.\.,2=\.\.\. on"):
+        load(numbers)
+    corpus = load(numbers, labels={"0": "contradiction", "1": "Entails", "2": "neutral"})
+    assert corpus.labels.tolist() == [2, 0, 1] * 5 and corpus.skipped == {"no gold label": 5}
+    names = mine(tmp_path, ["Yes", "NO ", "yes", "unsure"])
+    corpus = load(names, labels={"yes": "entailment", "No": "contradiction", "unsure": "-"})
+    assert corpus.labels.tolist() == [0, 1, 0] and corpus.classes == ("entailment", "contradiction")
+    frame = pd.DataFrame({"premise": ["A", "B"], "hypothesis": ["C", "D"], "label": [0.0, 1.0]})
+    assert from_dataset(frame, labels={"0": "neutral", "1": "entailment"}).labels.tolist() == [1, 0]
+    with pytest.raises(CorpusError, match="'maybe' is no label: the names are entailment, neutral, contradiction"):
+        load(names, labels={"yes": "maybe"})
+    with pytest.raises(CorpusError, match="labels= and encoding= are for a user's own file"):
+        load("snli", labels={"0": "neutral"})
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Premise,Hypothesis,Label", "A,B,neutral"),  # in capitals or not
+        ("sentence1,sentence2,gold_label", "A,B,neutral"),
+        ("TEXT_A,text_b,Gold", "A,B,neutral"),
+        ("sentence_A,sentence_B,gold", "A,B,neutral"),
+        ("context,claim,label", "A,B,neutral"),
+        ("claim,evidence,entailment_label", "B,A,NEUTRAL"),
+        ("premise,sentence1,hypothesis,label", " ,A,B,neutral"),  # of several columns the one that says something
+        ("premise,hypothesis,label,gold_label", "A,B,0,neutral"),
+        ("premise,hypothesis,label,label_text", "A,B,2,neutral"),
+    ],
+)
+def test_usual_column_names_are_understood(tmp_path, header, row):
+    (tmp_path / "mine.csv").write_text(f"{header}\n{row}\n")
+    corpus = load(tmp_path / "mine.csv")
+    assert (corpus.premise[0], corpus.hypothesis[0], corpus.labels[0]) == ("A", "B", 1)
+
+
+def test_declared_numbers_are_labels_like_others(tmp_path):
+    (tmp_path / "mine.csv").write_text("premise,hypothesis,label,gold\nA,B,0,neutral\nA,C,1,neutral\n")
+    corpus = load(tmp_path / "mine.csv", labels={"0": "entailment", "1": "contradiction"})
+    assert corpus.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("column", ["id", "ID", "pairID", "guid"])
+@pytest.mark.parametrize(("second", "uids"), [("x2", ["x1", "x2"]), ("x1", ["mine-train-0", "mine-train-1"])])
+def test_an_id_of_the_users_own_is_the_uid_where_it_names_every_row(tmp_path, column, second, uids):
+    rows = f"x1,A,B,neutral\n{second},A,C,entailment\n"
+    (tmp_path / "mine.csv").write_text(f"{column},premise,hypothesis,label\n{rows}")
+    corpus = load(tmp_path / "mine.csv")
+    assert corpus.uid.tolist() == uids and corpus.table[column].tolist() == ["x1", second]
+
+
+# ---------------------------------------------------------------- real data
+
+# of each label, and how many are skipped; of MultiNLI's sample one row is a text of 105,868 characters
+COUNTS = {
+    "snli": {"validation": [3329, 3235, 3278, 158], "test": [3368, 3219, 3237, 176], "test_hard": [1058, 1068, 1135, 0],
+             "train": [18937, 16746, 14118, 0]},
+    "mnli": {"validation_matched": [3479, 3123, 3213, 0], "validation_mismatched": [3463, 3129, 3240, 0],
+             "train": [13002, 12633, 13340, 1]},
+    "anli": {"dev_r1": [334, 333, 333, 0], "test_r2": [334, 333, 333, 0], "test_r3": [402, 402, 396, 0],
+             "test": [1070, 1068, 1062, 0]},
+    "wanli": {"train": [5001, 5000, 5000, 0]},
+    "hans": {"validation": [15000, 15000, 0]},
+    "fever": {"validation": [7983, 8681, 0]},
+    "sick": {"train": [1299, 2536, 665, 0], "validation": [144, 282, 74, 0], "test": [1414, 2793, 720, 0]},
+    "cad": {"original/test": [146, 123, 131, 0], "revised_combined/test": [508, 554, 538, 0],
+            "revised_combined/train": [2208, 2224, 2232, 0], "revised_premise/test": [254, 277, 269, 0],
+            "revised_hypothesis/dev": [126, 125, 149, 0], "all_combined/train": [2770, 2778, 2782, 0]},
+    "breaking_nli": {"test": [982, 47, 7164, 0]},
+    "med": {"test": [2705, 2677, 0]},
+    "qnli": {"validation": [2866, 2866, 0]},
+    "rte": {"train": [1249, 1241, 0], "validation": [146, 131, 0]},
+    "wnli": {"train": [312, 323, 0], "validation": [31, 40, 0]},
+    "chaosnli": {"snli": [421, 813, 280, 0], "mnli_m": [741, 583, 275, 0]},
+    "disco": {"e2n": [0, 5698, 0, 0], "n2c": [0, 0, 3476, 0]},
+    "stress": {"numerical": [2532, 2532, 2532, 0]},
+}  # fmt: skip
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("name", "split"), [(name, split) for name, splits in COUNTS.items() for split in splits])
+def test_real_counts(name, split):
+    corpus = load(name, split)
+    assert [*corpus.counts.values(), sum(corpus.skipped.values())] == COUNTS[name][split]
+
+
+@pytest.mark.realdata
+def test_real_chaosnli_rows_are_rows_of_snli():
+    snli, chaos = load("snli", "validation"), load("chaosnli", "snli")
+    joined = chaos.table.merge(snli.table, on="uid", suffixes=("", "_snli"))
+    assert len(joined) == 1514
+    assert (joined["premise"] == joined["premise_snli"]).all()
+    assert (joined["old_label"] == joined["label_snli"].map(dict(enumerate(LABELS)))).all()
+
+
+@pytest.mark.realdata
+def test_real_human_cad_blocks_share_a_side_with_their_original():
+    original, revised = load("cad", "original/test"), load("cad", "revised_combined/test")
+    row = pd.Series(np.arange(len(original)), index=original.uid)
+    origin = row[revised.table["origin_uid"]].to_numpy()
+    same = (revised.premise == original.premise[origin]) | (revised.hypothesis == original.hypothesis[origin])
+    assert same.mean() > 0.99
+    block = pd.DataFrame({"origin": origin, "label": revised.labels})
+    seen = pd.concat([block, pd.DataFrame({"origin": range(400), "label": original.labels})])
+    assert (seen.groupby("origin")["label"].nunique() == 3).all()
