@@ -19,6 +19,7 @@ from nli_lib.corpora.reading import BAD_FIELDS, BAD_JSON, LONGEST, OFFICIAL, UNC
 from nli_lib.evaluate import write_jsonl
 
 ROWS = [("A man eats.", "None", "neutral"), ("A man eats.", "n/a", "entailment"), ("NA", "null", "contradiction")]
+HEADER = "premise,hypothesis,label\n"
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
 
 
@@ -76,9 +77,54 @@ def test_line_ends_and_what_parts_the_fields(tmp_path, name, text):
     assert loaded(tmp_path / name, text).labels.tolist() == [1, 0, 2]
 
 
-def test_a_comma_in_the_name_of_a_column_parts_no_fields(tmp_path):
-    text = "premise;hypothesis;label;note, free\nA man eats.;He eats.;entailment;x\n"
-    assert loaded(tmp_path / "mine.csv", text).hypothesis.tolist() == ["He eats."]
+PAIR = '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
+VERSES = "One, two, three.\n\nFour, five, six; neutral, he said.\nSeven."
+VOTES = '"neutral\nneutral\nbecause, he said, nobody knows"'
+ODD, RAW = "One\u2028two\x85three\x0bfour\x1b[31m", "tab\there \x01"  # other Unicode line ends, control characters
+MARKUP = "<script>alert(1)</script> =HYPERLINK(1)"
+THREE = "An A\tA B\tneutral\nA C\tA D\tneutral\tneutral\tneutral\nAn E\tAn F\tneutral\tentailment"
+GOLD = (
+    "An A\tA B\tneutral\tneutral\nA C\tA D\tneutral\tentailment\tneutral\tentailment\nAn E\tAn F\tneutral\tneutral\t-"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        # a comma in the name of a column parts no fields
+        ("a.csv", "premise;hypothesis;label;note, free\nA;He eats.;entailment;x\n", {"hypothesis": ["He eats."]}),
+        # a field of csv may hold commas, quotes and line ends, and several lines are no unclosed quote
+        ("a.csv", HEADER + '"One, ""two""\nthree",Four,neutral\n', {"premise": ['One, "two"\nthree']}),
+        ("a.csv", f'{HEADER}"{VERSES}",Four,neutral\nA,"{VERSES}",neutral\n',
+         {"premise": [VERSES, "A"], "hypothesis": ["Four", VERSES]}),
+        ("a.csv", f"premise,hypothesis,label,votes\nA,B,neutral,{VOTES}\nC,D,entailment,{VOTES}\n", {"label": [1, 0]}),
+        # fields behind the label do not cost the row
+        ("a.csv", HEADER + "An A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n", {"label": [1, 0, 1]}),
+        # of several annotators' labels the last is the gold one where the header says so; else nobody knows which
+        ("a.tsv", f"premise\thypothesis\tlabel1\tgold_label\n{GOLD}",
+         {"label": [1, 0], "skipped": {"no gold label": 1}}),
+        ("a.tsv", f"premise\thypothesis\tlabel\n{THREE}", {"label": [1, 1], "skipped": {BAD_FIELDS: 1}}),
+        # a text with a separator is not taken for two
+        ("a.csv", "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n",
+         {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
+        ("a.csv", HEADER + "A,B,neutral\nA, b,C,neutral\n", {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
+        # bad lines of JSON are counted, and positions kept
+        ("mine.jsonl", PAIR + "{broken\n[1, 2]\n\n" + PAIR[:-1] + "," + PAIR + PAIR.replace("A", "C"),
+         {"skipped": {BAD_JSON: 3}, "uid": ["mine-train-0", "mine-train-4"]}),
+        ("a.jsonl", as_jsonl([(ODD, "H", "neutral")]), {"premise": [ODD]}),
+        ("a.jsonl", PAIR.replace('"A"', f'"{RAW}"'), {"premise": [RAW]}),
+        ("a.tsv", f"premise\thypothesis\tlabel\n{ODD}\tH\tneutral", {"premise": [ODD]}),
+        ("a.csv", HEADER + f"{MARKUP},B,neutral\n", {"premise": [MARKUP]}),  # is only text
+        # bytes that are not UTF-8 outside the texts do not cost the row
+        ("mine.csv", ("uid,source," + HEADER).encode() + b"caf\xe9,caf\xe9,A,B,neutral\n",
+         {"uid": ["mine-train-0"], "source": ["caf?"]}),
+        ("a.csv", HEADER + "a" * LONGEST + ",B,neutral\n", {"premise": ["a" * LONGEST]}),
+    ],
+)  # fmt: skip
+def test_a_row_says_what_stands_in_the_file(tmp_path, name, text, expected):
+    corpus = loaded(tmp_path / name, text)
+    found = {what: corpus.table[what].tolist() for what in expected if what != "skipped"}
+    assert found | {"skipped": corpus.skipped} == {"skipped": {}} | expected
 
 
 def test_quotes_in_a_tsv_are_letters_or_wrappers(tmp_path):
@@ -87,24 +133,6 @@ def test_quotes_in_a_tsv_are_letters_or_wrappers(tmp_path):
     wrapped = write(tmp_path / "wrapped.tsv", 'premise\thypothesis\tlabel\n"He said ""hi""."\tHe spoke.\tentailment\n')
     assert load(str(wrapped)).premise[0] == 'He said "hi".'
     assert read(wrapped, quoted=False).table["premise"][0] == '"He said ""hi""."'
-
-
-def test_a_csv_field_may_hold_commas_quotes_and_line_ends(tmp_path):
-    text = 'premise,hypothesis,label\n"One, ""two""\nthree",Four,neutral\n'
-    assert loaded(tmp_path / "mine.csv", text).premise[0] == 'One, "two"\nthree'
-
-
-def test_a_text_of_several_lines_is_no_unclosed_quote(tmp_path):
-    text = "One, two, three.\n\nFour, five, six; neutral, he said.\nSeven."
-    corpus = loaded(tmp_path / "mine.csv", f'premise,hypothesis,label\n"{text}",Four,neutral\nA,"{text}",neutral\n')
-    assert (corpus.premise[0], corpus.hypothesis[1], corpus.skipped) == (text, text, {})
-
-
-def test_a_last_field_of_several_lines_may_begin_with_a_label(tmp_path):
-    votes = '"neutral\nneutral\nbecause, he said, nobody knows"'
-    text = f"premise,hypothesis,label,votes\nA,B,neutral,{votes}\nC,D,entailment,{votes}\n"
-    corpus = loaded(tmp_path / "mine.csv", text)
-    assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {}
 
 
 def test_a_quote_that_is_never_closed_is_named(tmp_path):
@@ -118,30 +146,6 @@ def test_rows_with_other_numbers_of_fields_are_counted(tmp_path, capsys):
     assert corpus.uid.tolist()[-1] == "mine-train-5"
     said = "mine.tsv: row 4 is the first of 2 whose fields are not those of the header (1, not 3)"
     assert said in capsys.readouterr().out
-
-
-def test_fields_behind_the_label_do_not_cost_the_row(tmp_path):
-    text = "premise,hypothesis,label\nAn A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n"
-    corpus = loaded(tmp_path / "mine.csv", text)
-    assert corpus.labels.tolist() == [1, 0, 1] and corpus.skipped == {}
-
-
-def test_of_several_annotators_labels_the_last_is_the_gold_one_where_the_header_says_so(tmp_path):
-    text = "premise\thypothesis\tlabel1\tgold_label\nAn A\tA B\tneutral\tneutral\n"
-    text += "A C\tA D\tneutral\tentailment\tneutral\tentailment\nAn E\tAn F\tneutral\tneutral\t-"
-    corpus = loaded(tmp_path / "mine.tsv", text)
-    assert corpus.labels.tolist() == [1, 0] and corpus.skipped == {"no gold label": 1}
-    rows = "An A\tA B\tneutral\nA C\tA D\tneutral\tneutral\tneutral\nAn E\tAn F\tneutral\tentailment"
-    path = write(tmp_path / "mine.tsv", f"premise\thypothesis\tlabel\n{rows}")  # which one is gold?
-    corpus = load(str(path))
-    assert corpus.labels.tolist() == [1, 1] and corpus.skipped == {BAD_FIELDS: 1}
-
-
-def test_a_text_with_a_separator_is_not_taken_for_two(tmp_path):
-    first = "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n"
-    for text in (first, "premise,hypothesis,label\nA,B,neutral\nA, b,C,neutral\n"):
-        corpus = loaded(tmp_path / "mine.csv", text)
-        assert (len(corpus), corpus.skipped) == (1, {BAD_FIELDS: 1})
 
 
 @pytest.mark.parametrize(
@@ -220,22 +224,6 @@ def test_many_columns_are_read_and_not_all_named(tmp_path):
     assert loaded(tmp_path / "mine.csv", text).table.shape == (1, 20_005)
 
 
-def test_bad_json_lines_are_counted_and_positions_kept(tmp_path):
-    lines = as_jsonl().split("\n")
-    text = "\n".join([lines[0], "{broken", "[1, 2]", "", lines[1] + "," + lines[2], lines[2]])
-    corpus = loaded(tmp_path / "mine.jsonl", text)
-    assert corpus.skipped == {BAD_JSON: 3}
-    assert corpus.uid.tolist() == ["mine-train-0", "mine-train-4"]
-
-
-def test_the_other_unicode_line_ends_and_control_characters_stay_in_the_text(tmp_path):
-    odd = "One\u2028two\x85three\x0bfour\x1b[31m"
-    assert loaded(tmp_path / "a.jsonl", as_jsonl([(odd, "H", "neutral")])).premise[0] == odd
-    raw = '{"premise": "tab\there \x01", "hypothesis": "H", "label": "neutral"}'
-    assert loaded(tmp_path / "b.jsonl", raw).premise[0] == "tab\there \x01"
-    assert loaded(tmp_path / "c.tsv", f"premise\thypothesis\tlabel\n{odd}\tH\tneutral").premise[0] == odd
-
-
 def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path):
     names = ["contradiction", "entailment", "neutral"]
     features = {"label": {"names": names, "_type": "ClassLabel"}, "premise": {"dtype": "string", "_type": "Value"}}
@@ -309,7 +297,6 @@ def test_any_text_survives_csv_and_jsonl(tmp_path_factory, pairs):
 
 # ---------------------------------------------------------------- broken inputs
 
-HEADER = "premise,hypothesis,label\n"
 GOOD = "A man eats.,A man sleeps.,contradiction\n"
 ENOUGH = GOOD * 30  # beside which one bad row is one in thirty
 LINE = '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
@@ -414,24 +401,6 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "mine.csv")
     with pytest.raises(CorpusError, match=r"mine\.csv: cannot be read \(not a regular file\)"):
         load(str(tmp_path / "mine.csv"))
-
-
-def test_markup_is_only_text(tmp_path):
-    text = "<script>alert(1)</script> =HYPERLINK(1)"
-    corpus = loaded(tmp_path / "markup.csv", HEADER + f"{text},B,neutral\n")
-    assert corpus.premise[0] == text
-
-
-def test_bytes_that_are_not_utf8_outside_the_texts_do_not_cost_the_row(tmp_path):
-    content = ("uid,source," + HEADER).encode() + b"caf\xe9,caf\xe9,A,B,neutral\n"
-    corpus = loaded(tmp_path / "mine.csv", content)
-    assert corpus.uid.tolist() == ["mine-train-0"]
-    assert corpus.table["source"].tolist() == ["caf?"]
-
-
-def test_a_text_of_the_greatest_length_is_kept(tmp_path):
-    corpus = loaded(tmp_path / "long.csv", HEADER + GOOD + "a" * LONGEST + ",B,neutral\n")
-    assert len(corpus) == 2 and corpus.skipped == {}
 
 
 def test_a_published_corpus_keeps_the_limit_that_its_recorded_numbers_rest_on():
