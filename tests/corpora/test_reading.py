@@ -83,9 +83,7 @@ VOTES = '"neutral\nneutral\nbecause, he said, nobody knows"'
 ODD, RAW = "One\u2028two\x85three\x0bfour\x1b[31m", "tab\there \x01"  # other Unicode line ends, control characters
 MARKUP = "<script>alert(1)</script> =HYPERLINK(1)"
 THREE = "An A\tA B\tneutral\nA C\tA D\tneutral\tneutral\tneutral\nAn E\tAn F\tneutral\tentailment"
-GOLD = (
-    "An A\tA B\tneutral\tneutral\nA C\tA D\tneutral\tentailment\tneutral\tentailment\nAn E\tAn F\tneutral\tneutral\t-"
-)
+GOLD = "An A\tA B\tneutral\tneutral\nA C\tA D\tneutral\tentailment\tneutral\tentailment\nE\tF\tneutral\tneutral\t-"
 
 
 @pytest.mark.parametrize(
@@ -299,21 +297,20 @@ def test_any_text_survives_csv_and_jsonl(tmp_path_factory, pairs):
 
 GOOD = "A man eats.,A man sleeps.,contradiction\n"
 ENOUGH = GOOD * 30  # beside which one bad row is one in thirty
-LINE = '{"premise": "A", "hypothesis": "B", "label": "neutral"}\n'
-HALF, LINES = LINE.replace('"A"', '"\\ud83d"'), LINE * 30  # half of a surrogate pair is no letter
+HALF, LINES = PAIR.replace('"A"', '"\\ud83d"'), PAIR * 30  # half of a surrogate pair is no letter
 LONG = "word " * 200_000
 TOO_LONG = {f"longer than {LONGEST:,} characters": 1}
 
 ERRORS = {
     "wrong_columns.csv": ("text,target\nA man eats.,1\n", ["'premise' or 'sentence1'", "is missing",
                                                            "'text', 'target'", "--columns premise=..."]),
-    "list_label.jsonl": (LINE.replace('"neutral"', '["neutral"]'), ["row 1", "['neutral']", "known"]),
+    "list_label.jsonl": (PAIR.replace('"neutral"', '["neutral"]'), ["row 1", "['neutral']", "known"]),
     "no_list.json": ('[{"premise": "A"', ["not a JSON list", "line 1 column"]),
     "numbers.json": ("[1, 2]", ["no row can be read", "bad JSON line: 2"]),
     "bomb.csv.gz": (gzip.compress((HEADER + GOOD).encode() + b"\n" * 2**25), ["unpacks to more than 100 times"]),
     "unknown_labels.csv": (HEADER + "A,B,maybe\nC,D,surely\n", ["row 1", "'label'", "'maybe', 'surely'", "entailment"]),
     "label_0.csv": (HEADER + "A,B,LABEL_0\nC,D,LABEL_2\n", ["row 1", "'LABEL_0'", "numbers without names", "neutral"]),
-    "integers.jsonl": (LINE.replace('"neutral"', "1"), ["row 1", "'1'", "numbers without names"]),
+    "integers.jsonl": (PAIR.replace('"neutral"', "1"), ["row 1", "'1'", "numbers without names"]),
     "empty.csv": ("", ["the file is empty"]),
     "blank.jsonl": ("\n \n", ["the file is empty"]),
     "mark.csv": ("\ufeff", ["the file is empty"]),
@@ -335,7 +332,7 @@ ERRORS = {
     "latin1_header.csv": ("prémisse,hypothesis,label\nA,B,neutral\n".encode("latin-1"), ["is missing", "'pr?misse'"]),
     "two_texts_of_one_uid.csv": ("uid," + HEADER + "x,A,B,neutral\ny,C,D,neutral\nx,E,F,neutral\n",
                                  ["rows 1, 3", "'uid'", "'x'", "make it unique"]),
-    "texts_are_numbers.jsonl": (LINE.replace('"A"', "1"), ["text is not a string: 1"]),
+    "texts_are_numbers.jsonl": (PAIR.replace('"A"', "1"), ["text is not a string: 1"]),
 }  # fmt: skip
 
 SKIPS = {
@@ -345,15 +342,15 @@ SKIPS = {
     "empty_text.csv": (HEADER + ENOUGH + ",B,neutral\nA,  ,neutral\n", {"empty text": 2}),
     "mixed.csv": ((HEADER + ENOUGH).encode() + "Café,Thé,neutral\n".encode("latin-1"), {"not UTF-8": 1}),
     "mixed.tsv": ((HEADER + ENOUGH + "Café,Thé,neutral\n").replace(",", "\t").encode("cp1252"), {"not UTF-8": 1}),
-    "mixed.jsonl": ((LINES + LINE.replace("A", "Café")).encode("latin-1"), {"not UTF-8": 1}),
+    "mixed.jsonl": ((LINES + PAIR.replace("A", "Café")).encode("latin-1"), {"not UTF-8": 1}),
     "latin1_label.csv": ((HEADER + ENOUGH).encode() + b"A,B,neutr\xe9\n", {"unknown label": 1}),
     "half_a_pair.jsonl": (LINES + HALF, {"not UTF-8": 1}),
     "nul.csv": (HEADER + ENOUGH + "A\0B,C,neutral\n", {"NUL character": 1}),
     "nul.tsv": ((HEADER + ENOUGH).replace(",", "\t") + "A\0B\tC\tneutral\n", {"NUL character": 1}),
-    "nul.jsonl": (LINES + LINE.replace('"A"', '"A\\u0000"'), {"NUL character": 1}),
+    "nul.jsonl": (LINES + PAIR.replace('"A"', '"A\\u0000"'), {"NUL character": 1}),
     "long.csv": (HEADER + ENOUGH + LONG + ",B,neutral\n", TOO_LONG),
-    "long.jsonl": (LINES + LINE.replace('"B"', json.dumps(LONG)), TOO_LONG),
-    "list_label.jsonl": (LINES + LINE.replace('"neutral"', '["e"]'), {"unknown label": 1}),
+    "long.jsonl": (LINES + PAIR.replace('"B"', json.dumps(LONG)), TOO_LONG),
+    "list_label.jsonl": (LINES + PAIR.replace('"neutral"', '["e"]'), {"unknown label": 1}),
     "unclosed_quote.csv": (HEADER + ENOUGH + '"C,D,neutral\nE,F,neutral\nG said ""hi"",H,neutral\n'
                            'I said "ho",J,neutral\n', {UNCLOSED: 4}),
     "unclosed_quote_of_two.csv": (HEADER + ENOUGH + 'C,"D,neutral\nE said "hi",F,neutral\n', {UNCLOSED: 2}),
@@ -362,7 +359,7 @@ SKIPS = {
                            {"duplicate row": 1}),
     "several_labels.csv": (HEADER + ENOUGH + 'A,B,"neutral, entailment"\nA,B,neutral/contradiction\n',
                            {"several labels in one cell": 2}),
-    "several_labels.jsonl": (LINES + LINE.replace('"neutral"', '["entailment", "neutral"]'),
+    "several_labels.jsonl": (LINES + PAIR.replace('"neutral"', '["entailment", "neutral"]'),
                              {"several labels in one cell": 1}),
     "deep.jsonl": (LINES + "[" * 100_000, {"bad JSON line": 1}),
 }  # fmt: skip
