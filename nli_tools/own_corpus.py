@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from nli_lib import paths
 from nli_lib.corpora import check_enough, load, reading
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
-from nli_lib.corpora.sources import OWN, OWN_IDS, SOURCES
+from nli_lib.corpora.reading import OWN, OWN_IDS
+from nli_lib.corpora.sources import SOURCES
 from nli_lib.errors import UserError
 from nli_lib.measure.features import UNSPACED, unspaced
 from nli_lib.store import atomic
