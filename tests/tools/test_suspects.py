@@ -17,8 +17,8 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, concat
 from nli_lib.evaluate import export_review, review_list
 from nli_lib.measure.giveaways import pair_ngrams
-from nli_lib.study import book, runner
 from nli_lib.store import StoreError
+from nli_lib.study import book, runner
 from nli_tools import suspects
 from nli_tools.explorer import suspects_widget
 from nli_tools.own_corpus import IntegrationError
