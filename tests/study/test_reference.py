@@ -36,9 +36,7 @@ def test_every_room_and_every_module_has_its_page():
     listed = [page["file"] for part in toc["parts"] for page in part["chapters"]]
     for room in [path.parent for path in (ROOT / "nli_lib").glob("*/__init__.py")]:
         assert f"reference/{room.name}" in listed and reference.of(pages[room.name]) == [f"nli_lib.{room.name}"]
-        assert (
-            len(list(filter(str.strip, pages[room.name].splitlines()))) == 3
-        )  # no prose by hand
+        assert len(list(filter(str.strip, pages[room.name].splitlines()))) == 3  # no prose by hand
         files = {f"nli_lib.{room.name}.{path.stem}" for path in room.glob("*.py") if path.stem[0] != "_"}
         assert set(reference.modules(f"nli_lib.{room.name}")) == files
     ground = {"__init__", "__main__", "errors", "paths", "store", "tables"}
