@@ -92,7 +92,7 @@ def test_gains_seed_by_seed():
     gains = seed_gains(both, "z-filter").set_index("other")
     low, value, high, n, seeds = gains.loc["random twin", ["low", "value", "high", "n", "seeds"]]
     assert set(gains.index) == {"all pairs", "random twin"} and (n, seeds) == (100, 2)
-    assert low < value == pytest.approx(0.075) < high
+    assert value == pytest.approx(0.075) and low < value < high
 
 
 # ---------------------------------------------------------------- 24: the sets
