@@ -4,11 +4,9 @@
     Trainer(..., train_dataset=train_dataset, callbacks=[recorder]).train()
     recorder.logits, recorder.labels, recorder.uid      # (E, N, C), (N,), (N,): what every measure takes
 
-A batch carries the positions of its rows, so shuffling, grouping by length, padding, workers, several processes and
-resumption cannot mix rows up. The model never sees the positions, and no random number is drawn: the training is the
-same with and without the callback.
-
-Rows that carry their positions: a dataset and a collator around another's, so that a batch knows its rows.
+A dataset and a collator around the Trainer's own let each batch carry the positions of its rows, so shuffling, grouping
+by length, padding, workers, several processes and resumption cannot mix rows up. The model never sees the positions,
+and no random number is drawn: the training is the same with and without the callback.
 """
 
 import itertools
@@ -20,9 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
-from torch import distributed, nn
-from torch.utils.data import IterableDataset
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from torch import nn
+from torch.utils.data import IterableDataset, Subset
 from transformers import TrainerCallback
 
 from nli_lib.errors import UserError
@@ -39,26 +40,14 @@ class RecorderError(UserError, RuntimeError):
         super().__init__(message.rpartition(f"{type(self).__name__}: ")[2].strip())
 
 
-class Numbered:
+class Numbered(Subset):
     """A dataset whose items come with their positions."""
 
-    def __init__(self, rows: Any):
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, position: int) -> tuple[int, Any]:
-        return position, self.rows[position]
-
     def __getitems__(self, positions: list[int]) -> list[tuple[int, Any]]:
-        many = getattr(self.rows, "__getitems__", None)
-        return list(zip(positions, many(positions) if many else map(self.rows.__getitem__, positions), strict=True))
+        return list(zip(positions, super().__getitems__(positions), strict=True))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "rows":  # asked for before it is set, while a worker unpickles this object
-            raise AttributeError(name)
-        return getattr(self.rows, name)
+        return getattr(vars(self).get("dataset"), name)  # none yet while a worker unpickles this object
 
 
 @dataclass(frozen=True)
@@ -145,33 +134,20 @@ def column_of(dataset: Any, *names: str) -> np.ndarray:
     """The values of the first of these columns that the dataset has, whatever format or transform it shows them in."""
     if iterated(dataset):
         raise RecorderError(f"{ITERATED}: give the recorder one that is read whole, without streaming")
-    if hasattr(dataset, "column_names"):
-        dataset = dataset.with_format(None) if hasattr(dataset, "with_format") else dataset
-        known = list(dataset.column_names)
-    elif hasattr(dataset, "columns") or isinstance(dataset, Mapping):
-        known = list(getattr(dataset, "columns", dataset))
+    if hasattr(dataset, "with_format"):
+        dataset = dataset.with_format(None)
+    by_column = isinstance(dataset, Mapping) or hasattr(dataset, "columns") or hasattr(dataset, "column_names")
+    if by_column:
+        known = list(getattr(dataset, "column_names", getattr(dataset, "columns", dataset)))
     else:
-        dataset = list(dataset) if isinstance(dataset, Sequence) else [dataset[at] for at in range(len(dataset))]
+        dataset = [dataset[at] for at in range(len(dataset))]
         known = list(dataset[0]) if dataset and isinstance(dataset[0], Mapping) else []
     found = next((name for name in names if name in known), None)
     if found is None:
         raise RecorderError(
             f"the dataset has no column {' or '.join(names)}; it has {', '.join(map(str, known)) or 'none'}"
         )
-    return np.array([row[found] for row in dataset] if isinstance(dataset, list) else list(dataset[found][:]))
-
-
-def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values (N,) in the order of their first appearance, and for each position the row it stands for."""
-    if values.ndim != 1 or values.dtype.kind not in "iuUS":
-        raise RecorderError(
-            f"the column that names a row holds {values.dtype} of shape {values.shape}: text or whole numbers"
-        )
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return values[first[order]], rank[inverse]
+    return np.array(list(dataset[found][:]) if by_column else [row[found] for row in dataset])
 
 
 # ---------------------------------------------------------------- recorder
@@ -238,7 +214,12 @@ class RecordLogits(TrainerCallback):
         self._labels = (*GIVEN, *([label] if label else LABELS))
         if gold.dtype.kind not in "iu" or (gold < 0).any():
             raise RecorderError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
-        self.uid, self._row = distinct(values)  # (N,), and (positions,): which row stands at a position
+        if values.ndim != 1 or values.dtype.kind not in "iuUS":
+            raise RecorderError(
+                f"the column that names a row holds {values.dtype} of shape {values.shape}: text or whole numbers"
+            )
+        self._row, uid = pd.factorize(values)  # (positions,): which row stands at a position
+        self.uid = np.asarray(uid, values.dtype)  # (N,)
         self._gold = gold.astype(np.int64)
         self.labels = np.zeros(len(self.uid), np.int64)
         self.labels[self._row] = self._gold
@@ -254,7 +235,6 @@ class RecordLogits(TrainerCallback):
     def _clear(self) -> None:
         self._epochs: list[np.ndarray] = []  # (N, C) each
         self._now: np.ndarray | None = None  # (N, C) of the epoch under way
-        self._seen = np.zeros(len(self.uid), bool)
         self._parts: list[tuple[torch.Tensor, ...]] = []  # of this process, since the last look
 
     # ---------------------------------------------------------------- what was recorded
@@ -270,17 +250,17 @@ class RecordLogits(TrainerCallback):
     @property
     def left_out(self) -> str:
         """Which epochs are not in `logits`, and why; "" where all are."""
-        missing = {at: int(np.isnan(epoch).all(axis=1).sum()) for at, epoch in enumerate(self._epochs)}
-        missing = {at: rows for at, rows in missing.items() if rows}
-        told = ", ".join(f"epoch {at}: {rows:,} of {len(self.uid):,} rows not seen" for at, rows in missing.items())
-        return f"Left out: {told}." if missing else ""
+        missing = [int(np.isnan(epoch).all(axis=1).sum()) for epoch in self._epochs]
+        total = len(self.uid)
+        told = [f"epoch {at}: {rows:,} of {total:,} rows not seen" for at, rows in enumerate(missing) if rows]
+        return f"Left out: {', '.join(told)}." if told else ""
 
     def save(self, path: str | Path) -> None:
         """Write logits, labels, uid and capture to an npz file, on the first process alone.
 
         `nli_tools.read_dynamics` reads it where there is no torch.
         """
-        if _rank() == 0:
+        if PartialState().is_main_process:
             _write(Path(path), logits=self.logits, labels=self.labels, uid=self.uid, capture=self.capture)
 
     # ---------------------------------------------------------------- the Trainer's events
@@ -293,7 +273,7 @@ class RecordLogits(TrainerCallback):
         if state.global_step:
             self._load(self._checkpoint(args, state))
         # The loader is the Trainer's own; its class allows a new collate_fn, and no new dataset after construction.
-        object.__setattr__(loader, "dataset", Numbered(loader.dataset))
+        object.__setattr__(loader, "dataset", Numbered(loader.dataset, range(len(loader.dataset))))
         names = self.uid[self._row]
         loader.collate_fn = Collate(loader.collate_fn, self.key, self.column, names, self._labels, self._gold)
         self._loader, self._batch_size = loader, args.per_device_eval_batch_size
@@ -319,34 +299,33 @@ class RecordLogits(TrainerCallback):
 
     def on_save(self, args, state, control, **_):
         self._gather()
-        if _rank() == 0:
+        if state.is_world_process_zero:
             now = np.empty((0, 0), np.float32) if self._now is None else self._now
             epochs = np.stack(self._epochs) if self._epochs else np.empty((0, *now.shape), np.float32)
-            _write(self._checkpoint(args, state), epochs=epochs, now=now, seen=self._seen, uid=self.uid)
+            _write(self._checkpoint(args, state), epochs=epochs, now=now, uid=self.uid)
 
     def on_train_end(self, args, state, control, **_):
         self._release()
 
     # ---------------------------------------------------------------- one forward pass
 
-    def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         """Take the positions out of what the model is given."""
-        self._local.batch = None
-        if self.key not in kwargs:
-            return None
-        kwargs = dict(kwargs)
-        positions = kwargs.pop(self.key)
-        if module.training == (self.capture == "train"):
-            self._local.batch = positions, kwargs.get("labels") is not None
-        return args, kwargs
+        positions = kwargs.pop(self.key, None)
+        wanted = positions is not None and module.training == (self.capture == "train")
+        self._local.batch = (positions, kwargs.get("labels") is not None) if wanted else None
 
     def _after(self, module: nn.Module, args: tuple, output: Any) -> None:
         """Keep the logits where they were computed: no step waits for a device."""
-        if (batch := getattr(self._local, "batch", None)) is None:
+        if self._local.batch is None:
             return
-        self._local.batch = None
-        positions, labelled = batch
-        logits = _logits(output, labelled)
+        positions, labelled = self._local.batch
+        if isinstance(output, tuple):
+            logits = output[int(labelled)]  # behind the loss
+        else:
+            logits = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+        if logits is None:
+            raise RecorderError(f"the model's output has no logits: it is a {type(output).__name__}")
         if logits.ndim != 2 or len(logits) != len(positions):
             shape = tuple(logits.shape)
             raise RecorderError(
@@ -364,12 +343,13 @@ class RecordLogits(TrainerCallback):
         if self._now is None:  # nothing was seen: early stopping before the first step
             return
         self._epochs.append(self._now)
-        self._now, self._seen = None, np.zeros_like(self._seen)
+        self._now = None
 
     @torch.inference_mode()
     def _evaluate(self, model: nn.Module) -> None:
         """Show the model this process's share of the positions, with dropout off."""
-        training, share = model.training, np.arange(_rank(), len(self._row), _world())
+        training, state = model.training, PartialState()
+        share = np.arange(state.process_index, len(self._row), state.num_processes)
         device = next(model.parameters()).device
         model.eval()
         for start in range(0, len(share), self._batch_size):
@@ -380,17 +360,13 @@ class RecordLogits(TrainerCallback):
 
     def _gather(self) -> None:
         """Bring together what the processes saw since the last look; the first logits of a row in the epoch count."""
-        told: list[Any] = [None]
+        told = []
         if self._parts:
             steps = np.repeat(np.arange(len(self._parts)), [len(part[0]) for part in self._parts])
             columns = zip(*self._parts, strict=True)
             told = [[*(torch.cat([part.cpu() for part in each]).numpy() for each in columns), steps]]
             self._parts = []
-        if _world() > 1:
-            everybody: list[Any] = [None] * _world()
-            distributed.all_gather_object(everybody, told[0])
-            told = everybody
-        told = [each for each in told if each is not None]
+        told = gather_object(told)  # of all processes
         if not told:
             return
         positions, logits, steps = map(np.concatenate, zip(*told, strict=True))
@@ -398,9 +374,8 @@ class RecordLogits(TrainerCallback):
         rows, first = np.unique(self._row[positions[order]], return_index=True)
         if self._now is None:
             self._now = np.full((len(self.uid), logits.shape[1]), np.nan, np.float32)
-        new = ~self._seen[rows]
+        new = np.isnan(self._now[rows]).all(axis=1)
         self._now[rows[new]] = logits[order[first[new]]]
-        self._seen[rows] = True
 
     # ---------------------------------------------------------------- around it
 
@@ -428,32 +403,14 @@ class RecordLogits(TrainerCallback):
             stored = dict(stored)
         if not np.array_equal(stored["uid"], self.uid):
             raise RecorderError(f"{path}: the rows recorded there have other values of {self.column}: {cure}")
-        self._epochs, self._seen = list(stored["epochs"]), stored["seen"]
+        self._epochs = list(stored["epochs"])
         self._now = stored["now"] if stored["now"].size else None
 
     def _release(self) -> None:
         for hook in self._hooks:
             hook.remove()
-        self._hooks = []
-
-
-def _logits(output: Any, labelled: bool) -> torch.Tensor:
-    if isinstance(output, tuple):
-        return output[int(labelled)]
-    logits = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
-    if logits is None:
-        raise RecorderError(f"the model's output has no logits: it is a {type(output).__name__}")
-    return logits
 
 
 def _write(path: Path, **arrays: Any) -> None:
     with atomic(path) as draft, draft.open("wb") as file:  # a file: for a name, numpy may add to it
         np.savez(file, **arrays)
-
-
-def _world() -> int:
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-
-
-def _rank() -> int:
-    return distributed.get_rank() if _world() > 1 else 0
