@@ -14,6 +14,14 @@ class UserError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
+class TrainingError(UserError, ValueError, RuntimeError):
+    """A model cannot be trained, read or recorded; the message names the model, the examples or the file."""
+
+    def __init__(self, message: str):
+        # torch makes an error of a loader's worker anew, from its whole traceback; what was said is the end of it
+        super().__init__(message.rpartition(f"{type(self).__name__}: ")[2].strip())
+
+
 class PackageError(UserError, ModuleNotFoundError):
     """A package is not installed; the message says what needs it and how to get it."""
 

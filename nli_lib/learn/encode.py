@@ -4,21 +4,20 @@
     for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
         inputs = tokens.batch(rows)
 
-A pair as the one text that a generator reads and writes: premise, label, hypothesis, in that order::
+For a generator, `sequences` writes a pair as one text, premise, label and hypothesis in that order::
 
     <start>A man eats.
     entailment
     Somebody eats.<end>
 
-From words to word pieces: which word pieces of a text are part of words that somebody flagged.
-
-Words are those of `measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is
-flagged when it holds a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's."
-the pieces "there" and "'s" are, and a full stop of its own is not.
+and `flagged_pieces` says which word pieces belong to words that somebody flagged. Words are those of
+`measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is flagged when it holds
+a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's." the pieces "there"
+and "'s" are, and a full stop of its own is not.
 
 Notes
 -----
-*Departures*: it gives neither separators nor words for the labels, and no code was released; here a line break
+*Departures*: the paper gives neither separators nor words for the labels, and no code was released; here a line break
 separates, and the words are the names of the classes.
 
 References
@@ -29,7 +28,7 @@ The paper on debiased generation, section 2.1; it gives the order.
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -37,18 +36,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from transformers import PreTrainedTokenizerBase
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
+from nli_lib.errors import TrainingError
 from nli_lib.learn.text import SEPARATOR, one_line
 
 # The column "part" of the tokens says what a word piece belongs to; 0 fills a row of a batch that is shorter.
 PREMISE, LABEL, HYPOTHESIS, END = 1, 2, 3, 4  # with the start and the separators: premise, label
-
-
-class SequenceError(UserError, ValueError):
-    """A tokenizer, a text or a length with which no pair can be written as a sequence; the message says why."""
 
 
 class Frame(NamedTuple):
@@ -59,33 +55,24 @@ class Frame(NamedTuple):
     labels: list[list[int]]
 
 
-def frame(classes: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Frame:
-    """What stands around the texts of a corpus with these `classes`. Raises `SequenceError` for a tokenizer without a
+def frame(classes: Sequence[str], tokenizer: Tokenizer) -> Frame:
+    """What stands around the texts of a corpus with these `classes`. Raises `TrainingError` for a tokenizer without a
     token that ends a text; one without a token that begins a text begins with that too, as GPT-2 does."""
     end = tokenizer.eos_token_id
     if end is None:
-        raise SequenceError(f"{tokenizer.name_or_path}: this tokenizer has no token that ends a text (eos_token)")
+        raise TrainingError(f"{tokenizer.name_or_path}: this tokenizer has no token that ends a text (eos_token)")
     start = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-    separator = _ids([SEPARATOR], tokenizer)[0]
-    return Frame(start, end, [[*separator, *name, *separator] for name in _ids(list(classes), tokenizer)])
+    separator, *names = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (SEPARATOR, *classes))
+    return Frame(start, end, [[*separator, *name, *separator] for name in names])
 
 
-def pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+def pieces(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     """The word pieces of all texts, each on one line, end to end (T,), and how many each text has (N,)."""
-    parts, lengths = [np.empty(0, np.int64)], []
-    for start in range(0, len(texts), CHUNK):
-        ids = _ids(one_line(texts[start : start + CHUNK]), tokenizer)
-        lengths += map(len, ids)
-        parts.append(np.fromiter(chain.from_iterable(ids), np.int64))
-    return np.concatenate(parts), np.array(lengths, np.int64)
+    columns, lengths = _end_to_end(["input_ids"], tokenizer, one_line(texts), add_special_tokens=False)
+    return columns["input_ids"], np.array(lengths, np.int64)
 
 
-def sequences(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    flags: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Tokens:
+def sequences(corpus: Corpus, tokenizer: Tokenizer, max_length: int, flags: Sequence[np.ndarray] = ()) -> Tokens:
     """The pairs under their own labels, with the column "part" beside "input_ids".
 
     The three parts are tokenised apart, so that another label changes no id of premise and hypothesis. Where a sequence
@@ -102,36 +89,24 @@ def sequences(
     names = np.array([len(each) for each in around.labels])
     room = max_length - 2 - names.max()  # whichever the label: a wrong one fits as well
     if room < 2:
-        raise SequenceError(f"max_length={max_length} leaves no room for the texts beside the label")
+        raise TrainingError(f"max_length={max_length} leaves no room for the texts beside the label")
     keep_p, keep_h = _longest_first(np.column_stack([p_lengths, h_lengths]), room).T
-    # everything that any sequence is made of, laid end to end; `place` says where each of its T ids is from
-    pool = [p, h, np.concatenate(around.labels), [around.start], [around.end]]
-    sizes = [len(each) for each in pool]
-    first_p, first_h, first_name, start, end = np.cumsum([0, *sizes[:-1]])
-    own = names[corpus.labels]
-    lengths = 1 + keep_p + own + keep_h + 1
-    offsets = np.cumsum([0, *lengths])
-    row = np.repeat(np.arange(len(corpus)), lengths)
-    at = np.arange(offsets[-1]) - offsets[row] - 1  # -1 for the start
-    ends = np.cumsum([keep_p, own, keep_h], axis=0)[:, row]  # of premise, label and hypothesis
-    place = np.select(
-        [at < 0, at < ends[0], at < ends[1], at < ends[2]],
-        [
-            start,
-            first_p + _starts(p_lengths)[row] + at,
-            first_name + _starts(names)[corpus.labels[row]] + at - ends[0],
-            first_h + _starts(h_lengths)[row] + at - ends[1],
-        ],
-        default=end,
-    )
-    columns = {
-        "input_ids": np.concatenate(pool).astype(np.int64),
-        "part": np.repeat([PREMISE, HYPOTHESIS, LABEL, PREMISE, END], sizes).astype(np.int8),
-    }
-    if flags is not None:
-        columns["flagged"] = np.concatenate([*flags, np.zeros(sum(sizes[2:]), bool)]).astype(np.int8)
-    joined = {name: torch.from_numpy(column[place]) for name, column in columns.items()}
-    return Tokens(joined, torch.from_numpy(offsets.astype(np.int64)), pad=around.end)
+    # the five parts of all pairs, one kind after the other and uncut; `order` takes what is kept of them pair by pair
+    one, own = np.ones_like(p_lengths), names[corpus.labels]
+    sizes = np.stack([one, p_lengths, own, h_lengths, one])
+    keep = np.stack([one, keep_p, own, keep_h, one])
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes.ravel(), sizes.ravel())
+    order = np.argsort(np.repeat(np.tile(np.arange(len(corpus)), 5), sizes.ravel()), kind="stable")
+    order = order[(within < np.repeat(keep, sizes.ravel()))[order]]
+    labels = np.fromiter(chain.from_iterable(around.labels[label] for label in corpus.labels), np.int64)
+    part = np.repeat([PREMISE, PREMISE, LABEL, HYPOTHESIS, END], sizes.sum(1)).astype(np.int8)
+    columns = {"input_ids": np.concatenate([one * around.start, p, labels, h, one * around.end]), "part": part}
+    if flags:
+        columns["flagged"] = flagged = np.zeros_like(part)
+        flagged[len(one) : len(one) + len(p)] = flags[0]
+        flagged[part == HYPOTHESIS] = flags[1]
+    joined = {name: torch.from_numpy(column[order]) for name, column in columns.items()}
+    return Tokens(joined, torch.from_numpy(np.cumsum([0, *keep.sum(0)])), pad=around.end)
 
 
 def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -157,17 +132,7 @@ def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: tor
 
 def label_pieces(around: Frame) -> torch.Tensor:
     """(C, W) the ids of each class with its separators, filled up with -1."""
-    width = max(map(len, around.labels))
-    return torch.tensor([[*ids, *[-1] * (width - len(ids))] for ids in around.labels])
-
-
-def _ids(texts: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    return tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"] if texts else []
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    """Where each of several parts laid end to end begins."""
-    return np.cumsum(lengths) - lengths
+    return pad_sequence([torch.tensor(ids) for ids in around.labels], batch_first=True, padding_value=-1)
 
 
 def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
@@ -184,12 +149,7 @@ def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
 # ---------------------------------------------------------------- alignment
 
 
-PUNCTUATION = np.array([ord(sign) for sign in string.punctuation])
-
-
-def flagged_pieces(
-    texts: Sequence[str], words: ArrayLike, tokenizer: PreTrainedTokenizerBase, *, whole: ArrayLike | None = None
-) -> NDArray[np.bool_]:
+def flagged_pieces(texts: Sequence[str], words: ArrayLike, tokenizer: Tokenizer, *, whole=None) -> NDArray[np.bool_]:
     """Which word pieces of the texts belong to flagged words, in the order of `serialise.pieces`, (T,) bool.
 
     Parameters
@@ -210,35 +170,31 @@ def flagged_pieces(
     for any other feature.
     """
     if not tokenizer.is_fast:
-        raise SequenceError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")
+        raise TrainingError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")
     texts = one_line(texts)
     whole = np.zeros(len(texts), bool) if whole is None else np.asarray(whole, bool)
     signs = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)  # one text a line
     flagged = _flagged_signs(signs, np.asarray(words, bool))
     sums = np.concatenate([[0], np.cumsum(flagged)])
     first = np.cumsum([0, *(len(text) + 1 for text in texts)])
-    found = [np.empty(0, bool)]
-    for start in range(0, len(texts), CHUNK):
-        part = tokenizer(
-            texts[start : start + CHUNK],
-            add_special_tokens=False,
-            return_attention_mask=False,
-            return_offsets_mapping=True,
-        )["offset_mapping"]
+    found, start = [np.empty(0, bool)], 0
+    for encoded in _tokenised(tokenizer, texts, add_special_tokens=False, return_offsets_mapping=True):
+        part = encoded["offset_mapping"]
         text = np.repeat(np.arange(start, start + len(part)), list(map(len, part)))
         span = np.array(list(chain.from_iterable(part)), np.int64).reshape(-1, 2) + first[text, None]
         found.append((sums[span[:, 1]] > sums[span[:, 0]]) | whole[text])
+        start += len(part)
     return np.concatenate(found)
 
 
 def _flagged_signs(signs: NDArray[np.uint32], words: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which of the signs of all texts, blanks and line breaks between words, belong to flagged words."""
     gap = (signs == ord(" ")) | (signs == ord("\n"))
-    counts = ~gap & ~np.isin(signs, PUNCTUATION)
+    counts = ~gap & ~np.isin(signs, [ord(sign) for sign in string.punctuation])
     chunk = np.cumsum(gap)  # what stands between two gaps is one chunk
     kept = np.bincount(chunk[counts], minlength=int(chunk[-1]) + 1 if len(chunk) else 0) > 0
     if kept.sum() != len(words):
-        raise SequenceError(f"{len(words):,} flags for {kept.sum():,} words: flag the words of these very texts")
+        raise TrainingError(f"{len(words):,} flags for {kept.sum():,} words: flag the words of these very texts")
     of_chunk = np.zeros(len(kept), bool)
     of_chunk[kept] = words
     return counts & of_chunk[chunk] if len(chunk) else counts
@@ -318,28 +274,31 @@ class Tokens:
         return inputs
 
 
-def encode(
-    texts: Sequence[str], others: Sequence[str] | None, tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> Tokens:
+def encode(texts: Sequence[str], others: Sequence[str] | None, tokenizer: Tokenizer, max_length: int) -> Tokens:
     """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
     names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
-    columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, [0]
-    for start in range(0, len(texts), CHUNK):
-        chunk = slice(start, start + CHUNK)
-        encoded = tokenizer(
-            list(texts[chunk]),
-            None if others is None else list(others[chunk]),
-            truncation="longest_first",
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids="token_type_ids" in names,
-        )
+    cut = {"truncation": "longest_first", "max_length": max_length, "return_token_type_ids": "token_type_ids" in names}
+    columns, lengths = _end_to_end(names, tokenizer, texts, others, **cut)
+    offsets = torch.from_numpy(np.cumsum([0, *lengths], dtype=np.int64))
+    columns = {name: torch.from_numpy(column) for name, column in columns.items()}
+    return Tokens(columns, offsets, tokenizer.pad_token_id or 0)
+
+
+def _tokenised(tokenizer: Tokenizer, *texts: Sequence[str] | None, **options: object) -> Iterator[dict]:
+    """What the tokenizer makes of `CHUNK` texts, or pairs of texts, at a time."""
+    for start in range(0, len(texts[0]), CHUNK):
+        part = [None if each is None else list(each[start : start + CHUNK]) for each in texts]
+        yield tokenizer(*part, return_attention_mask=False, **options)
+
+
+def _end_to_end(names: list[str], tokenizer: Tokenizer, *texts, **options) -> tuple[dict, list[int]]:
+    """The columns `names` of all texts, each end to end (T,), and how many word pieces each text has."""
+    columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, []
+    for encoded in _tokenised(tokenizer, *texts, **options):
         lengths += map(len, encoded["input_ids"])
         for name, parts in columns.items():
             parts.append(np.fromiter(chain.from_iterable(encoded[name]), np.int64))
-    offsets = torch.from_numpy(np.cumsum(lengths, dtype=np.int64))
-    joined = {name: torch.from_numpy(np.concatenate(parts)) for name, parts in columns.items()}
-    return Tokens(joined, offsets, tokenizer.pad_token_id or 0)
+    return {name: np.concatenate(parts) for name, parts in columns.items()}, lengths
 
 
 def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:

@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.learn.encode import Tokens, encode, sorted_batches
-from nli_lib.learn.fast import speed_up
+from nli_lib.learn.encode import Tokens, encode
 from nli_lib.learn.fit import Arrays, Classify, Run
-from nli_lib.learn.model import exact_output, last_token, load_classifier, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.model import load_classifier, load_tokenizer, text_vector
+from nli_lib.learn.predict import one_pass
 from nli_lib.store import RunSpec
 
 HEAD = "expert"  # the bias head's name among the model's parameters
@@ -52,33 +52,33 @@ def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> to
 
 
 class _BiasHead(Classify):
-    """Arrays, heads and recording that the two objectives with a bias head share; they differ in `combine`.
+    """Arrays, heads and recording that the two objectives with a bias head share.
+
+    They differ in `combine`, the loss () that both heads have in common, of their logits (B, C) and the labels (B,).
 
     Attributes
     ----------
+    value
+        the method's own knob: beta of the product, focus of the focal loss
     reads
         "own": the bias head reads an example's hypothesis. "another": that of another example, dealt out by `others`
         with the run's seed; the control, which can know no more than how frequent the labels are
     """
 
-    def __init__(self, gamma: float, detached: bool, reads: str, knobs: str):
+    def __init__(self, method: str, knob: str, value: float, gamma: float, detached: bool, reads: str):
+        if value < 0:
+            raise ValueError(f"{knob} is {value}, it must be 0 or more")
         if gamma < 0 or reads not in ("own", "another"):
             raise ValueError(f"gamma is {gamma}, reads {reads!r}: gamma must be 0 or more, reads own or another")
-        self.gamma, self.detached, self.reads = float(gamma), detached, reads
-        self.name = f"{knobs}, gamma {self.gamma:g}"
+        self.value, self.gamma, self.detached, self.reads = float(value), float(gamma), detached, reads
+        self.name = f"{method}, {knob} {self.value:g}, gamma {self.gamma:g}"
         self.name += ", head detached" * detached + ", another hypothesis" * (reads == "another")
 
-    def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The loss () that both heads have in common."""
-        raise NotImplementedError
-
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
-        alone = encode(*corpus.texts("hypothesis"), tokenizer, min(MAX_LENGTH, spec.max_length))
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
+        alone = encode(*corpus.texts("hypothesis"), load_tokenizer(spec.model), min(MAX_LENGTH, spec.max_length))
         if self.reads == "another":
             alone = alone[others(corpus.labels, seed=spec.seed)]
-        return {**super().arrays(spec, corpus, tokenizer, tokens), "hypothesis": alone}
+        return {**super().arrays(spec, corpus, tokens), "hypothesis": alone}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
         model, new = super().model(spec, classes)
@@ -117,13 +117,10 @@ class ProductOfExperts(_BiasHead):
     """
 
     def __init__(self, beta: float = 2.0, gamma: float = 0.4, *, detached: bool = False, reads: str = "own"):
-        if beta < 0:
-            raise ValueError(f"beta is {beta}, it must be 0 or more")
-        self.beta = float(beta)
-        super().__init__(gamma, detached, reads, f"product of experts, beta {self.beta:g}")
+        super().__init__("product of experts", "beta", beta, gamma, detached, reads)
 
     def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return functional.nll_loss(product(logits, expert, self.beta), labels)
+        return functional.nll_loss(product(logits, expert, self.value), labels)
 
 
 class DebiasedFocal(_BiasHead):
@@ -136,14 +133,11 @@ class DebiasedFocal(_BiasHead):
     """
 
     def __init__(self, focus: float = 2.0, gamma: float = 1.0, *, detached: bool = False, reads: str = "own"):
-        if focus < 0:
-            raise ValueError(f"focus is {focus}, it must be 0 or more")
-        self.focus = float(focus)
-        super().__init__(gamma, detached, reads, f"debiased focal loss, focus {self.focus:g}")
+        super().__init__("debiased focal loss", "focus", focus, gamma, detached, reads)
 
     def combine(self, logits: torch.Tensor, expert: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         each = functional.cross_entropy(logits, labels, reduction="none")
-        return (focal_weight(expert, labels, self.focus) * each).mean()
+        return (focal_weight(expert, labels, self.value) * each).mean()
 
 
 class Ensemble(Classify):
@@ -167,15 +161,11 @@ class Ensemble(Classify):
         digest = hashlib.sha256(self.expert.tobytes()).hexdigest()[:8]
         self.name = f"ensemble with {digest}, beta {self.beta:g}"
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         if self.expert.shape != (len(corpus), len(corpus.classes)):
-            raise ValueError(
-                f"expert has shape {self.expert.shape} for {len(corpus)} examples of {len(corpus.classes)} classes; "
-                "early stopping on other examples is not possible here"
-            )
-        return {**super().arrays(spec, corpus, tokenizer, tokens), "expert": torch.tensor(self.expert)}
+            sizes = f"{self.expert.shape} for {len(corpus)} examples of {len(corpus.classes)} classes"
+            raise ValueError(f"expert has shape {sizes}; early stopping on other examples is not possible here")
+        return {**super().arrays(spec, corpus, tokens), "expert": torch.tensor(self.expert)}
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         logits = model(**batch["tokens"]).logits.float()
@@ -228,10 +218,7 @@ def pooled(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Ten
     output = model.base_model(**inputs)
     if getattr(output, "pooler_output", None) is not None:
         return output.pooler_output
-    hidden = output.last_hidden_state
-    if not hasattr(model, "score"):  # as transformers calls the head of a decoder, and of no encoder
-        return hidden[:, 0]
-    return last_token(hidden, inputs)
+    return text_vector(model, output.last_hidden_state, inputs)
 
 
 @torch.inference_mode()
@@ -249,14 +236,6 @@ def expert_logits(run: Run, hypotheses: Sequence[str], *, batch_size: int = 64) 
     model, _ = load_classifier(str(run.model), classes, run.spec.seed)
     add_head(model, run.spec.seed)
     model.get_submodule(HEAD).load_state_dict(own)
-    device = pick_device()
-    model.to(device).eval()
-    exact_output(model)
-    speed_up(model)
-    tokenizer = load_tokenizer(str(run.model))
-    tokens = encode(list(hypotheses), None, tokenizer, min(MAX_LENGTH, run.spec.max_length)).to(device)
-    result = np.empty((len(tokens), len(classes)), np.float32)
-    for rows in sorted_batches(tokens.lengths, batch_size):
-        with torch.autocast(device.type, torch.bfloat16, enabled=takes_bf16(run.spec.precision, device)):
-            result[rows] = model.get_submodule(HEAD)(pooled(model, tokens.batch(rows))).float().cpu().numpy()
-    return result
+    tokens = encode(list(hypotheses), None, load_tokenizer(str(run.model)), min(MAX_LENGTH, run.spec.max_length))
+    head = model.get_submodule(HEAD)
+    return one_pass(model, tokens, run.spec.precision, lambda inputs: head(pooled(model, inputs)), batch_size)

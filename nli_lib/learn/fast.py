@@ -3,37 +3,33 @@
     vocabulary   only the word pieces that occur are trained
     dropout      masks cut from fast random bits
     attention    batched products made for sentences instead of a kernel made for long texts
-    layers       a layer of BERT or Llama written out as one differentiable step (`bert`, `llama`); the last one of BERT
-                 for its first token alone where that is enough
+    layers       a layer of BERT or Llama written out as one differentiable step; the last one of BERT for its first
+                 token alone where that is enough
 
 Each is exact, or equal in distribution, to what it stands in for; each leaves alone what it does not fit. On a GPU only
 the vocabulary is cut. What each is worth: `python benchmarks/fine_tuning.py --parts`.
 
-Dropout from fast random bits: the same distribution as the model's own, at a tenth of its cost on a CPU.
+*Vocabulary*. A word piece that is nowhere in the training corpus has a zero gradient in every step, so both Adam
+moments of its embedding stay zero and AdamW only multiplies the row by (1 - lr_t * weight_decay). Those rows are left
+out of the training (30,522 rows of 384 become a few thousand: no dense gradient to clear, clip and step through) and
+get the product of those factors at the end.
 
-PyTorch draws a CPU's dropout mask with a sequential Mersenne twister, one number an element; in a small encoder that
-is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element.
+*Dropout*. PyTorch draws a CPU's mask with a sequential Mersenne twister, one number an element; in a small encoder that
+is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element,
+at a tenth of the cost.
 
-Attention for short sequences on a CPU, registered so that any model on transformers' attention interface takes it.
+*Attention*. PyTorch's own on a CPU has no fast path with dropout and works in fp32 there; on sentences its blocked
+kernel is slow without dropout too. Here six batched products and a softmax do the work of both passes. It is registered
+so that any model on transformers' attention interface takes it; autograd then follows `attend`, while a written-out
+layer calls `attend_backward` itself.
 
-PyTorch's own CPU attention has no fast path with dropout and works in fp32 there; on sentences its blocked kernel is
-slow without dropout too. Here six batched products and a softmax do the work of both passes. A layer of `layers` calls
-`attend` and `attend_backward`; elsewhere autograd follows `attend` itself.
+*Layers*. Written out, a layer needs half of the tensor operations that autograd needs for transformers' modules: query,
+key and value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is
+summed in place. Types are those of bf16 autocast: products in bf16; residual stream, norms and rotation in fp32. A
+layer is only replaced after it has given the same output as the original on made-up input.
 
-Training on the part of the vocabulary that occurs.
-
-A word piece that is nowhere in the training corpus has a zero gradient in every step, so both Adam moments of its
-embedding stay zero and AdamW only multiplies the row by (1 - lr_t * weight_decay). Those rows are left out of the
-training (30,522 rows of 384 become a few thousand: no dense gradient to clear, clip and step through) and get the
-product of those factors at the end.
-
-A BERT layer as one differentiable step, for the encoders that are built of it: BERT, RoBERTa, XLM-R, ELECTRA, ...
-
-Written out, a layer needs half of the tensor operations that autograd needs for transformers' modules: query, key and
-value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is summed in
-place. Types are those of bf16 autocast: products in bf16, residual stream and layer norms in fp32.
-
-The layer, for a batch of B examples of L tokens, W wide, with H heads of D = W / H, where drop is dropout::
+A layer of BERT (RoBERTa, XLM-R, ELECTRA), for a batch of B examples of L tokens, W wide, with H heads of D = W / H,
+where drop is dropout::
 
     q, k, v = x Wqkv' + b                        (BL, 3W), cut into (BH, L, D) each
     c = drop(softmax(q k' / sqrt(D))) v          (BH, L, D), back together as (BL, W)
@@ -44,15 +40,7 @@ The layer, for a batch of B examples of L tokens, W wide, with H heads of D = W 
 The last layer is computed for the first token alone where nothing else of it is read: the other tokens enter it as keys
 and values only, their own results and the gradients of those are never used.
 
-A layer is only replaced after it has given the same output as the original on made-up input (`layers.install`).
-
-A Llama layer as one differentiable step, for the language models that are built of it: Llama, SmolLM, ...
-
-As `bert` does it for an encoder: query, key and value are one product, so are the two halves of the feed-forward part,
-keys and values are shared by their group of heads without being copied, and the residual stream's gradient is summed in
-place. Types are those of bf16 autocast: products in bf16; residual stream, norms and rotation in fp32.
-
-The layer, for a batch of B texts of L tokens, W wide, with H heads of D numbers in G groups that share key and value::
+A layer of Llama (SmolLM), with H heads of D numbers in G groups that share key and value, which are not copied::
 
     n1 = x / rms(x)                              q, k, v = (n1 w1) Wqkv'               (BL, (H + 2G) D)
     q, k rotated by their place                  (BG, HL/G, D) and (BG, L, D)
@@ -60,10 +48,6 @@ The layer, for a batch of B texts of L tokens, W wide, with H heads of D numbers
     r  = x + c Wout'                             n2 = r / rms(r)
     g, u = (n2 w2) Wgu'                          (BL, I) each
     y  = r + (silu(g) u) Wdown'
-
-A layer is only replaced after it has given the same output as the original on made-up input (`layers.install`).
-
-Layers written out as one differentiable step each, in the place of transformers' own.
 
 Notes
 -----
@@ -273,23 +257,67 @@ def compact(model: PreTrainedModel, ids: torch.Tensor) -> tuple[nn.Embedding | N
     return whole, f"{len(ids):,} of {whole.num_embeddings:,} word pieces occur and are trained"
 
 
+# ---------------------------------------------------------------- a layer written out
+
+
+class _WrittenOut(nn.Module):
+    """Stands in for one layer of a model; holds its modules, with those joined in one that have the same input.
+
+    `parts` says under which name a module of the original stands here, or several whose outputs lie side by side. A
+    checkpoint of a training holds the weights in this order.
+    """
+
+    def __init__(self, original: nn.Module, source: RandomBits, parts: dict[str, str | tuple[str, ...]]):
+        super().__init__()
+        for name, path in parts.items():
+            one = isinstance(path, str)
+            module = original.get_submodule(path) if one else _joined(list(map(original.get_submodule, path)))
+            self.add_module(name, module)
+        self.parts, self.source = parts, source
+        self.aside = [original]  # in a list, so that its parameters are not this module's too
+
+    def mask(self, shape: tuple[int, ...], dtype: torch.dtype, rate: float) -> Mask | None:
+        return Mask(shape, dtype, rate, self.source) if rate and self.training else None
+
+    @torch.no_grad()
+    def agrees(self, **given: object) -> bool:
+        """Whether this layer gives the same output as the original on made-up input, in which one text is shorter."""
+        original, width = self.aside[0].eval(), self.out.out_features
+        values = torch.linspace(-2, 2, 2 * 5 * width).sin().mul(3).view(2, 5, width)
+        look = (torch.arange(5) < torch.tensor([[5], [3]]))[:, None, None, :].expand(2, 1, 5, 5)
+        for mask in (None, look.tril() if given else look):
+            theirs, ours = (layer(values, attention_mask=mask, **given) for layer in (original, self))
+            if not isinstance(theirs, torch.Tensor) or not torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4):
+                return False
+        return True
+
+    @torch.no_grad()
+    def release(self) -> nn.Module:
+        """The original layer with the weights of this one."""
+        for name, path in self.parts.items():
+            parts = [] if isinstance(path, str) else list(map(self.aside[0].get_submodule, path))
+            for kind, joined in self.get_submodule(name).named_parameters() if parts else ():
+                for part, values in zip(parts, joined.split([each.out_features for each in parts]), strict=True):
+                    part.get_parameter(kind).copy_(values)
+        return self.aside[0]
+
+
 @torch.no_grad()
-def restore_vocabulary(model: PreTrainedModel, whole: nn.Embedding | None, decay: float) -> None:
-    """Put the whole embedding back: trained rows as they are, the others times `decay`, the product over all steps."""
-    if whole is None:
-        return
-    part = model.get_input_embeddings()
-    whole.weight.mul_(decay)
-    whole.weight[part.ids] = part.weight.to(whole.weight.dtype)
-    model.set_input_embeddings(whole)
+def _joined(parts: list[nn.Linear]) -> nn.Linear:
+    """One linear layer whose outputs are those of `parts`, one after the other; with a bias where all have one."""
+    bias = all(part.bias is not None for part in parts)
+    joined = nn.Linear(parts[0].in_features, sum(part.out_features for part in parts), bias=bias)
+    for kind, values in joined.named_parameters():
+        values.copy_(torch.cat([part.get_parameter(kind) for part in parts]))
+    return joined
 
 
 # ---------------------------------------------------------------- bert
 
 
-PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
-PARTS += ("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm")
-BUILT_LIKE_BERT = ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "ElectraLayer")  # of `PARTS`, each with its bias
+BERT = {"out": "attention.output.dense", "norm1": "attention.output.LayerNorm", "up": "intermediate.dense"}
+BERT |= {"down": "output.dense", "norm2": "output.LayerNorm"}
+BERT |= {"qkv": ("attention.self.query", "attention.self.key", "attention.self.value")}
 ALL_THREE = [True, True, True]  # gradients of a layer norm: for its input, its weight and its bias
 
 
@@ -300,13 +328,14 @@ class _BertLayer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx, stream: torch.Tensor, attention_mask, layer: FusedBertLayer, *weights: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx, stream: torch.Tensor, attention_mask, layer: FusedBertLayer, *weights: torch.Tensor):
         qkv_w, qkv_b, out_w, out_b, norm1_w, norm1_b, up_w, up_b, down_w, down_b, norm2_w, norm2_b = weights
         batch, length, width = stream.shape
         heads, dtype = layer.heads, qkv_w.dtype
-        masks = layer.masks(batch, length, dtype)
+        queries = 1 if layer.first else length
+        shapes = (batch * heads, queries, length), *[(batch * queries, width)] * 2
+        # of the attention weights, the attention's result and the layer's result
+        masks = [layer.mask(shape, dtype, rate) for shape, rate in zip(shapes, layer.rates, strict=True)]
         stream = stream.reshape(-1, width)  # x, (BL, W)
         low = stream.to(dtype)
         # q, k, v
@@ -319,7 +348,7 @@ class _BertLayer(torch.autograd.Function):
             qkv = _by_head(linear(low, qkv_w, qkv_b), batch, heads, width)
         # c
         context, attended = attend(*qkv, attention_mask, layer.scaling, masks[0])
-        context = context.view(batch, heads, -1, width // heads).transpose(1, 2).reshape(-1, width)
+        context = _by_token(context, batch, heads, queries)
         # r1, x1
         inner = _residual(stream, linear(context, out_w, out_b), masks[1], layer.first)
         middle, mean1, rstd1 = torch.native_layer_norm(inner, [width], norm1_w, norm1_b, layer.epsilons[0])
@@ -366,12 +395,12 @@ class _BertLayer(torch.autograd.Function):
         out = _drop(stream.to(dtype), ctx.masks[1])
         g_out_w, g_out_b = _weights(out, context)  # as above
         # c: d_q, d_k and d_v, each (BH, L, D)
-        g_context = (out @ out_w).view(batch, -1, heads, width // heads).transpose(1, 2)
-        g_context = g_context.reshape(batch * heads, -1, width // heads)
+        (g_context,) = _by_head(out @ out_w, batch, heads, width)
         query, *others = attend_backward(g_context, attended, layer.scaling, ctx.masks[0])
         # q, k, v = x Wqkv' + b: d_x = d_r1 + d_qkv Wqkv
         if layer.first:  # the residual sum and q know the first token alone; k and v know all of them
-            query, others = query.view(batch, width), _bert_by_token(others, batch)
+            query = query.view(batch, width)
+            others = torch.cat([_by_token(each, batch, heads, length) for each in others], dim=1)
             entered = others @ qkv_w[width:]
             entered[::length] += query @ qkv_w[:width]
             entered = entered.float()
@@ -379,7 +408,7 @@ class _BertLayer(torch.autograd.Function):
             parts = zip(_weights(query, low[::length]), _weights(others, low), strict=True)
             g_qkv_w, g_qkv_b = (torch.cat(part) for part in parts)
         else:
-            qkv = _bert_by_token([query, *others], batch)
+            qkv = torch.cat([_by_token(each, batch, heads, length) for each in (query, *others)], dim=1)
             entered = stream.add_((qkv @ qkv_w).float())
             g_qkv_w, g_qkv_b = _weights(qkv, low)
 
@@ -395,11 +424,10 @@ def _by_head(values: torch.Tensor, batch: int, heads: int, width: int) -> torch.
     return cut.reshape(count, batch * heads, length, width // heads)
 
 
-def _bert_by_token(values: list[torch.Tensor], batch: int) -> torch.Tensor:
-    """K times (BH, L, D) to (BL, KW), the way back."""
-    together = torch.stack(values)
-    _, _, length, depth = together.shape
-    return together.view(len(values), batch, -1, length, depth).permute(1, 3, 0, 2, 4).reshape(batch * length, -1)
+def _by_token(values: torch.Tensor, batch: int, groups: int, length: int) -> torch.Tensor:
+    """(BG, HL/G, D) to (BL, HD): what belongs to a token's heads, side by side."""
+    cut = values.view(batch, groups, -1, length, values.shape[-1]).permute(0, 3, 1, 2, 4)
+    return cut.reshape(batch * length, -1)
 
 
 def _weights(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -418,66 +446,29 @@ def _drop(values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
     return values if mask is None else mask(values)
 
 
-class FusedBertLayer(nn.Module):
-    """Stands in for one layer of the model; holds its modules, with query, key and value joined in one.
-
-    With `first` it gives the result of the first token alone: (B, L, W) in, (B, 1, W) out.
-    """
+class FusedBertLayer(_WrittenOut):
+    """Stands in for a layer of BERT. With `first` it gives the first token alone: (B, L, W) in, (B, 1, W) out."""
 
     def __init__(self, original: nn.Module, source: RandomBits):
-        super().__init__()
-        query, key, value, self.out, self.norm1, self.up, self.down, self.norm2 = map(original.get_submodule, PARTS)
-        self.qkv = nn.Linear(query.in_features, 3 * query.out_features)
-        with torch.no_grad():
-            self.qkv.weight.copy_(torch.cat([each.weight for each in (query, key, value)]))
-            self.qkv.bias.copy_(torch.cat([each.bias for each in (query, key, value)]))
+        super().__init__(original, source, BERT)
         attention = original.attention.self
         self.heads, self.scaling = attention.num_attention_heads, attention.attention_head_size**-0.5
         self.epsilons = self.norm1.eps, self.norm2.eps
         self.rates = attention.dropout.p, original.attention.output.dropout.p, original.output.dropout.p
-        self.source, self.first = source, False
-        self.aside = [original]  # in a list, so that its parameters are not this module's too
-
-    def masks(self, batch: int, length: int, dtype: torch.dtype) -> list[Mask | None]:
-        """Dropout masks of the attention weights, the attention's result and the layer's result."""
-        queries = 1 if self.first else length
-        attention = (batch * self.heads, queries, length)
-        hidden = (batch * queries, self.out.out_features)
-        rates = self.rates if self.training else (0, 0, 0)
-        shapes = zip((attention, hidden, hidden), rates, strict=True)
-        return [Mask(shape, dtype, rate, self.source) if rate else None for shape, rate in shapes]
+        self.first = False
 
     def forward(self, hidden_states: torch.Tensor, attention_mask=None, *_: object, **__: object) -> torch.Tensor:
         modules = (self.qkv, self.out, self.norm1, self.up, self.down, self.norm2)
         weights = (weight for module in modules for weight in (module.weight, module.bias))
         return _BertLayer.apply(hidden_states.float(), attention_mask, self, *weights)
 
-    @torch.no_grad()
-    def agrees(self) -> bool:
-        """Whether this layer gives the same output as the original on made-up input, in which one text is shorter."""
-        original, width = self.aside[0], self.out.out_features
-        values = torch.linspace(-2, 2, 2 * 5 * width).sin().mul(3).view(2, 5, width)
-        look = (torch.arange(5) < torch.tensor([[5], [3]]))[:, None, None, :].expand(2, 1, 5, 5)
-        theirs = original.eval()(values, look)
-        return isinstance(theirs, torch.Tensor) and torch.allclose(self(values, look), theirs, rtol=1e-4, atol=1e-4)
-
-    @torch.no_grad()
-    def release(self) -> nn.Module:
-        """The original layer with the weights of this one."""
-        original = self.aside[0]
-        parts = [original.get_submodule(name) for name in PARTS[:3]]
-        for part, weight, bias in zip(parts, self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True):
-            part.weight.copy_(weight)
-            part.bias.copy_(bias)
-        return original
-
 
 # ---------------------------------------------------------------- llama
 
 
-BUILT_LIKE_LLAMA = ("LlamaDecoderLayer",)
-JOINED = (("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("mlp.gate_proj", "mlp.up_proj"))
-OTHERS = ("self_attn.o_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm")
+LLAMA = {"qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")}
+LLAMA |= {"gate_up": ("mlp.gate_proj", "mlp.up_proj"), "out": "self_attn.o_proj", "down": "mlp.down_proj"}
+LLAMA |= {"norm1": "input_layernorm", "norm2": "post_attention_layernorm"}
 
 
 class _LlamaLayer(torch.autograd.Function):
@@ -490,7 +481,7 @@ class _LlamaLayer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, stream: torch.Tensor, turn: tuple, look: torch.Tensor, layer: FusedBertLayer, *weights):
+    def forward(ctx, stream: torch.Tensor, turn: tuple, look: torch.Tensor, layer: FusedLlamaLayer, *weights):
         qkv_w, out_w, gate_up_w, down_w, norm1_w, norm2_w = weights
         batch, length, width = stream.shape
         dtype, groups, depth, shared = qkv_w.dtype, layer.groups, layer.depth, layer.heads // layer.groups
@@ -504,9 +495,9 @@ class _LlamaLayer(torch.autograd.Function):
         key, value = (each.transpose(1, 2) for each in (turned[:, :, -groups:], qkv[:, :, -groups:]))
         query, key, value = (each.reshape(batch * groups, -1, depth) for each in (query, key, value))
         # c
-        mask = layer.mask(query, key)
+        mask = layer.mask((*query.shape[:2], length), dtype, layer.rates[0])
         context, attended = attend(query, key, value, look.repeat(1, 1, shared, 1), layer.scaling, mask)
-        context = _llama_by_token(context, batch, length, groups)
+        context = _by_token(context, batch, groups, length)
         # r, n2
         middle = stream + linear(context, out_w).float()
         normed2, rms2 = _normed(middle, layer.epsilons[1])
@@ -517,9 +508,8 @@ class _LlamaLayer(torch.autograd.Function):
         opened = silu(gate)
         active = opened * up
         result = middle + linear(active, down_w).float()
-        ctx.save_for_backward(
-            normed1, rms1, low1, context, normed2, rms2, low2, gate_up, opened, active, *turn, *attended, *weights
-        )
+        saved = (normed1, rms1, low1, context, normed2, rms2, low2, gate_up, opened, active)
+        ctx.save_for_backward(*saved, *turn, *attended, *weights)
         ctx.layer, ctx.mask, ctx.shape = layer, mask, (batch, length, width)
         return result.view(batch, length, width)
 
@@ -553,7 +543,7 @@ class _LlamaLayer(torch.autograd.Function):
         g_context = g_context.reshape(batch * groups, -1, depth)
         # c; d_q, d_k and d_v
         query, key, value = attend_backward(g_context, attended, layer.scaling, ctx.mask)
-        query = _llama_by_token(query, batch, length, groups).view(batch, length, -1, depth)
+        query = _by_token(query, batch, groups, length).view(batch, length, -1, depth)
         key, value = (each.view(batch, groups, length, depth).transpose(1, 2) for each in (key, value))
         turned = _rotated(torch.cat([query, key], dim=2).float(), (turn[0], -turn[1])).to(dtype)  # the way back
         qkv = torch.cat([turned, value], dim=2).view(batch * length, -1)
@@ -587,39 +577,19 @@ def _rotated(values: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor]) -> t
     return torch.addcmul(values * cosine, values.roll(values.shape[-1] // 2, -1), sine)
 
 
-def _llama_by_token(values: torch.Tensor, batch: int, length: int, groups: int) -> torch.Tensor:
-    """(BG, HL/G, D) to (BL, HD): what belongs to a token's heads, side by side."""
-    depth = values.shape[-1]
-    return values.view(batch, groups, -1, length, depth).permute(0, 3, 1, 2, 4).reshape(batch * length, -1)
-
-
-class FusedLlamaLayer(nn.Module):
-    """Stands in for one layer of the model; holds its modules, with those joined in one that have the same input."""
+class FusedLlamaLayer(_WrittenOut):
+    """Stands in for a layer of Llama."""
 
     def __init__(self, original: nn.Module, source: RandomBits):
-        super().__init__()
-        self.qkv, self.gate_up = (_joined([original.get_submodule(name) for name in names]) for names in JOINED)
-        self.out, self.down, self.norm1, self.norm2 = map(original.get_submodule, OTHERS)
+        super().__init__(original, source, LLAMA)
         attention = original.self_attn
         self.depth, self.scaling = attention.head_dim, attention.scaling
         self.heads = attention.q_proj.out_features // self.depth
         self.groups = self.heads // attention.num_key_value_groups
         self.epsilons = self.norm1.variance_epsilon, self.norm2.variance_epsilon
-        self.rates, self.source = (attention.attention_dropout,), source
-        self.aside = [original]  # in a list, so that its parameters are not this module's too
+        self.rates = (attention.attention_dropout,)
 
-    def mask(self, query: torch.Tensor, key: torch.Tensor) -> Mask | None:
-        """Dropout mask of the attention weights."""
-        shape, rate = (*query.shape[:2], key.shape[1]), self.rates[0] if self.training else 0
-        return Mask(shape, query.dtype, rate, self.source) if rate else None
-
-    def forward(
-        self,
-        hidden_states: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        position_embeddings: tuple[torch.Tensor, torch.Tensor] | None = None,
-        **_: object,
-    ) -> torch.Tensor:
+    def forward(self, hidden_states: torch.Tensor, attention_mask=None, position_embeddings: tuple = (), **_: object):
         length = hidden_states.shape[1]
         if attention_mask is None:
             attention_mask = torch.ones(1, 1, length, length, dtype=torch.bool).tril()
@@ -629,50 +599,20 @@ class FusedLlamaLayer(nn.Module):
         look = attention_mask.expand(len(hidden_states), -1, -1, -1)
         return _LlamaLayer.apply(hidden_states.float(), (cosine, sine * sign), look, self, *weights)
 
-    @torch.no_grad()
     def agrees(self) -> bool:
-        """Whether this layer gives the same output as the original on made-up input, in which one text is shorter."""
-        original, width = self.aside[0], self.out.out_features
-        if any(part.bias is not None for part in original.modules() if isinstance(part, nn.Linear)):
+        """As of any layer, where none of its parts has a bias."""
+        if any(part.bias is not None for part in self.aside[0].modules() if isinstance(part, nn.Linear)):
             return False
-        values = torch.linspace(-2, 2, 2 * 5 * width).sin().mul(3).view(2, 5, width)
         angle = torch.arange(5)[:, None] * torch.linspace(1, 0.1, self.depth // 2)
         turn = tuple(torch.cat([part, part], dim=1)[None] for part in (angle.cos(), angle.sin()))
-        look = (torch.arange(5) < torch.tensor([[5], [3]]))[:, None, None, :] & torch.ones(
-            5, 5, dtype=torch.bool
-        ).tril()
-        for mask in (None, look):
-            theirs = original.eval()(values, attention_mask=mask, position_embeddings=turn)
-            ours = self(values, attention_mask=mask, position_embeddings=turn)
-            if not isinstance(theirs, torch.Tensor) or not torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4):
-                return False
-        return True
-
-    @torch.no_grad()
-    def release(self) -> nn.Module:
-        """The original layer with the weights of this one."""
-        original = self.aside[0]
-        for names, joined in zip(JOINED, (self.qkv, self.gate_up), strict=True):
-            parts = [original.get_submodule(name) for name in names]
-            sizes = [part.out_features for part in parts]
-            for part, weight in zip(parts, joined.weight.split(sizes), strict=True):
-                part.weight.copy_(weight)
-        return original
-
-
-@torch.no_grad()
-def _joined(parts: list[nn.Linear]) -> nn.Linear:
-    """One linear layer without bias whose outputs are those of `parts`, one after the other."""
-    weight = torch.cat([part.weight for part in parts])
-    joined = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-    joined.weight.copy_(weight)
-    return joined
+        return super().agrees(position_embeddings=turn)
 
 
 # ---------------------------------------------------------------- layers
 
 
-KINDS = dict.fromkeys(BUILT_LIKE_BERT, FusedBertLayer) | dict.fromkeys(BUILT_LIKE_LLAMA, FusedLlamaLayer)
+KINDS = dict.fromkeys(("BertLayer", "RobertaLayer", "XLMRobertaLayer", "ElectraLayer"), FusedBertLayer)
+KINDS |= {"LlamaDecoderLayer": FusedLlamaLayer}
 
 
 def install_layers(model: PreTrainedModel, source: RandomBits, probe: Callable[[], torch.Tensor]) -> list[str]:
@@ -690,21 +630,10 @@ def install_layers(model: PreTrainedModel, source: RandomBits, probe: Callable[[
         return ["layers stay transformers' own: a dropout rate is too large for the fast masks"]
     if not all(layer.agrees() for layer in fused):
         return ["layers stay transformers' own: written out they give another output"]
-    first = isinstance(fused[-1], FusedBertLayer) and _only_first_token_counts(stack[-1], probe)
+    fused[-1].first = isinstance(fused[-1], FusedBertLayer) and _only_first_token_counts(stack[-1], probe)
     for at, layer in enumerate(fused):
         stack[at] = layer
-    if not first:
-        return []
-    fused[-1].first = True
-    return ["the last layer is computed for the first token, which alone the head reads"]
-
-
-def release(model: nn.Module) -> None:
-    """Give `model` its own layers back, with the weights of the written-out ones."""
-    for stack in [each for each in model.modules() if isinstance(each, nn.ModuleList)]:
-        for at, layer in enumerate(stack):
-            if isinstance(layer, FusedBertLayer | FusedLlamaLayer):
-                stack[at] = layer.release()
+    return ["the last layer is computed for the first token, which alone the head reads"] if fused[-1].first else []
 
 
 @torch.no_grad()
@@ -724,9 +653,7 @@ def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor])
 # ---------------------------------------------------------------- fast
 
 
-def speed_up(
-    model: PreTrainedModel, tokens: Iterable = (), probe: Callable[[], torch.Tensor] | None = None
-) -> list[str]:
+def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | None = None) -> list[str]:
     """Make `model` fast on the device where it lies, in place; returns in words what is special about it.
 
     Parameters
@@ -737,27 +664,21 @@ def speed_up(
         gives a tensor of all numbers that come of one forward pass as it will be trained; without one the model is only
         made fast for prediction, and `restore` is not needed
     """
-    bits = RandomBits()
-    on_cpu, notes = model.device.type == "cpu", []
+    bits, notes = RandomBits(), []
     model.fast = SimpleNamespace(bits=bits, whole=None)
     if probe is not None:
         ids = torch.unique(torch.cat([each.vocabulary for each in tokens])).to(model.device)
         model.fast.whole, note = compact(model, ids)
         notes.append(note)
-        if on_cpu:
-            install_dropout(model, bits)
-    if on_cpu:
+    if model.device.type == "cpu":
         notes += install_attention(model, bits)
-    if on_cpu and probe is not None:
-        notes += install_layers(model, bits, probe)
+        if probe is not None:
+            install_dropout(model, bits)
+            notes += install_layers(model, bits, probe)
     return notes
 
 
-def reseed(model: PreTrainedModel, *seed: int) -> None:
-    """Start the dropout's random bits again at the stream named by `seed`."""
-    model.fast.bits.reseed(*seed)
-
-
+@torch.no_grad()
 def restore(model: PreTrainedModel, decay_product: float) -> None:
     """Give a trained `model` its own layers and whole vocabulary back, with the trained weights.
 
@@ -766,5 +687,12 @@ def restore(model: PreTrainedModel, decay_product: float) -> None:
     decay_product
         what all steps multiplied a decayed weight without gradients by; so are the word pieces left out
     """
-    release(model)
-    restore_vocabulary(model, model.fast.whole, decay_product)
+    for stack in [each for each in model.modules() if isinstance(each, nn.ModuleList)]:
+        for at, layer in enumerate(stack):
+            if isinstance(layer, _WrittenOut):
+                stack[at] = layer.release()
+    if (whole := model.fast.whole) is not None:
+        part = model.get_input_embeddings()
+        whole.weight.mul_(decay_product)
+        whole.weight[part.ids] = part.weight.to(whole.weight.dtype)
+        model.set_input_embeddings(whole)

@@ -3,9 +3,8 @@
     run = fit(spec, corpus)  # trains, or returns at once when the run is there
     run.logits               # (E, N, C), memory-mapped
 
-What is learnt: an objective says what a batch holds, which heads the model has and how a loss comes of them.
-
-The training loop knows none of it. `Classify` is the first objective; others fit the same three methods::
+What is learnt is an `Objective`: it says what a batch holds, which heads the model has and how a loss comes of them.
+`Classify` is the first; others fit the same three methods::
 
     product of experts     `arrays` adds the hypothesis alone as further `Tokens`; `model` adds a bias head to the
                            encoder; `loss` sends both texts through the one encoder, multiplies the two predictions and
@@ -18,19 +17,12 @@ The training loop knows none of it. `Classify` is the first objective; others fi
 An objective has no state of its own beside its knobs; `name` holds those too, for it is part of a run's identity
 (`RunSpec.objective`).
 
-The training loop's parts: a model set up to be trained fast, one step, one evaluation pass, and its state.
-
-The loop knows neither what is learnt (`learn.fit`) nor what makes it fast::
-
-    batches of nearly equal length, cut from tokens encoded once           `learn.encode`
-    less to compute in the model's own layers, on a CPU                    `learn.fast`
-    one flat fp32 master, bf16 copies of the linear layers cast once       `learn.fit`
-
-AdamW on two flat vectors: fp32 masters of all weights, one with weight decay and one without.
-
-In bf16 the weights of linear layers live in the model as bf16 copies of their masters, made once a step; autocast would
-cast each of them in every step and cast its gradient back. Both give the same numbers: a linear layer's gradient is
-computed in bf16 either way, and the masters, both Adam moments and the norm used for clipping are fp32.
+`Loop` knows none of it, nor what makes it fast: batches of nearly equal length, cut from tokens encoded once
+(`learn.encode`); less to compute in the model's own layers, on a CPU (`learn.fast`); and `FlatAdamW`, AdamW on two flat
+fp32 masters of all weights, one with weight decay and one without. In bf16 the weights of linear layers live in the
+model as bf16 copies of their masters, made once a step; autocast would cast each of them in every step and cast its
+gradient back. Both give the same numbers: a linear layer's gradient is computed in bf16 either way, and the masters,
+both Adam moments and the norm used for clipping are fp32.
 """
 
 import copy
@@ -38,7 +30,6 @@ import math
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -49,11 +40,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 from transformers.trainer_pt_utils import get_parameter_names
 
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
+from nli_lib.errors import TrainingError
 from nli_lib.learn import fast
 from nli_lib.learn.encode import Tokens, encode, shuffled_batches, sorted_batches
 from nli_lib.learn.model import exact_output, load_classifier, load_tokenizer, pick_device, takes_bf16
@@ -68,9 +59,7 @@ class Objective(Protocol):
 
     name: str
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         """Everything that a batch takes rows of: `Tokens` of N examples, and tensors (N, ...).
 
         Those under "tokens" decide the batches, whose rows are of nearly equal length, and are counted as useful ones.
@@ -96,11 +85,9 @@ class Classify:
 
     name = "classify"
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         if tokens is None:
-            tokens = encode(*corpus.texts(spec.view), tokenizer, spec.max_length)
+            tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
         return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
@@ -112,9 +99,6 @@ class Classify:
 
 
 # ---------------------------------------------------------------- optimizer
-
-
-BETAS = (0.9, 0.999)
 
 
 def rate_factor(spec: RunSpec, step: int, steps: int) -> float:
@@ -194,7 +178,7 @@ class FlatAdamW:
             if group:
                 self.groups.append(_Group([each for name, each in trained.items() if name in group], copied))
                 settings.append({"params": [self.groups[-1].master], "weight_decay": decay})
-        self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, betas=BETAS, eps=spec.epsilon, fused=True)
+        self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, eps=spec.epsilon, fused=True)
 
     def step(self) -> None:
         """One update from the gradients in the model's parameters, which are used up."""
@@ -238,36 +222,29 @@ class FlatAdamW:
 # ---------------------------------------------------------------- loop
 
 
-class TrainingError(UserError, RuntimeError):
-    """The training cannot go on; the message says on which examples, and what is kept."""
-
-
 class Loop:
     """Everything that one run changes, and the two passes that change or read it.
 
-    `validation` is the corpus that early stopping watches. `notes` says in words what is special about the model.
+    The arguments are those of `fit`. `notes` says in words what is special about the model.
     """
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        corpus: Corpus,
-        tokens: Tokens | None = None,
-        objective: Objective | None = None,
-        validation: Corpus | None = None,
-    ):
+    def __init__(self, spec: RunSpec, corpus: Corpus, tokens=None, objective=None, validation=None):
         self.spec, self.device, self.objective = spec, pick_device(), objective or Classify()
-        self.bf16 = takes_bf16(spec.precision, self.device)
-        self.tokenizer = load_tokenizer(spec.model)
-        self.arrays = self._on_device(self.objective.arrays(spec, corpus, self.tokenizer, tokens))
+        self.bf16 = takes_bf16(spec.precision)
+        self.arrays = self._on_device(self.objective.arrays(spec, corpus, tokens))
         self.validation, self.best = validation, {"score": -math.inf}
-        watched = {} if validation is None else self.objective.arrays(spec, validation, self.tokenizer)
+        watched = {} if validation is None else self.objective.arrays(spec, validation)
         self.watched = self._on_device(watched)
         self.lengths = self.arrays["tokens"].lengths
         self.width = len(corpus.classes)
         self.model, self.new = self.objective.model(spec, corpus.classes)
         self.model.to(self.device)
-        self._freeze_unused()
+        # Parameters the loss does not reach need no gradient; AdamW without one would leave them alone too.
+        self.model.eval()
+        self.forward(np.zeros(1, np.int64))[0].backward()
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(parameter.grad is not None)
+            parameter.grad = None
         every = (*self.arrays.values(), *self.watched.values())
         self.notes = fast.speed_up(self.model, [each for each in every if isinstance(each, Tokens)], self._probe)
         if self.bf16:
@@ -280,21 +257,14 @@ class Loop:
     def _on_device(self, arrays: Arrays) -> Arrays:
         return {name: each.to(self.device) for name, each in arrays.items()}
 
-    def _freeze_unused(self) -> None:
-        """Parameters the loss does not reach need no gradient; AdamW without one would leave them alone too."""
-        self.model.eval()
-        self._forward(self.arrays, np.zeros(1, np.int64))[0].backward()
-        for parameter in self.model.parameters():
-            parameter.requires_grad_(parameter.grad is not None)
-            parameter.grad = None
-
     def _probe(self) -> torch.Tensor:
         """All numbers that come of the first example, which the parts that make the model fast must not change."""
-        loss, recorded = self._forward(self.arrays, np.zeros(1, np.int64))
+        loss, recorded = self.forward(np.zeros(1, np.int64))
         return torch.cat([loss[None], recorded.flatten()])
 
-    def _forward(self, arrays: Arrays, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """The objective's loss () and what it records (B, C) of the examples `rows`."""
+    def forward(self, rows: np.ndarray, arrays: Arrays | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """The objective's loss () and what it records (B, C) of the examples `rows`, by default of those trained on."""
+        arrays = self.arrays if arrays is None else arrays
         at = torch.from_numpy(rows).to(self.device, non_blocking=True)
         batch = {name: each.batch(rows) if isinstance(each, Tokens) else each[at] for name, each in arrays.items()}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
@@ -303,20 +273,16 @@ class Loop:
     def start_epoch(self, epoch: int) -> list[np.ndarray]:
         """Seed everything random for `epoch` and give its batches; no random state passes from epoch to epoch."""
         self.model.train()
-        fast.reseed(self.model, self.spec.seed, epoch)
+        self.model.fast.bits.reseed(self.spec.seed, epoch)
         torch.manual_seed(int(np.random.SeedSequence([self.spec.seed, epoch]).generate_state(1)[0]))
         return shuffled_batches(self.lengths, self.spec.batch_size, self.spec.seed, epoch)
 
     def step(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """One update on the examples `rows` (B,); their mean loss () and what is recorded (B, C) before the update."""
-        loss, recorded = self._forward(self.arrays, rows)
+        loss, recorded = self.forward(rows)
         loss.backward()
         self.optimizer.step()
         return loss.detach(), recorded.detach()
-
-    def loss(self, rows: np.ndarray) -> torch.Tensor:
-        """The mean loss () of the examples `rows` (B,) in a training pass that updates nothing."""
-        return self._forward(self.arrays, rows)[0].detach()
 
     @torch.inference_mode()
     def evaluate(self, arrays: Arrays | None = None, batch_size: int = 64) -> tuple[float, torch.Tensor]:
@@ -326,7 +292,7 @@ class Loop:
         lengths = arrays["tokens"].lengths
         total, recorded = 0.0, torch.empty(len(lengths), self.width)
         for rows in sorted_batches(lengths, batch_size):
-            loss, part = self._forward(arrays, rows)
+            loss, part = self.forward(rows, arrays)
             total, recorded[rows] = total + float(loss) * len(rows), part.cpu()
         return total / len(lengths), recorded
 
@@ -342,10 +308,9 @@ class Loop:
             return False
         loss, recorded = self.evaluate(self.watched)
         if not math.isfinite(loss):
-            raise TrainingError(
-                f"the validation loss is {loss} after epoch {row['epoch']}, on {self.validation.name}/"
-                f"{self.validation.split}. The epochs before are kept. Try a smaller learning_rate or precision='fp32'."
-            )
+            where = f"after epoch {row['epoch']}, on {self.validation.name}/{self.validation.split}"
+            cure = "The epochs before are kept. Try a smaller learning_rate or precision='fp32'."
+            raise TrainingError(f"the validation loss is {loss} {where}. {cure}")
         accuracy = float((recorded.numpy().argmax(1) == self.validation.labels).mean())
         row |= {"validation_loss": round(loss, 6), "validation_accuracy": round(accuracy, 6)}
         score = accuracy if self.spec.watch == "accuracy" else -loss
@@ -384,7 +349,6 @@ def _restored(model: PreTrainedModel, optimizer: FlatAdamW) -> nn.Module:
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
 
 
-@dataclass(frozen=True)
 class Run:
     """A finished run: N examples trained on, E epochs, C classes.
 
@@ -403,12 +367,8 @@ class Run:
         the same of every epoch, where `spec.models` is "all"; the last is `model`
     """
 
-    spec: RunSpec
-    folder: Path
-
-    @property
-    def store(self) -> RunFolder:
-        return RunFolder(self.folder)
+    def __init__(self, spec: RunSpec, folder: Path):
+        self.spec, self.folder, self.store, self.model = spec, folder, RunFolder(folder), folder / "model"
 
     @property
     def logits(self) -> np.ndarray:
@@ -422,10 +382,6 @@ class Run:
     @property
     def log(self) -> pd.DataFrame:
         return pd.DataFrame(self.store.log)
-
-    @property
-    def model(self) -> Path:
-        return self.folder / "model"
 
     @property
     def models(self) -> list[Path]:
@@ -524,15 +480,10 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
         folder.add_log(row)
         print("{epoch:5d} {loss:8.4f} {accuracy:9.4f} {seconds:8.1f} {tokens_per_second:9,.0f}".format(**row))
         if last:
-            folder.write_about(
-                corpus={"name": corpus.name, "split": corpus.split, "source": corpus.source, "digest": corpus.digest},
-                classes=list(corpus.classes),
-                device=device(),
-                tokens=int(loop.lengths.sum()),
-                new_parameters=loop.new,
-                notes=loop.notes,
-                seconds=round(sum(each["seconds"] for each in folder.log), 2),
-            )
+            about = {each: getattr(corpus, each) for each in ("name", "split", "source", "digest")}
+            seconds = round(sum(each["seconds"] for each in folder.log), 2)
+            facts = {"tokens": int(loop.lengths.sum()), "new_parameters": loop.new, "notes": loop.notes}
+            folder.write_about(corpus=about, classes=list(corpus.classes), device=device(), **facts, seconds=seconds)
             _save(loop, loop.finish(), folder.path / "model")
         else:
             if spec.models == "all":
@@ -558,7 +509,7 @@ def _evaluated(loop: Loop, corpus: Corpus, epoch: int) -> np.ndarray:
 def _save(loop: Loop, model: torch.nn.Module, path: Path) -> None:
     with atomic(path) as draft:
         model.save_pretrained(draft)
-        loop.tokenizer.save_pretrained(draft)
+        load_tokenizer(loop.spec.model).save_pretrained(draft)
 
 
 def _resume(loop: Loop, folder: RunFolder) -> int:
@@ -590,34 +541,23 @@ def train_epoch(loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray
     bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not watched)
     for number, rows in enumerate(bar):
         losses[number], passing[rows] = loop.step(rows)
-        if number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches):
-            _check(losses[: number + 1], batches, corpus, epoch)
+        looks = number % CHECK_EVERY[loop.device.type] == 0 or number + 1 == len(batches)
+        if looks and not math.isfinite(float(losses[: number + 1].sum())):
+            step = int(torch.nonzero(~torch.isfinite(losses[: number + 1]))[0])
+            raise _diverged(float(losses[step]), f"at epoch {epoch}, step {step}", corpus, batches[step])
     seconds = time.perf_counter() - started
     # Each loss is taken before its own update; that of the last batch once more is what shows whether the last update
     # left weights that are worth keeping.
-    if not math.isfinite(loss := float(loop.loss(batches[-1]))):
+    if not math.isfinite(loss := float(loop.forward(batches[-1])[0].detach())):
         raise _diverged(loss, f"after the last update of epoch {epoch}", corpus, batches[-1])
     passing, seen = passing.cpu().numpy(), np.concatenate(batches)
-    row = {
-        "epoch": epoch,
-        "loss": round(float(losses.mean()), 6),
-        "accuracy": round(float((passing[seen].argmax(1) == corpus.labels[seen]).mean()), 6),
-        "seconds": round(seconds, 3),
-        "tokens_per_second": round(float(loop.lengths[seen].sum() / seconds), 1),
-    }
+    right = passing[seen].argmax(1) == corpus.labels[seen]
+    row = {"epoch": epoch, "loss": round(float(losses.mean()), 6), "accuracy": round(float(right.mean()), 6)}
+    row |= {"seconds": round(seconds, 3), "tokens_per_second": round(float(loop.lengths[seen].sum() / seconds), 1)}
     return row, passing
-
-
-def _check(losses: torch.Tensor, batches: list[np.ndarray], corpus: Corpus, epoch: int) -> None:
-    if math.isfinite(float(losses.sum())):
-        return
-    step = int(torch.nonzero(~torch.isfinite(losses))[0])
-    raise _diverged(float(losses[step]), f"at epoch {epoch}, step {step}", corpus, batches[step])
 
 
 def _diverged(loss: float, where: str, corpus: Corpus, rows: np.ndarray) -> TrainingError:
     names = ", ".join(map(str, corpus.uid[rows]))
-    return TrainingError(
-        f"the loss is {loss} {where}, on the examples {names}. The epochs before "
-        "are kept. Try a smaller learning_rate, precision='fp32', or look at these examples."
-    )
+    cure = "Try a smaller learning_rate, precision='fp32', or look at these examples."
+    return TrainingError(f"the loss is {loss} {where}, on the examples {names}. The epochs before are kept. {cure}")

@@ -3,88 +3,55 @@
     spec = study.spec("generator", seed=seed, objective=Generate(0.5).name)
     run = train(spec, corpus, Generate(0.5))
     run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
+    sample(load(str(run.model)), around.start, around.end, range(100), seed=seed)
 
 `Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
 and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.encode`.
 
-Language models for the generator: by hub id, by folder, or one of those that are made of the packaged SmolLM2::
-
-    spec = RunSpec(corpus="snli", model=language_model("smollm2"), ...)
-
-A name that is made here is also entered where `learn.text` looks names up, so that a run can be called by it on any
-machine.
-
-log p of the tokens that were chosen, over a vocabulary so large that a copy of all logits in fp32 is a burden.
-
-Sampling whole sequences from a generator, many at a time, each draw from random numbers of its own.
+The language model is named by hub id, by folder, or as one of `PARTS`, which are made of the packaged SmolLM2. Such a
+name is entered where `learn.text` looks names up, so that a run can be called by it on any machine.
 """
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
-from filelock import FileLock
 from numpy.typing import ArrayLike
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
-from nli_lib.learn.encode import (
-    END,
-    HYPOTHESIS,
-    PREMISE,
-    Tokens,
-    flagged_pieces,
-    frame,
-    label_pieces,
-    relabelled,
-    sequences,
-)
+from nli_lib.errors import TrainingError
+from nli_lib.learn import encode
+from nli_lib.learn.encode import HYPOTHESIS, PREMISE, Tokens
 from nli_lib.learn.fit import Arrays, Run, fit
-from nli_lib.learn.model import find_model, load_tokenizer, pick_device, takes_bf16
+from nli_lib.learn.model import find_model, load_tokenizer, once, part_of, pick_device, takes_bf16
 from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, resolve_model
-from nli_lib.store import RunSpec, atomic
+from nli_lib.store import RunSpec
 
 PACKAGED = "smollm2-6"  # the name under which `learn.text` knows the package's file
 
 
-class Part(NamedTuple):
-    """How much of SmolLM2-135M a model has: its lowest `layers`, its first `pieces` of the vocabulary; None is all."""
-
-    layers: int | None = None
-    pieces: int | None = None
-
-
-PARTS = {
-    "smollm2": Part(),
-    # For the scale smoke. Byte-pair encoding finds the frequent word pieces first, so the first ones write any text, in
-    # more of them; the output layer over all 49,152 would cost four times what the two layers do.
-    "smollm2-2": Part(layers=2, pieces=4096),
-}
+# How much of SmolLM2-135M a model has: its lowest layers, its first pieces of the vocabulary; None is all. The part is
+# for the scale smoke. Byte-pair encoding finds the frequent word pieces first, so the first ones write any text, in
+# more of them; the output layer over all 49,152 would cost four times what the two layers do.
+PARTS = {"smollm2": (None, None), "smollm2-2": (2, 4096)}
 
 
 def language_model(name: str) -> str:
     """The name itself, when what it stands for is there: one of `PARTS` is made at its first use."""
     if name in PARTS:
-        HUB_MODELS[name] = str(make(PARTS[name], paths.MODELS / name))
+        HUB_MODELS[name] = str(make(paths.MODELS / name, *PARTS[name]))
     return name
 
 
-def make(part: Part, target: Path) -> Path:
+def make(target: Path, layers: int | None, pieces: int | None) -> Path:
     """Write a part of the packaged model to `target` in transformers' format, once; `target` is whole or absent.
 
     Notes
@@ -92,34 +59,23 @@ def make(part: Part, target: Path) -> Path:
     *Departures*: the package's weights are quantised (four bits and an offset); they are taken as fp32. A model of the
     lower layers keeps the last norm of the whole one, which was made for the output of its last layer.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):  # another process may be making it
-        if target.is_dir():
-            return target
-        source = _source(part)
-        config = AutoConfig.from_pretrained(**source)
-        config.num_hidden_layers = part.layers or config.num_hidden_layers
-        # a model as it is read from a quantised file refuses to be saved, so its weights go into a new one
-        whole = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32).state_dict()
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        model.load_state_dict({name: whole[name] for name in model.state_dict()})
+
+    def write(draft: Path) -> None:
+        if layers is not None and layers <= LOWER_LAYERS[PACKAGED]:  # those that an encoder uses are read faster
+            source = {"pretrained_model_name_or_path": find_model(PACKAGED)}
+        else:
+            weights = Path(resolve_model(PACKAGED))
+            source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+        model = part_of(AutoModelForCausalLM, source, **({"num_hidden_layers": layers} if layers else {}))
         tokenizer = AutoTokenizer.from_pretrained(**source)
         tokenizer.backend_tokenizer.post_processor = None  # what ends a text is the objective's to say
-        if part.pieces is not None:
-            model.resize_token_embeddings(part.pieces)
-            tokenizer = first_pieces(tokenizer, part.pieces)
-        with atomic(target) as draft:
-            model.save_pretrained(draft)
-            tokenizer.save_pretrained(draft)
-    return target
+        if pieces is not None:
+            model.resize_token_embeddings(pieces)
+            tokenizer = first_pieces(tokenizer, pieces)
+        model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
 
-
-def _source(part: Part) -> dict[str, str]:
-    """Where the weights are read from: the lower layers that an encoder uses are read faster, if they are enough."""
-    if part.layers is not None and part.layers <= LOWER_LAYERS[PACKAGED]:
-        return {"pretrained_model_name_or_path": find_model(PACKAGED)}
-    weights = Path(resolve_model(PACKAGED))
-    return {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+    return once(target, write)
 
 
 def first_pieces(tokenizer: PreTrainedTokenizerFast, count: int) -> PreTrainedTokenizerFast:
@@ -145,7 +101,8 @@ AT_ONCE = 2**21  # logits that are looked at in fp32 together: 8 MB, which a pro
 class _ChosenLogP(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-        total = torch.cat([part.float().logsumexp(1) for part in logits.split(_rows(logits))])
+        ctx.rows = max(1, AT_ONCE // logits.shape[1])
+        total = torch.cat([part.float().logsumexp(1) for part in logits.split(ctx.rows)])
         ctx.save_for_backward(logits, chosen, total)
         return logits.gather(1, chosen[:, None])[:, 0].float() - total
 
@@ -153,10 +110,9 @@ class _ChosenLogP(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient: torch.Tensor):
         """With p the probabilities and e the chosen token's unit vector: d_logits = d_log_p (e - p)."""
-        logits, chosen, total = ctx.saved_tensors
-        result, rows = torch.empty_like(logits), _rows(logits)
-        for part, *of in zip(*(each.split(rows) for each in (result, logits, chosen, total, gradient)), strict=True):
-            values, token, normaliser, factor = of
+        result = torch.empty_like(ctx.saved_tensors[0])
+        parts = zip(*(each.split(ctx.rows) for each in (result, *ctx.saved_tensors, gradient)), strict=True)
+        for part, values, token, normaliser, factor in parts:
             p = (values.float() - normaliser[:, None]).exp_().mul_(-factor[:, None])
             part.copy_(p.scatter_add_(1, token[:, None], factor[:, None]))
         return result, None
@@ -171,22 +127,14 @@ def chosen_log_p(logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
     return _ChosenLogP.apply(logits, chosen)
 
 
-def _rows(logits: torch.Tensor) -> int:
-    return max(1, AT_ONCE // logits.shape[1])
-
-
 # ---------------------------------------------------------------- generator
 
 
 SUREST = 1 - 2**-20  # the probability from where on unlikelihood is counted as at this one: 13.9
 
 
-class GeneratorError(UserError, ValueError):
-    """A model, a corpus or a mask that no generator can be trained with; the message says why and what to do."""
-
-
 def train(spec: RunSpec, corpus: Corpus, objective: "Generate") -> Run:
-    """`fit` for a generator, whose model may be one that `language_models.PARTS` names and is made at its first use."""
+    """`fit` for a generator, whose model may be one that `PARTS` names and is made at its first use."""
     language_model(spec.model)
     return fit(spec, corpus, objective=objective)
 
@@ -225,23 +173,21 @@ class Generate:
 
     def __init__(self, unlikelihood: float = 0.5, wrong: Literal["one", "both"] = "one"):
         if unlikelihood < 0 or wrong not in ("one", "both"):
-            raise GeneratorError(f"unlikelihood={unlikelihood} must not be negative, wrong={wrong!r} one or both")
+            raise TrainingError(f"unlikelihood={unlikelihood} must not be negative, wrong={wrong!r} one or both")
         self.unlikelihood, self.wrong = unlikelihood, wrong
         self.name = generate_name(unlikelihood, wrong)
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         if self.unlikelihood and len(corpus.classes) < 2:
-            raise GeneratorError(f"{corpus.name} has one class: no label is wrong, so unlikelihood must be 0")
-        tokens = sequences(corpus, tokenizer, spec.max_length)
+            raise TrainingError(f"{corpus.name} has one class: no label is wrong, so unlikelihood must be 0")
+        tokens = encode.sequences(corpus, load_tokenizer(spec.model), spec.max_length)
         return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
-        """The language model `spec.model`. Raises `GeneratorError` for a checkpoint that is none."""
+        """The language model `spec.model`. Raises `TrainingError` for a checkpoint that is none."""
         torch.manual_seed(spec.seed)
         model = load(find_model(spec.model))
-        pieces = label_pieces(frame(classes, load_tokenizer(spec.model)))
+        pieces = encode.label_pieces(encode.frame(classes, load_tokenizer(spec.model)))
         model.register_buffer("label_pieces", pieces, persistent=False)
         if pick_device().type == "cuda":
             compile_layers(model)
@@ -251,13 +197,14 @@ class Generate:
         """The batch goes through the model under all its labels together, the right ones first."""
         tokens, labels = batch["tokens"], batch["labels"]
         wrong = self._wrong_labels(model, labels)
-        under = [tokens, *(relabelled(tokens, each, model.label_pieces) for each in wrong)]
+        under = [tokens, *(encode.relabelled(tokens, each, model.label_pieces) for each in wrong)]
         first = [PREMISE, *[HYPOTHESIS] * len(wrong)]  # where what is wanted of each begins
         wanted = [each["part"][:, 1:] >= part for each, part in zip(under, first, strict=True)]
         log_p = log_probabilities(model, [each["input_ids"] for each in under], wanted)
         recorded = torch.full((len(labels), len(model.label_pieces)), -torch.inf, device=labels.device)
         for label, each, sequence in zip([labels, *wrong], log_p, under, strict=True):
-            recorded.scatter_(1, label[:, None], _of_hypothesis(each, sequence).detach()[:, None])
+            spoken = torch.where(sequence["part"][:, 1:] >= HYPOTHESIS, each, 0).sum(1)  # its end too
+            recorded.scatter_(1, label[:, None], spoken.detach()[:, None])
         loss = self._own(log_p[0], batch)
         weight = self.unlikelihood / (len(wrong) if wrong and self.wrong == "one" else 1)
         for each, sequence in zip(log_p[1:], under[1:], strict=True):
@@ -314,18 +261,17 @@ class Debias(Generate):
         self.rejected, self.alpha = np.asarray(rejected, bool), alpha
         self.premise, self.hypothesis, self.whole = (np.asarray(each, bool) for each in (premise, hypothesis, whole))
         if self.rejected.all():
-            raise GeneratorError("the filter kept no pair: there is nothing to learn, only something to avoid")
+            raise TrainingError("the filter kept no pair: there is nothing to learn, only something to avoid")
         self.name = debias_name(self.rejected, self.premise, self.hypothesis, self.whole, alpha=alpha)
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         """`flagged` is 1 where m = 0: at the tokens of rejected pairs that are to become unlikely."""
         if len(self.rejected) != len(corpus):
-            raise GeneratorError(f"the mask is made for {len(self.rejected)} pairs, the corpus has {len(corpus)}")
-        premise = flagged_pieces(corpus.premise, self.premise, tokenizer)
-        hypothesis = flagged_pieces(corpus.hypothesis, self.hypothesis, tokenizer, whole=self.whole)
-        tokens = sequences(corpus, tokenizer, spec.max_length, (premise, hypothesis))
+            raise TrainingError(f"the mask is made for {len(self.rejected)} pairs, the corpus has {len(corpus)}")
+        tokenizer = load_tokenizer(spec.model)
+        premise = encode.flagged_pieces(corpus.premise, self.premise, tokenizer)
+        hypothesis = encode.flagged_pieces(corpus.hypothesis, self.hypothesis, tokenizer, whole=self.whole)
+        tokens = encode.sequences(corpus, tokenizer, spec.max_length, (premise, hypothesis))
         kept = np.repeat(~self.rejected, tokens.lengths)
         tokens.columns["flagged"][torch.from_numpy(kept)] = 0
         labels = torch.tensor(corpus.labels)
@@ -390,32 +336,26 @@ def compile_layers(model: PreTrainedModel, **options) -> None:
             module.compile(dynamic=True, **options)
 
 
-def _of_hypothesis(log_p: torch.Tensor, tokens: dict) -> torch.Tensor:
-    """log p (B,) of the hypothesis and its end, from that of each token (B, L - 1)."""
-    part = tokens["part"][:, 1:]
-    return torch.where((part == HYPOTHESIS) | (part == END), log_p, 0).sum(1)
-
-
 def load(path: str) -> PreTrainedModel:
     """The causal language model in a folder or under a hub id, in fp32, with `plain_head`: whether its logits are the
     output layer of its last hidden state and nothing else.
 
     Raises
     ------
-    GeneratorError
+    TrainingError
         For a checkpoint that lacks an output layer, and for a model that looks ahead.
     """
     model, loading = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, output_loading_info=True)
     if loading["missing_keys"]:
         some = ", ".join(sorted(loading["missing_keys"])[:3])
-        raise GeneratorError(f"{path} is no language model: it has no weights for {some}. Name a causal language model")
+        raise TrainingError(f"{path} is no language model: it has no weights for {some}. Name a causal language model")
     model.eval()
     ids = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 0]])
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits
         plain = model.get_output_embeddings()(model.base_model(input_ids=ids, use_cache=False).last_hidden_state)
     if not torch.allclose(logits[0, :3], logits[1, :3], atol=1e-4):
-        raise GeneratorError(f"{path} sees the words that follow: name a causal language model, not an encoder")
+        raise TrainingError(f"{path} sees the words that follow: name a causal language model, not an encoder")
     model.plain_head = plain.shape == logits.shape and torch.allclose(plain, logits, atol=1e-5)
     return model
 
@@ -444,7 +384,7 @@ def sample(
     """
     device = pick_device()
     model.to(device).eval()
-    bf16 = takes_bf16("bf16", device)
+    bf16 = takes_bf16("bf16")
     uniform = np.stack([np.random.default_rng([seed, draw]).random(max_length) for draw in draws])
     uniform = torch.from_numpy(uniform).to(device)
     drawn = torch.full((len(draws), max_length), end, device=device)
@@ -462,13 +402,10 @@ def sample(
             ended = drawn[going, at - 1] == end if at > 1 else torch.zeros_like(going, dtype=torch.bool)
             drawn[going, at] = torch.where(ended, end, token)
             alive = drawn[going, at] != end
-            left = int(alive.sum())
-            if left == 0:
+            if not (left := int(alive.sum())):
                 break
             if left <= len(going) // 2 and hasattr(cache, "batch_select_indices"):
                 cache.batch_select_indices(torch.nonzero(alive)[:, 0])
                 going = going[alive]
     drawn = drawn.cpu().numpy()[:, 1:]
-    ends = (drawn == end).argmax(1)
-    finished = (drawn == end).any(1)
-    return [row[:stop] if done else None for row, stop, done in zip(drawn, ends, finished, strict=True)]
+    return [row[: (row == end).argmax()] if (row == end).any() else None for row in drawn]

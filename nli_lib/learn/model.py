@@ -1,33 +1,24 @@
 """Encoders with a classification head: loaded from a local folder, a hub id or an offline name, always in fp32.
 
-An encoder of another family for machines without a hub: the lower layers of a language model that a package ships.
-
+An encoder of another family for machines without a hub are the lower layers of a language model that a package ships.
 SmolLM2-135M reads from left to right, was trained to predict the next word, and has byte-level word pieces, rotary
 positions and gated layers; the MiniLM beside it is a BERT, distilled and then tuned on sentence pairs. They share
 neither text, nor tokenizer, nor objective, nor a single weight.
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
+import transformers
 from filelock import FileLock
 from tokenizers.processors import TemplateProcessing
 from torch import nn
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from nli_lib.errors import UserError
+from nli_lib.errors import TrainingError
 from nli_lib.learn.text import LOWER_LAYERS, OFFLINE_MODELS, resolve_model
 from nli_lib.paths import MODELS
 from nli_lib.store import atomic
@@ -46,23 +37,39 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
     *Departures*: the file's weights are quantised (four bits and an offset); they are taken as fp32 and trained on as
     such. The last layer norm is the whole model's, made for the output of its last layer.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+
+    def write(draft: Path) -> None:
+        part_of(transformers.AutoModel, source, num_hidden_layers=layers, use_cache=False).save_pretrained(draft)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
+        ends = [(END, tokenizer.convert_tokens_to_ids(END))]
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=ends
+        )
+        tokenizer.save_pretrained(draft)
+
+    return once(target, write)
+
+
+def part_of(kind: type, source: dict[str, str], **changes: object) -> PreTrainedModel:
+    """A model of `kind` in fp32 with the weights in `source`, as many as a config with these `changes` has.
+
+    A model as it is read from a quantised file refuses to be saved, so its weights go into a new one.
+    """
+    whole = kind.from_pretrained(**source, dtype=torch.float32).state_dict()
+    config = transformers.AutoConfig.from_pretrained(**source, **changes)
+    model = kind.from_config(config, dtype=torch.float32)
+    model.load_state_dict({name: whole[name] for name in model.state_dict()})
+    return model
+
+
+def once(target: Path, write: Callable[[Path], None]) -> Path:
+    """Let `write` fill the folder `target`, unless it is there; it is whole or absent."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):  # another process may be making it
-        if target.is_dir():
-            return target
-        with atomic(target) as draft:
-            whole = AutoModel.from_pretrained(**source, dtype=torch.float32).state_dict()
-            config = AutoConfig.from_pretrained(**source, num_hidden_layers=layers, use_cache=False)
-            lower = AutoModel.from_config(config, dtype=torch.float32)
-            lower.load_state_dict({name: whole[name] for name in lower.state_dict()})
-            lower.save_pretrained(draft)
-            tokenizer = AutoTokenizer.from_pretrained(**source)
-            ends = [(END, tokenizer.convert_tokens_to_ids(END))]
-            tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-                single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=ends
-            )
-            tokenizer.save_pretrained(draft)
+        if not target.is_dir():
+            with atomic(target) as draft:
+                write(draft)
     return target
 
 
@@ -74,10 +81,6 @@ logging.set_verbosity_error()
 logging.disable_progress_bar()
 
 
-class ModelError(UserError, ValueError):
-    """A model that is not there; the message names it and those that are."""
-
-
 def find_model(name: str) -> str:
     """The local folder or hub id of the encoder `name`; one that is part of a language model is made at first use."""
     path = resolve_model(name)
@@ -87,20 +90,18 @@ def find_model(name: str) -> str:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model `name`; whoever asks for it again gets the same one. Raises `ModelError`."""
+    """The tokenizer of the model `name`; whoever asks for it again gets the same one. Raises `TrainingError`."""
     try:
         return _tokenizer(find_model(name))
     except (OSError, ValueError) as error:
         offline, why = ", ".join(OFFLINE_MODELS), str(error).partition("\n")[0]
-        raise ModelError(
-            f"model {name!r}: {why} Name one that a package ships ({offline}), a folder that save_pretrained wrote, or "
-            "a hub id that can be reached."
-        ) from None
+        cure = f"Name one that a package ships ({offline}), a folder that save_pretrained wrote, or a hub id"
+        raise TrainingError(f"model {name!r}: {why} {cure} that can be reached.") from None
 
 
 @functools.lru_cache(maxsize=8)
 def _tokenizer(path: str) -> PreTrainedTokenizerBase:
-    return AutoTokenizer.from_pretrained(path)
+    return transformers.AutoTokenizer.from_pretrained(path)
 
 
 def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
@@ -112,33 +113,31 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
     """
     path = find_model(name)
     named = {"num_labels": len(classes), "id2label": dict(enumerate(classes))}
+    named |= {"label2id": {label: index for index, label in enumerate(classes)}}
     torch.manual_seed(seed)
-    own = AutoConfig.from_pretrained(path)
-    model, loading = AutoModelForSequenceClassification.from_pretrained(
-        path,
-        **named,
-        label2id={label: index for index, label in enumerate(classes)},
-        dtype=torch.float32,
-        ignore_mismatched_sizes=True,
-        output_loading_info=True,
-    )
+    own = transformers.AutoConfig.from_pretrained(path)
+    given = {**named, "dtype": torch.float32, "ignore_mismatched_sizes": True, "output_loading_info": True}
+    model, loading = transformers.AutoModelForSequenceClassification.from_pretrained(path, **given)
     new = sorted(set(loading["missing_keys"]) | {key for key, *_ in loading["mismatched_keys"]})
     head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
     if head and head.isdisjoint(new) and own.id2label != named["id2label"]:
-        raise ModelError(
-            f"model {name!r} has a head for {list(own.id2label.values())}, this corpus has {list(classes)}; "
-            "give the encoder without that head"
-        )
+        cure = "give the encoder without that head"
+        heads = f"has a head for {list(own.id2label.values())}, this corpus has {list(classes)}"
+        raise TrainingError(f"model {name!r} {heads}; {cure}")
     return model, new
 
 
-def is_decoder(config: PreTrainedConfig) -> bool:
+def is_decoder(config: transformers.PreTrainedConfig) -> bool:
     """Whether a model reads from left to right: transformers has it as a causal language model, not as a masked one."""
-    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+    kind = type(config)
+    return kind in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and kind not in transformers.MODEL_FOR_MASKED_LM_MAPPING
 
 
-def last_token(hidden: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The hidden state (B, W) of each text's last token, from those of all tokens (B, L, W) and what was read."""
+def text_vector(model: PreTrainedModel, hidden: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The last hidden state (B, W) of each text's first token, and of a decoder, where that has seen nothing, the
+    last one's, from those of all tokens (B, L, W) and what was read."""
+    if not is_decoder(model.config):
+        return hidden[:, 0]
     mask = inputs.get("attention_mask")
     last = mask.sum(1) - 1 if mask is not None else hidden.new_full((len(hidden),), hidden.shape[1] - 1).long()
     return hidden[torch.arange(len(hidden), device=hidden.device), last]
@@ -149,14 +148,14 @@ def pick_device() -> torch.device:
 
 
 @functools.cache
-def takes_bf16(precision: str, device: torch.device) -> bool:
-    """Whether a model of this `precision` is computed in bf16 on `device`.
+def takes_bf16(precision: str) -> bool:
+    """Whether a model of this `precision` is computed in bf16 here.
 
     A CPU without bf16 units (AMX, AVX512-BF16, ARM's BF16) emulates such numbers, many times slower than it computes in
     fp32; there a model in "bf16" is computed in fp32.
     """
     units = (has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
-    return precision == "bf16" and (device.type != "cpu" or any(has is True for has in units))
+    return precision == "bf16" and (pick_device().type != "cpu" or any(has is True for has in units))
 
 
 class ExactLinear(nn.Linear):

@@ -1,22 +1,17 @@
-"""predict, predict_epochs and embed: what a trained run, or any ready model, says about a corpus.
+"""What a trained run, or any ready model, says about a corpus::
 
-stored: a run that another chapter has trained, found again by the spec that the chapter recorded.
+    predict(run, corpus), embed(run, corpus)           # logits (N, C), vectors (N, D)
+    fold = folds(corpus.labels, groups=corpus.premise, seed=0)
+    cross_score(spec, corpus, fold)                    # (N, C), each example by a model that did not train on it
 
-cross_score: every example of a corpus scored by a model that did not train on it.
-
-fold = folds(corpus.labels, groups=corpus.premise, seed=0)
-
-logits = cross_score(spec, corpus, fold)
-    # (N, C), out of sample
-
-What other chapters have trained, asked once more: models of folds on other texts.
-
-Pairs that are watched and never learnt from: what a model makes of them after every epoch.
+`stored` finds a run that another chapter has trained by the spec that the chapter recorded, and `cross_predict` asks
+the models of the folds about other texts. `watch` tells what a model makes of pairs that it does not learn from, after
+every epoch.
 """
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,27 +22,13 @@ import torch
 from numpy.typing import ArrayLike
 from pydantic import ValidationError
 from torch.nn import functional
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
 
 from nli_lib.corpora.corpus import LABELS, Corpus, head_columns
 from nli_lib.learn.encode import Tokens, encode, sorted_batches
 from nli_lib.learn.fast import speed_up
 from nli_lib.learn.fit import Arrays, Classify, Run, fit
-from nli_lib.learn.model import (
-    exact_output,
-    find_model,
-    is_decoder,
-    last_token,
-    load_tokenizer,
-    pick_device,
-    takes_bf16,
-)
+from nli_lib.learn.model import exact_output, find_model, load_tokenizer, pick_device, takes_bf16, text_vector
 from nli_lib.store import RUN, RunFolder, RunSpec, StoreError, alone, reading, write_array
 
 
@@ -124,30 +105,35 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch
         return np.load(path)
 
 
-@torch.inference_mode()
 def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: int) -> np.ndarray:
-    """One pass over the corpus as `store` reads it, longest first: a classifier's logits, or the vectors of `embed`."""
+    """A classifier's logits, or the vectors of `embed`, of the corpus as `spec` reads it."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
+
+    def read(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        output = network(**inputs)
+        return output.logits if "logits" in output else text_vector(network, output.last_hidden_state, inputs)
+
+    tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
+    return one_pass(network, tokens, spec.precision, read, batch_size)
+
+
+@torch.inference_mode()
+def one_pass(
+    network: PreTrainedModel, tokens: Tokens, precision: str, read: Callable[[dict], torch.Tensor], batch_size: int
+) -> np.ndarray:
+    """What `read` takes of `network` for each batch of its inputs, (N, K) float32; longest first, dropout off."""
     device = pick_device()
     network.to(device).eval()
     exact_output(network)
     speed_up(network)
-    bf16 = takes_bf16(spec.precision, device)
-    tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length).to(device)
-    result = None
+    tokens, bf16 = tokens.to(device), takes_bf16(precision)
+    result = np.empty((0, network.config.num_labels), np.float32)
     for rows in sorted_batches(tokens.lengths, batch_size):
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            output = network(**(inputs := tokens.batch(rows)))
-        if "logits" in output:
-            taken = output.logits
-        elif is_decoder(network.config):
-            taken = last_token(output.last_hidden_state, inputs)
-        else:
-            taken = output.last_hidden_state[:, 0]
-        taken = taken.float().cpu().numpy()
-        if result is None:
-            result = np.empty((len(corpus), taken.shape[1]), np.float32)
+            taken = read(tokens.batch(rows)).float().cpu().numpy()
+        if len(result) == 0:
+            result = np.empty((len(tokens), taken.shape[1]), np.float32)
         result[rows] = taken
     return result
 
@@ -222,10 +208,9 @@ def cross_score(
     fold = np.asarray(fold)
     found = np.unique(fold)
     if fold.shape != (len(corpus),) or len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
-        raise ValueError(
-            f"fold has shape {fold.shape} and holds {found.tolist()}: number the folds of the {len(corpus)} examples "
-            "from 0 up, two folds or more and none of them empty"
-        )
+        held = f"fold has shape {fold.shape} and holds {found.tolist()}"
+        cure = "from 0 up, two folds or more and none of them empty"
+        raise ValueError(f"{held}: number the folds of the {len(corpus)} examples {cure}")
     count = len(found)
     tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
     chains = [range(start, min(start + reuse_model_for, count)) for start in range(0, count, reuse_model_for)]
@@ -245,9 +230,7 @@ def cross_score(
     return logits
 
 
-def _score_chain(
-    spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequence[int], tokens: Tokens
-) -> list[tuple[int, np.ndarray]]:
+def _score_chain(spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequence[int], tokens: Tokens) -> list:
     """(fold, its logits) for the folds of a chain, in order; each starts from the model of the one before."""
     scored = []
     for at, run_spec in zip(folds, fold_specs(spec, fold, folds), strict=True):
@@ -326,13 +309,11 @@ class ClassifyOthers(Classify):
         self.held_out = np.asarray(held_out, dtype=bool)
         self.name = f"classify all but {hashlib.sha256(self.held_out.tobytes()).hexdigest()[:8]}"
 
-    def arrays(
-        self, spec: RunSpec, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tokens: Tokens | None = None
-    ) -> Arrays:
+    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         if len(self.held_out) != len(corpus):
             raise ValueError(f"held_out has {len(self.held_out)} entries for {len(corpus)} examples")
         learnt = torch.tensor(~self.held_out, dtype=torch.float32)
-        return {**super().arrays(spec, corpus, tokenizer, tokens), "learnt": learnt}
+        return {**super().arrays(spec, corpus, tokens), "learnt": learnt}
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean over the batch's examples that are learnt from, 0 where it has none.

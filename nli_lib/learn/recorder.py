@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,18 +26,10 @@ from torch import nn
 from torch.utils.data import IterableDataset, Subset
 from transformers import TrainerCallback
 
-from nli_lib.errors import UserError
+from nli_lib.errors import TrainingError
 from nli_lib.store import atomic, reading
 
 ITERATED = "the dataset can only be iterated, so its rows have no positions"
-
-
-class RecorderError(UserError, RuntimeError):
-    """Logits cannot be recorded; the message names the column, the row or the file, and what to do."""
-
-    def __init__(self, message: str):
-        # torch makes an error of a loader's worker anew, from its whole traceback; what was said is the end of it
-        super().__init__(message.rpartition(f"{type(self).__name__}: ")[2].strip())
 
 
 class Numbered(Subset):
@@ -79,32 +71,28 @@ class Collate:
         named, *given = (_values(rows, name) for name in (self.column, *self.labels))
         batch = self.collate(rows)
         if not isinstance(batch, Mapping):
-            raise RecorderError(f"the data collator makes a {type(batch).__name__}: it must make a dict of arguments")
+            raise TrainingError(f"the data collator makes a {type(batch).__name__}: it must make a dict of arguments")
         given = [*(_array(batch.get(name)) for name in self.labels), *given]
         given = next((each for each in given if _whole(each) and each.shape == positions.shape), None)
+        said = []
         if named is not None:
-            self._same(self.column, named.astype(str), self.names[positions].astype(str), positions)
+            said.append((self.column, named.astype(str), self.names[positions].astype(str)))
         if given is not None:  # below 0: not to be learnt
-            self._same("label", np.where(given < 0, self.gold[positions], given), self.gold[positions], positions)
-        elif named is None:
-            warnings.warn(
-                f"the Trainer's batches have neither labels nor {self.column}: whether its rows are in the order of "
-                "the recorder's dataset cannot be seen",
-                stacklevel=2,
-            )
+            said.append(("label", np.where(given < 0, self.gold[positions], given), self.gold[positions]))
+        if not said:
+            order = "whether its rows are in the order of the recorder's dataset cannot be seen"
+            warnings.warn(f"the Trainer's batches have neither labels nor {self.column}: {order}", stacklevel=2)
+        for what, here, there in said:
+            if len(differ := np.flatnonzero(here != there)):
+                at, row = differ[0], positions[differ[0]]
+                mine, known = f"{what} {here[at].item()!r}", f"{self.column} {self.names[row].item()!r}"
+                raise TrainingError(
+                    f"row {row} of the Trainer's dataset has {mine}, and row {row} of the recorder's, {known}, has "
+                    f"{there[at].item()!r}: give the recorder the dataset that the Trainer has, in the same order, and "
+                    "a data collator that keeps the order of the rows"
+                )
         batch[self.key] = torch.from_numpy(positions)
         return batch
-
-    def _same(self, what: str, given: np.ndarray, expected: np.ndarray, positions: np.ndarray) -> None:
-        if (differ := given != expected).any():
-            at = int(np.argmax(differ))
-            row = positions[at]
-            raise RecorderError(
-                f"row {row} of the Trainer's dataset has {what} {given[at].item()!r}, and row {row} of the recorder's, "
-                f"{self.column} {self.names[row].item()!r}, has {expected[at].item()!r}: "
-                "give the recorder the dataset that the Trainer has, in the same order, and a data collator that keeps "
-                "the order of the rows"
-            )
 
 
 def _array(values: Any) -> np.ndarray | None:
@@ -133,7 +121,7 @@ def iterated(dataset: Any) -> bool:
 def column_of(dataset: Any, *names: str) -> np.ndarray:
     """The values of the first of these columns that the dataset has, whatever format or transform it shows them in."""
     if iterated(dataset):
-        raise RecorderError(f"{ITERATED}: give the recorder one that is read whole, without streaming")
+        raise TrainingError(f"{ITERATED}: give the recorder one that is read whole, without streaming")
     if hasattr(dataset, "with_format"):
         dataset = dataset.with_format(None)
     by_column = isinstance(dataset, Mapping) or hasattr(dataset, "columns") or hasattr(dataset, "column_names")
@@ -144,9 +132,8 @@ def column_of(dataset: Any, *names: str) -> np.ndarray:
         known = list(dataset[0]) if dataset and isinstance(dataset[0], Mapping) else []
     found = next((name for name in names if name in known), None)
     if found is None:
-        raise RecorderError(
-            f"the dataset has no column {' or '.join(names)}; it has {', '.join(map(str, known)) or 'none'}"
-        )
+        has = ", ".join(map(str, known)) or "none"
+        raise TrainingError(f"the dataset has no column {' or '.join(names)}; it has {has}")
     return np.array(list(dataset[found][:]) if by_column else [row[found] for row in dataset])
 
 
@@ -175,7 +162,7 @@ class RecordLogits(TrainerCallback):
         the column that names a row, text or whole numbers. Rows of the same value are one row: its logits are those of
         its first batch in the epoch
     label
-        the column of gold labels, whole numbers from 0; None: "label", "labels" or "gold"
+        the column of gold labels, whole numbers from 0; "": "label", "labels" or "gold"
     capture
         "train" for the logits of the training pass itself, with dropout on and before the batch's update (cartography),
         at next to no cost; "eval" for a pass over the rows after each epoch with dropout off (WANLI, test-set
@@ -186,7 +173,7 @@ class RecordLogits(TrainerCallback):
 
     Raises
     ------
-    RecorderError
+    TrainingError
         At the start for a dataset of another length, one that can only be iterated, or batches that leave rows out; at
         the first batch whose labels or names are not those of its rows, which means another order, and after the first
         step of a loss that keeps the positions from the model. Where batches have neither labels nor names it warns.
@@ -198,26 +185,19 @@ class RecordLogits(TrainerCallback):
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        column: str,
-        *,
-        label: str | None = None,
-        capture: Literal["train", "eval"] = "train",
-        checkpoints: str | Path | None = None,
+        self, dataset: Any, column: str, *, label: str = "", capture: str = "train", checkpoints: str | Path = ""
     ):
         if capture not in ("train", "eval"):
-            raise RecorderError(f'capture="{capture}" is neither "train" nor "eval"')
+            raise TrainingError(f'capture="{capture}" is neither "train" nor "eval"')
         self.column, self.capture, self.checkpoints = column, capture, checkpoints
         self.key = f"nli_positions_{next(NUMBERS)}"  # under which a batch carries the positions of its rows
         values, gold = column_of(dataset, column), column_of(dataset, *([label] if label else LABELS))
         self._labels = (*GIVEN, *([label] if label else LABELS))
         if gold.dtype.kind not in "iu" or (gold < 0).any():
-            raise RecorderError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
+            raise TrainingError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
         if values.ndim != 1 or values.dtype.kind not in "iuUS":
-            raise RecorderError(
-                f"the column that names a row holds {values.dtype} of shape {values.shape}: text or whole numbers"
-            )
+            held = f"{values.dtype} of shape {values.shape}"
+            raise TrainingError(f"the column that names a row holds {held}: text or whole numbers")
         self._row, uid = pd.factorize(values)  # (positions,): which row stands at a position
         self.uid = np.asarray(uid, values.dtype)  # (N,)
         self._gold = gold.astype(np.int64)
@@ -225,9 +205,8 @@ class RecordLogits(TrainerCallback):
         self.labels[self._row] = self._gold
         clash = np.flatnonzero(self.labels[self._row] != self._gold)
         if clash.size:
-            raise RecorderError(
-                f"{column} {values[clash[0]].item()!r} names rows with different labels: use a unique column"
-            )
+            name = values[clash[0]].item()
+            raise TrainingError(f"{column} {name!r} names rows with different labels: use a unique column")
         self._hooks: list[Any] = []
         self._local = threading.local()  # one forward pass a thread under nn.DataParallel
         self._clear()
@@ -244,7 +223,7 @@ class RecordLogits(TrainerCallback):
         """(E, N, C) float32: every epoch in which every row was seen."""
         whole = [epoch for epoch in self._epochs if not np.isnan(epoch).all(axis=1).any()]
         if not whole:
-            raise RecorderError(f"no epoch is complete. {self.left_out}".strip())
+            raise TrainingError(f"no epoch is complete. {self.left_out}".strip())
         return np.stack(whole)
 
     @property
@@ -277,10 +256,8 @@ class RecordLogits(TrainerCallback):
         names = self.uid[self._row]
         loader.collate_fn = Collate(loader.collate_fn, self.key, self.column, names, self._labels, self._gold)
         self._loader, self._batch_size = loader, args.per_device_eval_batch_size
-        self._hooks = [
-            model.register_forward_pre_hook(self._before, with_kwargs=True),
-            model.register_forward_hook(self._after),
-        ]
+        before = model.register_forward_pre_hook(self._before, with_kwargs=True)
+        self._hooks = [before, model.register_forward_hook(self._after)]
 
     def on_epoch_begin(self, args, state, control, model=None, **_):
         # A checkpoint of an epoch's last step is written before the epoch is told to have ended.
@@ -289,10 +266,9 @@ class RecordLogits(TrainerCallback):
 
     def on_step_end(self, args, state, control, **_):
         if self.capture == "train" and self._now is None and not self._parts:
-            raise RecorderError(
-                f"the loss gives the model chosen arguments, without {self.key}, which says which rows they are of: "
-                'let it give the whole batch, model(**inputs), or record with capture="eval"'
-            )
+            cure = 'let it give the whole batch, model(**inputs), or record with capture="eval"'
+            lost = f"without {self.key}, which says which rows they are of"
+            raise TrainingError(f"the loss gives the model chosen arguments, {lost}: {cure}")
 
     def on_epoch_end(self, args, state, control, model=None, **_):
         self._close(model)
@@ -325,12 +301,10 @@ class RecordLogits(TrainerCallback):
         else:
             logits = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
         if logits is None:
-            raise RecorderError(f"the model's output has no logits: it is a {type(output).__name__}")
+            raise TrainingError(f"the model's output has no logits: it is a {type(output).__name__}")
         if logits.ndim != 2 or len(logits) != len(positions):
-            shape = tuple(logits.shape)
-            raise RecorderError(
-                f"the model's logits have shape {shape} for {len(positions)} rows: (rows, classes) is needed"
-            )
+            shapes = f"shape {tuple(logits.shape)} for {len(positions)} rows"
+            raise TrainingError(f"the model's logits have {shapes}: (rows, classes) is needed")
         self._parts.append((positions, logits.detach().float().clone()))
 
     # ---------------------------------------------------------------- one epoch
@@ -382,15 +356,13 @@ class RecordLogits(TrainerCallback):
     def _check(self, loader: Any) -> None:
         dataset = loader.dataset
         if iterated(dataset):
-            raise RecorderError(f"{ITERATED}: give the Trainer one that is read whole, without streaming")
+            raise TrainingError(f"{ITERATED}: give the Trainer one that is read whole, without streaming")
         if len(dataset) != len(self._row):
-            raise RecorderError(
-                f"the Trainer trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}: "
-                "give it the dataset that the Trainer has"
-            )
+            rows = f"trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}"
+            raise TrainingError(f"the Trainer {rows}: give it the dataset that the Trainer has")
         sampler = getattr(loader.batch_sampler, "batch_sampler", loader.batch_sampler)
         if self.capture == "train" and getattr(sampler, "drop_last", False):
-            raise RecorderError("dataloader_drop_last=True leaves rows out of every epoch: set it to False")
+            raise TrainingError("dataloader_drop_last=True leaves rows out of every epoch: set it to False")
 
     def _checkpoint(self, args: Any, state: Any) -> Path:
         return Path(self.checkpoints or args.output_dir, f"checkpoint-{state.global_step}", FILE)
@@ -398,11 +370,11 @@ class RecordLogits(TrainerCallback):
     def _load(self, path: Path) -> None:
         cure = "resume from an earlier checkpoint, or train from the start"
         if not path.is_file():
-            raise RecorderError(f"{path} is missing, so the epochs before it are not recorded: {cure}")
+            raise TrainingError(f"{path} is missing, so the epochs before it are not recorded: {cure}")
         with reading(path, cure), np.load(path) as stored:
             stored = dict(stored)
         if not np.array_equal(stored["uid"], self.uid):
-            raise RecorderError(f"{path}: the rows recorded there have other values of {self.column}: {cure}")
+            raise TrainingError(f"{path}: the rows recorded there have other values of {self.column}: {cure}")
         self._epochs = list(stored["epochs"])
         self._now = stored["now"] if stored["now"].size else None
 

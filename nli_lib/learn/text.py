@@ -1,12 +1,9 @@
-"""Encoders by name: which short name stands for which package, hub id or folder. Needs no torch.
+"""Names and texts around the models, which need no torch::
 
-Names of what generators learn, as `RunSpec.objective` has them; a run can be looked up by them without torch.
-
-A generated text and what it says: three lines, premise, label and hypothesis. Needs no torch.
-
-`learn.encode` writes pairs in this form for a generator, `parse` reads what it wrote.
-
-Sentences and pairs as a frozen sentence encoder has them: no training, no gradient.
+resolve_model("minilm")                  # the package, hub id or folder that a model's short name stands for
+generate_name(0.5), debias_name(masks)   # what `RunSpec.objective` says of a generator: its runs can be looked up
+parse(texts, classes)                    # generated texts, written as `learn.encode` writes pairs, and what they say
+sentence_vectors(texts)                  # sentences as a frozen sentence encoder has them; this one imports torch
 """
 
 import hashlib
@@ -130,17 +127,10 @@ def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str
 CHUNK = 4_096  # sentences between two words on progress
 
 
-def sentence_vectors(
-    texts: Sequence[str], *, model: str = "minilm", say: Callable[[str], None] | None = None
-) -> NDArray[np.float32]:
+def sentence_vectors(texts: Sequence[str], say: Callable[[str], None] | None = None) -> NDArray[np.float32]:
     """One vector a text, (N, D), as the encoder's own pooling makes it; equal texts have equal vectors.
 
     Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
-
-    Parameters
-    ----------
-    model
-        offline name, hub id or local folder, as sentence-transformers reads it
 
     Raises
     ------
@@ -150,7 +140,7 @@ def sentence_vectors(
     with packages("sentence embeddings"):
         from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
 
-        encoder = SentenceTransformer(resolve_model(model))
+        encoder = SentenceTransformer(resolve_model("minilm"))
     place, distinct = pd.factorize(np.asarray(texts, object))
     sizes = np.array([len(text) for text in distinct], dtype=int)
     order = np.argsort(-sizes, kind="stable")
@@ -166,21 +156,15 @@ def sentence_vectors(
     return vectors[place]
 
 
-def pair_vectors(
-    premises: Sequence[str],
-    hypotheses: Sequence[str],
-    *,
-    model: str = "minilm",
-    say: Callable[[str], None] | None = None,
-) -> NDArray[np.float32]:
+def pair_vectors(premises: Sequence[str], hypotheses: Sequence[str], say: Callable | None = None) -> np.ndarray:
     """Both sentences of N pairs and how they differ, (N, 4 D): u, v, ``|u - v|`` and ``u * v``, u and v of unit length.
 
     References
     ----------
-    The features of InferSent (Conneau et al., 2017). "minilm" was tuned on pairs of SNLI and MultiNLI, though not to
-    predict their labels.
+    The features of InferSent (Conneau et al., 2017). The encoder, "minilm", was tuned on pairs of SNLI and MultiNLI,
+    though not to predict their labels.
     """
     both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
-    vectors = sentence_vectors(both, model=model, say=say)
+    vectors = sentence_vectors(both, say)
     u, v = np.split(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), 2)
     return np.hstack([u, v, np.abs(u - v), u * v])

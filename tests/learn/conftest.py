@@ -1,15 +1,18 @@
 """A tiny BERT with random weights and a vocabulary of its own; every test here runs on one thread."""
 
+import contextlib
+
 import pytest
 import torch
 from tiny_words import WORDS, make_corpus
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from nli_lib import paths
+from nli_lib.learn.fit import Loop
 from nli_lib.store import RunSpec
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -48,3 +51,24 @@ def make_spec(encoder):
         return RunSpec(**{**settings, "precision": "fp32", "max_length": 32, **changes})
 
     return make
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """A block whose training is stopped, as by Ctrl-C, before its update of this number."""
+
+    @contextlib.contextmanager
+    def stopped(number):
+        step, calls = Loop.step, []
+
+        def stops(loop, rows):
+            calls.append(rows)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+            return step(loop, rows)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Loop, "step", stops)
+            yield
+
+    return stopped

@@ -8,11 +8,11 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file
-from test_loop import slow_twin
+from test_loop import assert_equal_to_the_slow_twin
 from tiny_words import WORDS
 
 from nli_lib.learn.experts import HEAD, ProductOfExperts, expert_logits
-from nli_lib.learn.fit import Loop, fit
+from nli_lib.learn.fit import fit
 from nli_lib.learn.predict import predict
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
@@ -54,17 +54,7 @@ def folder_of(tmp_path_factory):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_epoch_equals_the_slow_twins(family, folder_of, make_spec, corpus):
     spec = make_spec(model=folder_of(family), weight_decay=0.1, warmup=0.1)
-    loop = Loop(spec, corpus)
-    batches = loop.start_epoch(0)
-    losses = [float(loop.step(rows)[0]) for rows in batches]
-    twin, expected = slow_twin(spec, corpus, batches)
-    assert losses == pytest.approx(expected, rel=5e-5)
-    model, theirs = loop.finish(), dict(twin.named_parameters())
-    assert {name for name, _ in model.named_parameters()} == set(theirs)
-    for name, weight in model.named_parameters():
-        torch.testing.assert_close(
-            weight, theirs[name], rtol=1e-3, atol=2e-4, msg=lambda words, name=name: f"{name}: {words}"
-        )
+    assert_equal_to_the_slow_twin(spec, corpus)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,28 +1,99 @@
-"""The fast loop against a slow twin. Alone: pytest tests/learn/test_loop.py"""
+"""The training loop and its optimizer against slow twins, and what is learnt, apart from the loop.
+
+Alone: pytest tests/learn/test_loop.py"""
+
+import math
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from tiny_words import make_corpus
 from torch import nn
 from torch.nn import functional
-from transformers import AutoConfig
 
-from nli_lib.learn import fast as layers
-from nli_lib.learn import fit
-from nli_lib.learn.fit import Loop, decayed, rate_factor
+from nli_lib.learn import fast, fit
+from nli_lib.learn.encode import encode
+from nli_lib.learn.fit import Classify, FlatAdamW, Loop, decayed, rate_factor
 from nli_lib.learn.model import load_classifier, load_tokenizer
 
+CLASSES = ("entailment", "neutral", "contradiction")
 
-def without_dropout(monkeypatch):
-    def load(name, classes, seed):
-        model, new = load_classifier(name, classes, seed)
-        for each in model.modules():
-            if isinstance(each, nn.Dropout):
-                each.p = 0.0
-        return model, new
 
-    monkeypatch.setattr(fit, "load_classifier", load)
+# ---------------------------------------------------------------- optimizer
+
+
+def test_schedule_by_hand(make_spec):
+    # 10 updates, a warm-up of ceil(0.15 * 10) = 2: up 0, 1/2, then down 8/8 ... 1/8
+    spec = make_spec(warmup=0.15)
+    assert [rate_factor(spec, step, 10) for step in range(10)] == [0, 0.5, 1, *(n / 8 for n in range(7, 0, -1))]
+    assert [rate_factor(make_spec(warmup=0.0), step, 2) for step in range(2)] == [1, 0.5]
+    constant = make_spec(schedule="constant", warmup_steps=4)
+    assert [rate_factor(constant, step, 8) for step in range(8)] == [0, 0.25, 0.5, 0.75, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("schedule", ["linear", "constant"])
+@pytest.mark.parametrize(("steps", "warmup"), [(100, 0.06), (7, 0.5), (1, 0.06), (33, 0.0)])
+def test_schedule_is_hugging_faces(make_spec, schedule, steps, warmup):
+    optimizer, rise = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0), -int(-warmup * steps // 1)
+    if schedule == "linear":
+        theirs, spec = transformers.get_linear_schedule_with_warmup(optimizer, rise, steps), make_spec(warmup=warmup)
+    else:
+        theirs = transformers.get_constant_schedule_with_warmup(optimizer, rise)
+        spec = make_spec(schedule="constant", warmup_steps=rise)
+    for step in range(steps):
+        assert rate_factor(spec, step, steps) == pytest.approx(theirs.get_last_lr()[0])
+        optimizer.step()
+        theirs.step()
+
+
+def test_bias_and_layer_norm_do_not_decay(encoder):
+    model, _ = load_classifier(encoder, CLASSES, 0)
+    names = decayed(model)
+    assert {"bert.embeddings.word_embeddings.weight", "classifier.weight"} <= names
+    for name, _ in model.named_parameters():
+        assert (name in names) != ("LayerNorm" in name or name.endswith("bias")), name
+
+
+@pytest.mark.parametrize(("clip", "epsilon"), [(0.05, 1e-8), (100.0, 1e-8), (None, 1e-2)])
+def test_updates_are_those_of_plain_adamw(make_spec, clip, epsilon):
+    spec = make_spec(clip=clip, epsilon=epsilon, weight_decay=0.3, warmup=0.2)
+    torch.manual_seed(0)
+    flat_model, plain = nn.Linear(6, 4), nn.Linear(6, 4)
+    plain.load_state_dict(flat_model.state_dict())
+    flat = FlatAdamW(flat_model, spec, steps=10)
+    groups = [{"params": [plain.weight], "weight_decay": 0.3}, {"params": [plain.bias], "weight_decay": 0.0}]
+    adamw = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.999), eps=epsilon)
+    for step in range(10):
+        inputs = torch.randn(5, 6)
+        for model in (flat_model, plain):
+            model(inputs).square().sum().backward()
+        flat.step()
+        nn.utils.clip_grad_norm_(plain.parameters(), clip or math.inf)
+        for group in adamw.param_groups:
+            group["lr"] = 1e-3 * rate_factor(spec, step, 10)
+        adamw.step()
+        adamw.zero_grad()
+    torch.testing.assert_close(flat_model.state_dict(), plain.state_dict())
+    assert flat_model.weight.grad is None
+
+
+def test_bf16_copies_follow_fp32_masters(make_spec):
+    layer = nn.Linear(6, 4)
+    before = layer.weight.detach().clone()
+    flat = FlatAdamW(layer, make_spec(), steps=10, bf16=True)
+    assert layer.weight.dtype == torch.bfloat16
+    torch.testing.assert_close(layer.weight, before.bfloat16())
+    with torch.autocast("cpu", torch.bfloat16):
+        layer(torch.randn(5, 6)).float().square().sum().backward()
+    flat.step()
+    assert flat.groups[0].master.dtype == torch.float32
+    torch.testing.assert_close(layer.weight.flatten(), flat.groups[0].master.bfloat16())
+    flat.release()
+    assert layer.weight.dtype == torch.float32
+
+
+# ---------------------------------------------------------------- loop
 
 
 def slow_twin(spec, corpus, batches, precision="fp32"):
@@ -52,20 +123,34 @@ def slow_twin(spec, corpus, batches, precision="fp32"):
     return model, losses
 
 
-@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-5), ("bf16", 2e-2)])
-def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precision, tolerance):
-    without_dropout(monkeypatch)
-    spec = make_spec(precision=precision, weight_decay=0.1, warmup=0.1)
+def assert_equal_to_the_slow_twin(spec, corpus, precision="fp32", rel=5e-5, atol=2e-4):
     loop = Loop(spec, corpus)
     batches = loop.start_epoch(0)
     losses = [float(loop.step(rows)[0]) for rows in batches]
     twin, expected = slow_twin(spec, corpus, batches, precision)
-    assert losses == pytest.approx(expected, rel=tolerance)
+    assert losses == pytest.approx(expected, rel=rel)
     model, theirs = loop.finish(), dict(twin.named_parameters())
     assert {name for name, _ in model.named_parameters()} == set(theirs)
     for name, weight in model.named_parameters():
-        # AdamW moves a weight by lr whatever its gradient's size, so a bf16 rounding near zero can cost 2 lr a step.
-        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-4 if precision == "fp32" else 8e-3)
+        torch.testing.assert_close(
+            weight, theirs[name], rtol=1e-3, atol=atol, msg=lambda words, name=name: f"{name}: {words}"
+        )
+
+
+# AdamW moves a weight by lr whatever its gradient's size, so a bf16 rounding near zero can cost 2 lr a step.
+@pytest.mark.parametrize(("precision", "rel", "atol"), [("fp32", 2e-5, 1e-4), ("bf16", 2e-2, 8e-3)])
+def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precision, rel, atol):
+    def without_dropout(*given):
+        model, new = load_classifier(*given)
+        for each in model.modules():
+            if isinstance(each, nn.Dropout):
+                each.p = 0.0
+        return model, new
+
+    monkeypatch.setattr(fit, "load_classifier", without_dropout)
+    assert_equal_to_the_slow_twin(
+        make_spec(precision=precision, weight_decay=0.1, warmup=0.1), corpus, precision, rel, atol
+    )
 
 
 def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypatch):
@@ -73,7 +158,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
     trained = []
     for cut in (True, False):
         if not cut:
-            monkeypatch.setattr(layers, "compact", lambda model, ids: (None, "whole"))
+            monkeypatch.setattr(fast, "compact", lambda model, ids: (None, "whole"))
         loop = Loop(spec, corpus)
         for rows in loop.start_epoch(0):
             loop.step(rows)
@@ -89,8 +174,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
 
 def test_padding_and_no_mask_give_the_same_logits(make_spec, corpus):
     loop = Loop(make_spec(), corpus)
-    together = loop.evaluate(batch_size=50)[1]
-    alone = loop.evaluate(batch_size=1)[1]
+    together, alone = (loop.evaluate(batch_size=size)[1] for size in (50, 1))
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
 
 
@@ -99,26 +183,24 @@ def test_one_seed_repeats_and_another_differs(make_spec, corpus):
         loop = Loop(make_spec(seed=seed), corpus)
         return [float(loop.step(rows)[0]) for rows in loop.start_epoch(0)]
 
-    assert losses(1) == losses(1)
-    assert losses(1) != losses(2)
+    assert losses(1) == losses(1) != losses(2)
 
 
 def test_logits_of_the_output_layer_are_fp32(make_spec, corpus):
-    loop = Loop(make_spec(precision="bf16"), corpus)
-    _, logits = loop.evaluate()
+    _, logits = Loop(make_spec(precision="bf16"), corpus).evaluate()
     assert not torch.equal(logits, logits.bfloat16().float())
 
 
-def test_a_head_for_other_classes_is_refused(make_spec, encoder, tmp_path, corpus):
-    model, new = load_classifier(encoder, ("contradiction", "entailment", "neutral"), 0)
+def test_a_head_for_other_classes_is_refused(encoder, tmp_path):
+    order = ("contradiction", "entailment", "neutral")
+    model, new = load_classifier(encoder, order, 0)
     assert new == ["classifier.bias", "classifier.weight"]
     model.save_pretrained(tmp_path)
-    assert AutoConfig.from_pretrained(tmp_path).id2label[0] == "contradiction"
+    assert transformers.AutoConfig.from_pretrained(tmp_path).id2label[0] == "contradiction"
     with pytest.raises(ValueError, match="has a head for"):
-        load_classifier(str(tmp_path), corpus.classes, 0)
-    kept, new = load_classifier(str(tmp_path), ("contradiction", "entailment", "neutral"), 5)
-    assert new == []
-    assert torch.equal(kept.classifier.weight, model.classifier.weight)
+        load_classifier(str(tmp_path), CLASSES, 0)
+    kept, new = load_classifier(str(tmp_path), order, 5)
+    assert new == [] and torch.equal(kept.classifier.weight, model.classifier.weight)
 
 
 @pytest.mark.gpu
@@ -134,27 +216,71 @@ def test_the_loop_learns_on_a_gpu(make_spec):
     assert loop.finish().dtype == torch.float32
 
 
-def test_the_last_layer_is_computed_for_the_first_token_where_only_that_is_read(make_spec, corpus):
+# ---------------------------------------------------------------- objectives
+
+
+class Product(Classify):
+    """A product of experts in miniature: a second head that reads the hypothesis through the same encoder."""
+
+    name = "product"
+
+    def arrays(self, spec, corpus, tokens=None):
+        alone = encode(*corpus.texts("hypothesis"), load_tokenizer(spec.model), spec.max_length)
+        return {**super().arrays(spec, corpus, tokens), "hypothesis": alone}
+
+    def model(self, spec, classes):
+        model, new = super().model(spec, classes)
+        model.bias_head = nn.Linear(model.config.hidden_size, len(classes))
+        return model, [*new, "bias_head.weight", "bias_head.bias"]
+
+    def read(self, model, inputs):
+        return model.bias_head(model.base_model(**inputs).last_hidden_state[:, 0])
+
+    def loss(self, model, batch):
+        logits = model(**batch["tokens"]).logits.float()
+        both = torch.log_softmax(logits, -1) + torch.log_softmax(self.read(model, batch["hypothesis"]).float(), -1)
+        return functional.cross_entropy(both, batch["labels"]), logits
+
+
+class MeanProduct(Product):
+    """The same, but the second head reads every token."""
+
+    name = "mean product"
+
+    def read(self, model, inputs):
+        return model.bias_head(model.base_model(**inputs).last_hidden_state.mean(1))
+
+
+def test_classify_is_cross_entropy(make_spec, corpus):
     loop = Loop(make_spec(), corpus)
-    assert any("first token" in note for note in loop.notes)
+    loss, logits = loop.forward(np.arange(4))
+    by_hand = -torch.log_softmax(logits, -1)[torch.arange(4), torch.tensor(corpus.labels[:4])].mean()
+    torch.testing.assert_close(loss, by_hand)
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_objective_with_a_second_head_and_text_needs_nothing_of_the_loop(make_spec, corpus, precision):
+    spec = make_spec(objective="product", precision=precision, epochs=2)
+    run = fit.fit(spec, corpus, objective=Product())
+    assert run.logits.shape == (2, 50, 3) and np.isfinite(run.logits).all()
+    assert "bias_head.weight" in run.store.read_json("about.json")["new_parameters"]
+    loop = Loop(spec, corpus, objective=Product())
+    before = loop.model.bias_head.weight.detach().clone()
+    for rows in loop.start_epoch(0):
+        loop.step(rows)
+    assert not torch.equal(loop.finish().bias_head.weight, before)
+
+
+@pytest.mark.parametrize(("objective", "first"), [(Classify(), True), (Product(), True), (MeanProduct(), False)])
+def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, objective, first):
+    """The classifier alone reads the first token only; a head over all tokens must see the whole last layer."""
+    loop = Loop(make_spec(objective=objective.name), corpus, objective=objective)
+    assert any("first token" in note for note in loop.notes) == first
     loop.model.eval()
-    rows = np.arange(len(corpus))
-    with torch.inference_mode():
-        _, fast = loop._forward(loop.arrays, rows)
-    own = loop.finish()
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=loop.bf16):
-        plain = own(**loop.arrays["tokens"].batch(rows)).logits.float()
-    torch.testing.assert_close(fast, plain, rtol=2e-2, atol=2e-2)
-
-
-def test_a_head_that_reads_all_tokens_keeps_the_whole_last_layer(make_spec, corpus):
-    model, _ = load_classifier(make_spec().model, corpus.classes, 0)
-
-    class Mean(nn.Module):
-        def forward(self, states):
-            return states.mean(dim=1)
-
-    model.bert.pooler = Mean()
-    inputs = {"input_ids": torch.tensor([[2, 7, 8, 3]])}
-    last = model.eval().bert.encoder.layer[-1]
-    assert not layers._only_first_token_counts(last, lambda: model(**inputs).logits)
+    rows = np.arange(8)
+    found = loop.forward(rows)
+    plain, _ = objective.model(loop.spec, corpus.classes)
+    plain.load_state_dict(loop.finish().state_dict())
+    batch = {name: each.batch(rows) if name != "labels" else each[rows] for name, each in loop.arrays.items()}
+    torch.testing.assert_close(found, objective.loss(plain.eval(), batch))

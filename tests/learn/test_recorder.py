@@ -1,8 +1,8 @@
 """A Trainer's logits, row by row and epoch by epoch. Run alone: pytest tests/learn/test_recorder.py"""
 
 import multiprocessing
+import pickle
 import socket
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pytest
 import recorder_worker
 import torch
 from datasets import Dataset
+from tiny_words import make_corpus
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import (
     AutoModelForSequenceClassification,
@@ -21,26 +22,27 @@ from transformers import (
     set_seed,
 )
 
-from nli_lib.learn.recorder import FILE, RecorderError, RecordLogits
+from nli_lib.errors import TrainingError
+from nli_lib.learn.recorder import FILE, Numbered, RecordLogits
 from nli_lib.measure import dynamics
 
 ROWS, BATCH, EPOCHS, RATE = 22, 8, 3, 1e-3  # the last batch of an epoch holds 6
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tokenizer(encoder):
     return AutoTokenizer.from_pretrained(encoder)
 
 
-@pytest.fixture
-def dataset(corpus, tokenizer):
+@pytest.fixture(scope="module")
+def dataset(tokenizer):
     """22 rows with their texts and a name each, and what the model reads."""
-    table = corpus[np.arange(ROWS)].table[["uid", "premise", "hypothesis", "label"]]
+    table = make_corpus(50)[np.arange(ROWS)].table[["uid", "premise", "hypothesis", "label"]]
     read = Dataset.from_pandas(table, preserve_index=False)
     return read.map(lambda rows: tokenizer(rows["premise"], rows["hypothesis"]), batched=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def start(encoder):
     def make():
         torch.manual_seed(3)
@@ -49,34 +51,36 @@ def start(encoder):
     return make
 
 
-@pytest.fixture
-def settings(tmp_path):
-    def make(**changes):
+@pytest.fixture(scope="module")
+def trainer(dataset, tokenizer, start, tmp_path_factory):
+    """A Trainer of these rows with some callbacks, made and not begun."""
+
+    def make(*callbacks, kind=Trainer, rows=dataset, model=None, collate=None, folder=None, **changes):
         known = {"num_train_epochs": EPOCHS, "per_device_train_batch_size": BATCH, "learning_rate": RATE, "seed": 5}
-        known |= {"report_to": "none", "save_strategy": "no", "use_cpu": True, "disable_tqdm": True}
-        return TrainingArguments(output_dir=str(tmp_path / "out"), **{**known, **changes})
+        known |= {"report_to": "none", "save_strategy": "no", "use_cpu": True, "disable_tqdm": True, **changes}
+        arguments = TrainingArguments(output_dir=str(folder or tmp_path_factory.mktemp("out")), **known)
+        given = {"data_collator": collate or DataCollatorWithPadding(tokenizer), "callbacks": list(callbacks)}
+        return kind(model=model or start(), args=arguments, train_dataset=rows, eval_dataset=rows, **given)
 
     return make
 
 
-def recorded(recorder, model, dataset, tokenizer, arguments, *callbacks, **train):
-    collate = DataCollatorWithPadding(tokenizer)
-    given = {"model": model, "args": arguments, "train_dataset": dataset, "data_collator": collate}
-    trainer = Trainer(**given, callbacks=[recorder, *callbacks])
-    trainer.train(**train)
-    return trainer
+@pytest.fixture(scope="module")
+def whole(trainer, dataset):
+    """For each capture the recorder and the Trainer of one training."""
+    made = {}
+    for capture in ("train", "eval"):
+        recorder = RecordLogits(dataset, "uid", capture=capture)
+        made[capture] = recorder, trainer(recorder)
+        made[capture][1].train()
+    return made
 
 
 def plain_loop(model, dataset, tokenizer, seed):
     """The definition: shuffle, pad, forward, keep the logits, step. (E, N, C) and the model."""
     set_seed(seed)
     steps = -(-len(dataset) // BATCH) * EPOCHS
-    plain = [name for name, _ in model.named_parameters() if "bias" in name or "LayerNorm" in name]
-    groups = [
-        {"params": [each for name, each in model.named_parameters() if name not in plain], "weight_decay": 0.0},
-        {"params": [each for name, each in model.named_parameters() if name in plain], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.999), eps=1e-8, fused=True)  # as the Trainer does
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0, fused=True)
     linear = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, (steps - step) / steps))
     logits = np.full((EPOCHS, len(dataset), 3), np.nan, np.float32)
     inputs = dataset.select_columns(["input_ids", "token_type_ids", "attention_mask", "label"])
@@ -96,22 +100,24 @@ def plain_loop(model, dataset, tokenizer, seed):
     return logits, model
 
 
-def test_equal_to_a_plain_loop_bit_for_bit(dataset, start, settings, tokenizer):
-    recorder = RecordLogits(dataset, "uid")
-    trainer = recorded(recorder, start(), dataset, tokenizer, settings())
+def test_equal_to_a_plain_loop_bit_for_bit(whole, dataset, start, tokenizer):
+    recorder, trained = whole["train"]
     logits, model = plain_loop(start(), dataset, tokenizer, seed=5)
     np.testing.assert_array_equal(recorder.logits, logits)
     assert recorder.logits.dtype == np.float32
     assert recorder.uid.tolist() == dataset["uid"] and recorder.labels.tolist() == dataset["label"]
     for name, value in model.state_dict().items():
-        assert torch.equal(value, trainer.model.state_dict()[name]), name
+        assert torch.equal(value, trained.model.state_dict()[name]), name
 
 
-def test_the_training_is_the_same_without_it(dataset, start, settings, tokenizer):
-    with_it = recorded(RecordLogits(dataset, "uid"), start(), dataset, tokenizer, settings())
-    without = recorded(TrainerCallback(), start(), dataset, tokenizer, settings())
-    for name, value in without.model.state_dict().items():
-        assert torch.equal(value, with_it.model.state_dict()[name]), name
+def test_the_training_is_the_same_without_it_and_every_measure_reads_it(whole, trainer):
+    without = trainer()
+    without.train()
+    for recorder, trained in whole.values():
+        for name, value in without.model.state_dict().items():
+            assert torch.equal(value, trained.model.state_dict()[name]), name
+        scores = pd.DataFrame(dynamics.scores(recorder.logits, recorder.labels))
+        assert len(scores) == ROWS and scores.notna().all(axis=None)
 
 
 class KeepLogits(Trainer):
@@ -136,39 +142,23 @@ class KeepLogits(Trainer):
     ],
     ids=str,
 )
-def test_equal_to_what_the_loss_was_computed_from(dataset, start, settings, tokenizer, changes):
+def test_equal_to_what_the_loss_was_computed_from(dataset, trainer, changes):
     numbered = dataset.add_column("row", list(range(ROWS))).remove_columns(["uid", "premise", "hypothesis"])
-    given = {"train_dataset": numbered, "data_collator": DataCollatorWithPadding(tokenizer), "eval_dataset": numbered}
     recorder = RecordLogits(dataset, "uid")
-    arguments = settings(**changes, remove_unused_columns=False)
-    trainer = KeepLogits(model=start(), args=arguments, **given, callbacks=[recorder])
-    trainer.kept = []
-    trainer.train()
-    rows, logits = zip(*trainer.kept, strict=True)
-    assert len(rows) == EPOCHS * ROWS
+    twin = trainer(recorder, kind=KeepLogits, rows=numbered, remove_unused_columns=False, **changes)
+    twin.kept = []
+    twin.train()
+    rows, logits = (np.stack(each).reshape(EPOCHS, ROWS, -1) for each in zip(*twin.kept, strict=True))
     expected = np.empty_like(recorder.logits)
-    for epoch in range(EPOCHS):
-        part = slice(epoch * ROWS, (epoch + 1) * ROWS)
-        expected[epoch, list(rows[part])] = np.stack(logits[part])
+    np.put_along_axis(expected, rows, logits, axis=1)
     np.testing.assert_array_equal(recorder.logits, expected)
 
 
-def test_every_measure_reads_it(dataset, start, settings, tokenizer):
-    recorder = RecordLogits(dataset, "uid")
-    recorded(recorder, start(), dataset, tokenizer, settings())
-    scores = pd.DataFrame(dynamics.scores(recorder.logits, recorder.labels))
-    assert len(scores) == ROWS and scores.notna().all(axis=None)
-
-
-def test_the_evaluation_pass_shows_the_model_after_each_epoch(dataset, start, settings, tokenizer):
-    recorder = RecordLogits(dataset, "uid", capture="eval")
-    trainer = recorded(recorder, start(), dataset, tokenizer, settings())
-    trained = trainer.predict(dataset).predictions
-    np.testing.assert_allclose(recorder.logits[-1], trained, rtol=0, atol=1e-6)  # batches are padded otherwise
-    assert np.abs(recorder.logits[0] - trained).max() > 1e-3
-    without = recorded(TrainerCallback(), start(), dataset, tokenizer, settings())
-    for name, value in without.model.state_dict().items():
-        assert torch.equal(value, trainer.model.state_dict()[name]), name
+def test_the_evaluation_pass_shows_the_model_after_each_epoch(whole, dataset):
+    recorder, trained = whole["eval"]
+    logits = trained.predict(dataset).predictions
+    np.testing.assert_allclose(recorder.logits[-1], logits, rtol=0, atol=1e-6)  # batches are padded otherwise
+    assert np.abs(recorder.logits[0] - logits).max() > 1e-3
 
 
 class StopAt(TrainerCallback):
@@ -189,80 +179,73 @@ class StopAt(TrainerCallback):
 
 # 3 and 6 are the last steps of an epoch
 @pytest.mark.parametrize(("capture", "step"), [("train", 1), ("train", 3), ("train", 5), ("eval", 4), ("eval", 6)])
-def test_a_resumed_training_has_every_row_of_every_epoch(dataset, start, settings, tokenizer, step, capture):
-    whole = RecordLogits(dataset, "uid", capture=capture)
-    recorded(whole, start(), dataset, tokenizer, settings())
+def test_a_resumed_training_has_every_row_of_every_epoch(dataset, trainer, whole, tmp_path, step, capture):
     with pytest.raises(KeyboardInterrupt):
-        recorded(RecordLogits(dataset, "uid", capture=capture), start(), dataset, tokenizer, settings(), StopAt(step))
+        trainer(RecordLogits(dataset, "uid", capture=capture), StopAt(step), folder=tmp_path).train()
     resumed = RecordLogits(dataset, "uid", capture=capture)
-    recorded(resumed, start(), dataset, tokenizer, settings(), resume_from_checkpoint=True)
-    np.testing.assert_array_equal(resumed.logits, whole.logits)
+    trainer(resumed, folder=tmp_path).train(resume_from_checkpoint=True)
+    np.testing.assert_array_equal(resumed.logits, whole[capture][0].logits)
 
 
-def test_a_checkpoint_each_epoch(dataset, start, settings, tokenizer):
-    arguments = settings(save_strategy="epoch")
-    whole = RecordLogits(dataset, "uid")
-    recorded(whole, start(), dataset, tokenizer, arguments)
+def test_a_checkpoint_each_epoch_and_one_without_logits(dataset, trainer, whole, tmp_path):
+    given = {"folder": tmp_path, "save_strategy": "epoch"}
+    trainer(RecordLogits(dataset, "uid"), **given).train()
     resumed = RecordLogits(dataset, "uid")
-    first = Path(arguments.output_dir, "checkpoint-3")
-    recorded(resumed, start(), dataset, tokenizer, arguments, resume_from_checkpoint=str(first))
-    np.testing.assert_array_equal(resumed.logits, whole.logits)
+    trainer(resumed, **given).train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    np.testing.assert_array_equal(resumed.logits, whole["train"][0].logits)
+    (tmp_path / "checkpoint-9" / FILE).unlink()
+    with pytest.raises(TrainingError, match="checkpoint-9.*is missing.*earlier checkpoint"):
+        trainer(RecordLogits(dataset, "uid"), **given).train(resume_from_checkpoint=True)
 
 
-def test_a_checkpoint_without_logits_is_refused(dataset, start, settings, tokenizer):
-    arguments = settings(save_strategy="epoch")
-    recorded(RecordLogits(dataset, "uid"), start(), dataset, tokenizer, arguments)
-    (Path(arguments.output_dir, "checkpoint-9") / FILE).unlink()
-    with pytest.raises(RecorderError, match="checkpoint-9.*is missing.*earlier checkpoint"):
-        recorded(RecordLogits(dataset, "uid"), start(), dataset, tokenizer, arguments, resume_from_checkpoint=True)
-
-
-def test_a_training_again_starts_from_nothing(dataset, start, settings, tokenizer):
+def test_a_training_again_starts_from_nothing(dataset, trainer):
     recorder = RecordLogits(dataset, "uid")
-    trainer = recorded(recorder, start(), dataset, tokenizer, settings())
+    trained = trainer(recorder)
+    trained.train()
     first = recorder.logits
-    trainer.train()
+    trained.train()
     assert recorder.logits.shape == first.shape and not np.array_equal(recorder.logits, first)
 
 
-def test_repeated_rows_are_one_row(dataset, start, settings, tokenizer):
+def test_repeated_rows_are_one_row(dataset, trainer):
     again = dataset.select([*range(ROWS), 3, 4, 3])
     recorder = RecordLogits(again, "uid")
-    recorded(recorder, start(), again, tokenizer, settings())
+    trainer(recorder, rows=again).train()
     assert recorder.logits.shape == (EPOCHS, ROWS, 3) and recorder.uid.tolist() == dataset["uid"]
     assert np.isfinite(recorder.logits).all()
 
 
-def test_a_row_that_repeats_keeps_its_first_logits(dataset, start, settings, tokenizer):
+def test_a_row_that_repeats_keeps_its_first_logits(dataset, trainer):
     again = dataset.select([0] * ROWS)
     recorder, order = RecordLogits(again, "uid"), RecordLogits(again.add_column("at", list(range(ROWS))), "at")
-    recorded(recorder, start(), again, tokenizer, settings())
-    recorded(order, start(), again, tokenizer, settings())
+    for each in (recorder, order):
+        trainer(each, rows=again).train()
     for epoch in range(EPOCHS):
         first = torch.randperm(ROWS, generator=torch.Generator().manual_seed(5 + epoch))[0]
         np.testing.assert_array_equal(recorder.logits[epoch, 0], order.logits[epoch, first])
 
 
-def test_an_unfinished_epoch_is_left_out_and_said(dataset, start, settings, tokenizer):
+def test_an_unfinished_epoch_is_left_out_and_said(dataset, trainer):
     recorder = RecordLogits(dataset, "uid")
-    recorded(recorder, start(), dataset, tokenizer, settings(max_steps=4))
+    trainer(recorder, max_steps=4).train()
     assert len(recorder.logits) == 1
     assert recorder.left_out == "Left out: epoch 1: 14 of 22 rows not seen."
 
 
-def test_it_is_saved_for_machines_without_torch(dataset, start, settings, tokenizer, tmp_path):
-    recorder = RecordLogits(dataset, "uid")
-    recorded(recorder, start(), dataset, tokenizer, settings())
+def test_it_is_saved_for_machines_without_torch(whole, tmp_path):
+    recorder = whole["train"][0]
     recorder.save(tmp_path / "mine.npz")
     with np.load(tmp_path / "mine.npz", allow_pickle=False) as stored:
         np.testing.assert_array_equal(stored["logits"], recorder.logits)
         assert stored["uid"].tolist() == recorder.uid.tolist() and str(stored["capture"]) == "train"
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+def test_a_numbered_dataset_goes_to_workers_and_keeps_its_own_methods():
+    """Such as set_epoch, by which a dataset is told of the epoch."""
+    rows = Dataset.from_dict({"a": [5, 6, 7]})
+    again = pickle.loads(pickle.dumps(Numbered(rows, range(3))))
+    assert again.__getitems__([2, 0]) == [(2, {"a": 7}), (0, {"a": 5})] and len(again) == 3
+    assert again.column_names == ["a"] and not hasattr(again, "set_epoch")
 
 
 def two_processes(encoder, folder, *trainings):
@@ -270,13 +253,15 @@ def two_processes(encoder, folder, *trainings):
 
     A server that has imported torch and the Trainer once forks them.
     """
-    context, port, workers = multiprocessing.get_context("forkserver"), free_port(), []
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    context, workers = multiprocessing.get_context("forkserver"), []
     context.set_forkserver_preload(["nli_lib.learn.recorder", "transformers.trainer"])
     logs = [folder / f"said by {rank}.txt" for rank in (0, 1)]
     for rank, log in enumerate(logs):
-        place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        place = {name: str(value) for name, value in place.items()}
-        workers.append(context.Process(target=recorder_worker.work, args=(place, log, encoder, trainings), daemon=True))
+        given = ({**place, "RANK": str(rank), "LOCAL_RANK": str(rank)}, log, encoder, trainings)
+        workers.append(context.Process(target=recorder_worker.work, args=given, daemon=True))
         workers[-1].start()
     for worker in workers:
         worker.join(240)
@@ -322,26 +307,49 @@ def test_two_processes_go_on_after_a_kill(together):
 # ---------------------------------------------------------------- what is refused
 
 
-def test_no_such_column(dataset):
-    with pytest.raises(RecorderError, match="no column name; it has uid, premise"):
-        RecordLogits(dataset, "name")
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield {"uid": "a", "label": 0}
 
 
-def test_a_name_with_two_labels(dataset):
-    table = dataset.to_pandas().assign(uid="x", label=[0, 1] * (ROWS // 2))
-    with pytest.raises(RecorderError, match="uid 'x' names rows with different labels"):
-        RecordLogits(table, "uid")
+TWO = {"uid": ["a", "b"], "label": [0, 1]}
 
 
-@pytest.mark.parametrize("label", [-1, 0.5, "neutral"])
-def test_labels_that_are_none(label):
-    with pytest.raises(RecorderError, match="whole numbers from 0"):
-        RecordLogits({"uid": ["a", "b"], "label": [label, label]}, "uid")
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        (TWO, {"column": "name"}, "no column name; it has uid, label"),
+        ({**TWO, "uid": ["x", "x"]}, {}, "uid 'x' names rows with different labels"),
+        ({**TWO, "uid": [0.5, 1.5]}, {}, "holds float64 of shape .2,.: text or whole numbers"),
+        ({**TWO, "label": [-1, -1]}, {}, "whole numbers from 0"),
+        ({**TWO, "label": [0.5, 0.5]}, {}, "whole numbers from 0"),
+        ({**TWO, "label": ["neutral"] * 2}, {}, "whole numbers from 0"),
+        (TWO, {"capture": "test"}, 'capture="test" is neither'),
+        (Stream(), {}, "only be iterated, .*: give the recorder one that is read whole"),
+        (Dataset.from_dict(TWO).to_iterable_dataset(), {}, "only be iterated, .*: give the recorder one that is"),
+        (iter([]), {}, "only be iterated, .*: give the recorder one that is read whole"),
+    ],
+)
+def test_what_a_recorder_cannot_be_made_of(given, options, said):
+    with pytest.raises(TrainingError, match=said):
+        RecordLogits(given, **{"column": "uid", **options})
 
 
-def test_another_length(dataset, start, settings, tokenizer):
-    with pytest.raises(RecorderError, match="trains on 20 rows and the recorder was given 22"):
-        recorded(RecordLogits(dataset, "uid"), start(), dataset.select(range(20)), tokenizer, settings())
+@pytest.mark.parametrize(
+    ("rows", "changes", "said"),
+    [
+        (lambda rows: rows.select(range(20)), {}, "trains on 20 rows and the recorder was given 22"),
+        (lambda rows: rows, {"dataloader_drop_last": True}, "drop_last"),
+        (lambda rows: Stream(), {"max_steps": 2}, "only be iterated"),
+        (lambda rows: rows, {"collate": "turned"}, "a data collator that keeps the order of the rows"),
+    ],
+)
+def test_trainings_that_cannot_be_recorded(dataset, trainer, tokenizer, rows, changes, said):
+    if "collate" in changes:
+        padded = DataCollatorWithPadding(tokenizer)
+        changes = {"collate": lambda rows: padded(sorted(rows, key=lambda row: row["label"]))}
+    with pytest.raises(TrainingError, match=said):
+        trainer(RecordLogits(dataset, "uid"), rows=rows(dataset), **changes).train()
 
 
 class PopLabels(Trainer):
@@ -358,7 +366,7 @@ OTHER_ORDER = r"^row \d+ of the Trainer's dataset has label \d, and row .*, uid 
 
 
 @pytest.mark.parametrize(
-    ("trainer", "changes"),
+    ("kind", "changes"),
     [
         (Trainer, {}),
         (Trainer, {"label_smoothing_factor": 0.1}),
@@ -367,146 +375,89 @@ OTHER_ORDER = r"^row \d+ of the Trainer's dataset has label \d, and row .*, uid 
     ],
     ids=str,
 )
-def test_another_order_ends_the_training_at_its_first_batch(dataset, start, settings, tokenizer, trainer, changes):
-    given = {"args": settings(**changes), "data_collator": DataCollatorWithPadding(tokenizer)}
-    for train, same in ((dataset, True), (dataset.shuffle(seed=1), False)):
-        recorder = RecordLogits(dataset, "uid")
-        made = trainer(model=start(), train_dataset=train, callbacks=[recorder], **given)
-        if same:
-            made.train()
-            assert recorder.logits.shape == (EPOCHS, ROWS, 3)
-            continue
-        with pytest.raises(RecorderError, match=OTHER_ORDER) as error:
-            made.train()
-        assert made.state.global_step == 0 and "\n" not in str(error.value)
+def test_another_order_ends_the_training_at_its_first_batch(dataset, trainer, kind, changes):
+    recorder = RecordLogits(dataset, "uid")
+    trainer(recorder, kind=kind, **changes).train()
+    assert recorder.logits.shape == (EPOCHS, ROWS, 3)
+    made = trainer(RecordLogits(dataset, "uid"), kind=kind, rows=dataset.shuffle(seed=1), **changes)
+    with pytest.raises(TrainingError, match=OTHER_ORDER) as error:
+        made.train()
+    assert made.state.global_step == 0 and "\n" not in str(error.value)
 
 
-def test_names_that_the_rows_still_bear_are_compared(dataset, start, settings, tokenizer):
+def test_names_that_the_rows_still_bear_are_compared(dataset, trainer, tokenizer):
     """All labels are equal: they cannot show the order."""
     rows = dataset.map(lambda row: {"label": 1}).remove_columns(["premise", "hypothesis"])
-    padded = DataCollatorWithPadding(tokenizer)
+    padded, recorder = DataCollatorWithPadding(tokenizer), RecordLogits(rows, "uid")
 
     def collate(rows):
         return padded([{name: value for name, value in row.items() if name != "uid"} for row in rows])
 
-    def trainer(recorder, train):
-        arguments = settings(remove_unused_columns=False)
-        given = {"train_dataset": train, "data_collator": collate}
-        return Trainer(model=start(), args=arguments, callbacks=[recorder], **given)
-
-    recorder = RecordLogits(rows, "uid")
-    trainer(recorder, rows).train()
+    given = {"collate": collate, "remove_unused_columns": False}
+    trainer(recorder, rows=rows, **given).train()
     assert recorder.uid.tolist() == rows["uid"] and recorder.logits.shape == (EPOCHS, ROWS, 3)
-    with pytest.raises(RecorderError, match=r"row \d+ of the Trainer's dataset has uid '(\S+)', .*, uid '(?!\1)"):
-        trainer(RecordLogits(rows, "uid"), rows.shuffle(seed=1)).train()
+    with pytest.raises(TrainingError, match=r"row \d+ of the Trainer's dataset has uid '(\S+)', .*, uid '(?!\1)"):
+        trainer(RecordLogits(rows, "uid"), rows=rows.shuffle(seed=1), **given).train()
 
 
-def test_a_collator_that_turns_the_rows_is_refused(dataset, start, settings, tokenizer):
-    padded = DataCollatorWithPadding(tokenizer)
-
-    def collate(rows):
-        return padded(sorted(rows, key=lambda row: row["label"]))
-
-    trainer = Trainer(
-        model=start(), args=settings(), train_dataset=dataset, data_collator=collate,
-        callbacks=[RecordLogits(dataset, "uid")],
-    )  # fmt: skip
-    with pytest.raises(RecorderError, match="a data collator that keeps the order of the rows"):
-        trainer.train()
-
-
-def test_batches_without_labels_and_names_are_warned_of(dataset, start, settings, tokenizer):
+def test_batches_without_labels_and_names_are_warned_of(dataset, trainer):
     """Labels as probabilities (soft), as a collator may make them; the rows have lost their own."""
     soft = dataset.map(lambda row: {"labels": np.eye(3)[row["label"]].tolist()}).remove_columns("label")
     recorder = RecordLogits(dataset, "uid")
     with pytest.warns(UserWarning, match="neither labels nor uid: whether .* in the order .* cannot be seen"):
-        recorded(recorder, start(), soft, tokenizer, settings(num_train_epochs=1))
+        trainer(recorder, rows=soft, num_train_epochs=1).train()
     assert recorder.logits.shape == (1, ROWS, 3)
 
 
-def test_a_loss_that_chooses_arguments_is_told_after_the_first_step(dataset, start, settings, tokenizer):
+def test_a_loss_that_chooses_arguments_is_told_after_the_first_step(dataset, trainer):
     class Chosen(Trainer):
         def compute_loss(self, model, inputs, return_outputs=False, **_):
             output = model(**{name: inputs[name] for name in ("input_ids", "attention_mask", "labels")})
             return (output.loss, output) if return_outputs else output.loss
 
-    given = {"args": settings(), "train_dataset": dataset, "data_collator": DataCollatorWithPadding(tokenizer)}
-    trainer = Chosen(model=start(), callbacks=[RecordLogits(dataset, "uid")], **given)
-    with pytest.raises(RecorderError, match=r'chosen arguments, without nli_positions_\d+.*capture="eval"'):
-        trainer.train()
-    assert trainer.state.global_step == 1
+    made = trainer(RecordLogits(dataset, "uid"), kind=Chosen)
+    with pytest.raises(TrainingError, match=r'chosen arguments, without nli_positions_\d+.*capture="eval"'):
+        made.train()
+    assert made.state.global_step == 1
     recorder = RecordLogits(dataset, "uid", capture="eval")
-    Chosen(model=start(), callbacks=[recorder], **given).train()
+    trainer(recorder, kind=Chosen).train()
     assert recorder.logits.shape == (EPOCHS, ROWS, 3)
 
 
 @pytest.mark.parametrize("capture", ["train", "eval"])
-def test_formats_and_transforms_do_not_hide_the_names(dataset, start, settings, tokenizer, capture):
-    plain = RecordLogits(dataset, "uid", capture=capture)
-    recorded(plain, start(), dataset, tokenizer, settings())
+def test_formats_transforms_and_datasets_of_ones_own_do_not_hide_the_names(dataset, trainer, tokenizer, whole, capture):
+    texts = dataset.select_columns(["uid", "premise", "hypothesis", "label"])
+
+    class Pairs(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(texts)
+
+        def __getitem__(self, at):
+            row = texts[at]
+            return {**tokenizer(row["premise"], row["hypothesis"]), "label": row["label"], "uid": row["uid"]}
+
     tensors = dataset.with_format("torch", columns=["input_ids", "token_type_ids", "attention_mask", "label"])
-    made = dataset.select_columns(["uid", "premise", "hypothesis", "label"]).with_transform(
-        lambda rows: {**tokenizer(rows["premise"], rows["hypothesis"]), "label": rows["label"]}
-    )
-    for shown, changes in ((tensors, {}), (made, {"remove_unused_columns": False})):
+    made = texts.with_transform(lambda rows: {**tokenizer(rows["premise"], rows["hypothesis"]), "label": rows["label"]})
+    for shown, changes in ((tensors, {}), (made, {"remove_unused_columns": False}), (Pairs(), {})):
         recorder = RecordLogits(shown, "uid", capture=capture)
-        recorded(recorder, start(), shown, tokenizer, settings(**changes))
-        np.testing.assert_array_equal(recorder.logits, plain.logits)
+        trainer(recorder, rows=shown, **changes).train()
+        np.testing.assert_array_equal(recorder.logits, whole[capture][0].logits)
         assert recorder.uid.tolist() == dataset["uid"]
 
 
-def test_a_dataset_of_ones_own_with_rows_is_not_taken_apart(dataset, start, settings, tokenizer):
-    class Pairs(torch.utils.data.Dataset):
-        def __init__(self, rows):
-            self.rows = rows
-
-        def __len__(self):
-            return len(self.rows)
-
-        def __getitem__(self, at):
-            row = self.rows[at]
-            return {**tokenizer(row["premise"], row["hypothesis"]), "label": row["label"], "uid": row["uid"]}
-
-    plain, recorder = RecordLogits(dataset, "uid"), RecordLogits(dataset, "uid")
-    recorded(plain, start(), dataset, tokenizer, settings())
-    pairs = Pairs(dataset.select_columns(["uid", "premise", "hypothesis", "label"]))
-    recorded(recorder, start(), pairs, tokenizer, settings())
-    np.testing.assert_array_equal(recorder.logits, plain.logits)
+def test_two_recorders_see_one_training(dataset, trainer, whole):
+    both = [RecordLogits(dataset, "uid", capture=capture) for capture in whole]
+    trainer(*both).train()
+    for recorder in both:
+        np.testing.assert_array_equal(recorder.logits, whole[recorder.capture][0].logits)
 
 
-def test_two_recorders_see_one_training(dataset, start, settings, tokenizer):
-    train, evaluated = RecordLogits(dataset, "uid"), RecordLogits(dataset, "uid", capture="eval")
-    recorded(train, start(), dataset, tokenizer, settings(), evaluated)
-    for recorder in (train, evaluated):
-        alone = RecordLogits(dataset, "uid", capture=recorder.capture)
-        recorded(alone, start(), dataset, tokenizer, settings())
-        np.testing.assert_array_equal(recorder.logits, alone.logits)
-
-
-def test_the_same_model_is_recorded_after_a_training_that_was_stopped(dataset, start, settings, tokenizer):
-    model = start()
+def test_the_same_model_is_recorded_after_a_training_that_was_stopped(dataset, trainer, start):
+    model, recorder = start(), RecordLogits(dataset, "uid")
     with pytest.raises(KeyboardInterrupt):
-        recorded(RecordLogits(dataset, "uid"), model, dataset, tokenizer, settings(), StopAt(2))
-    recorder = RecordLogits(dataset, "uid")
-    recorded(recorder, model, dataset, tokenizer, settings())
+        trainer(RecordLogits(dataset, "uid"), StopAt(2), model=model).train()
+    trainer(recorder, model=model).train()
     assert recorder.logits.shape == (EPOCHS, ROWS, 3)
-
-
-def test_batches_that_leave_rows_out(dataset, start, settings, tokenizer):
-    with pytest.raises(RecorderError, match="drop_last"):
-        recorded(RecordLogits(dataset, "uid"), start(), dataset, tokenizer, settings(dataloader_drop_last=True))
-
-
-def test_a_stream(dataset, start, settings, tokenizer):
-    class Stream(IterableDataset):
-        def __iter__(self):
-            yield from dataset
-
-    with pytest.raises(RecorderError, match="only be iterated"):
-        recorded(RecordLogits(dataset, "uid"), start(), Stream(), tokenizer, settings(max_steps=2))
-    for stream in (Stream(), dataset.to_iterable_dataset(), (row for row in dataset)):
-        with pytest.raises(RecorderError, match="only be iterated, .*: give the recorder one that is read whole"):
-            RecordLogits(stream, "uid")
 
 
 def test_a_sequence_of_dicts_and_a_table(dataset):
