@@ -3,6 +3,7 @@
 Run alone: pytest tests/tools/test_suspects.py"""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -204,12 +205,12 @@ def test_what_cannot_be_done_is_one_message(mine, tmp_path):
 
 def test_a_fast_list_needs_no_torch(mine, tmp_path):
     """In a process of its own, in which nothing heavy can be imported."""
-    heavy, words = ("torch", "transformers", "sentence_transformers", "datasets"), ["suspects", str(mine()), "--fast"]
-    code = f"import sys\nsys.modules.update(dict.fromkeys({heavy}))\n"
-    code += f"sys.argv = {['nli-study', *words, '--columns', COLUMNS]}\nfrom nli_tools import commands\ncommands.main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (export("fast") / "suspects.html").is_file()
+    for name in ("torch", "transformers", "sentence_transformers", "datasets"):
+        (tmp_path / f"{name}.py").write_text("raise ModuleNotFoundError(__name__, name=__name__)")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    words = [sys.executable, "-m", "nli_tools", "suspects", str(mine()), "--fast", "--columns", COLUMNS]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and (export("fast") / "suspects.html").is_file(), done.stderr
 
 
 # ---------------------------------------------------------------- decisions
