@@ -189,7 +189,7 @@ MODES = {
     "cut once": lambda self: self.part(_begun() + b"{") if self.first else self.fine(),
     "drip": lambda self: (self.wfile.write(_begun()), self.slowly(b" ")),
     "drip of headers": lambda self: (self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: "), self.slowly(b"x")),
-    "late once": lambda self: time.sleep(1.6) if self.first else self.fine(),
+    "late once": lambda self: self.slowly(b"") if self.first else self.fine(),
     "silence": lambda self: self.slowly(b""),
     "another model": lambda self: self.fine(model="another"),
     "400 max_tokens": lambda self: self.without(
