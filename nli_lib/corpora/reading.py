@@ -98,8 +98,9 @@ class Rows:
     note
         what a reader of the corpus's `source` should know, for instance a swapped orientation
     first
-        the line of the file in which row 0 stands, where every row has one line; None: not known encoding what a user
-        said the file's encoding is; None: nothing
+        the line of the file in which row 0 stands, where every row has one line; None: not known
+    encoding
+        what a user said the file's encoding is; None: nothing
     """
 
     table: pd.DataFrame

@@ -5,15 +5,19 @@ Alone: pytest tests/corpora/test_sources.py"""
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import yaml
 from huggingface_hub import HfApi
 
 from nli_lib.corpora import CorpusError, from_dataset, load, names, sources
 from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, SUPPORTED_OR_REFUTED, TWO_WAY, C, E, N, canonical
 from nli_lib.corpora.sources import SOURCES
+
+KNOWN = yaml.safe_load(Path(__file__).with_name("sources.yaml").read_text(encoding="utf-8"))
 
 
 def write(folder, name, rows):
@@ -26,92 +30,11 @@ def write(folder, name, rows):
 
 # ---------------------------------------------------------------- official formats
 
-BOY = {"sentence1": "A boy reads.", "sentence1_parse": "(S)", "annotator_labels": ["neutral"] * 5}
-RATES = {"sentence1": "Rates rose.", "genre": "government", "promptID": "1"}
-UP = RATES | {"sentence2": "Rates went up.", "gold_label": "entailment", "pairID": "1e"}
-RAIN = {"id": 12, "premise": "It rained.", "hypothesis": "It was wet.", "gold": "entailment", "genre": "generated"}
-HANS = ["gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"]
-HANS += ["sentence1", "sentence2", "pairID", "heuristic", "subcase", "template"]
-SAW = ["non-entailment", *[""] * 4, "The cook saw the judge .", "The judge saw the cook .", "ex0", "lexical_overlap"]
-SAID = ["entailment", *[""] * 4, '"Go" , the cook said .', "The cook said go .", "ex1", "constituent", "t", ""]
-OSLO, PERU = "Oslo is the capital of Norway.", "Oslo is in Peru."
-FEVER = {"query": PERU, "context": OSLO, "label": "REFUTES", "cid": 9, "fid": "a"}
-TWO = {"sentence1": OSLO, "sentence2": "Oslo is in Norway.", "gold_label": "SUPPORTS"}
-SICK = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
-PARTS = [["0", "TRAIN"], ["1", "TEST"], ["2", "TRIAL"]]
-PARTS = [[uid, "A dog runs", "A dog moves", "ENTAILMENT", "4", part] for uid, part in PARTS]
-PARTS = [["pair_ID", "sentence_A", "sentence_B", "entailment_label", "relatedness_score", "SemEval_set"], *PARTS]
-CAR = {"sentence1": "A red car.", "sentence2": "A blue car.", "gold_label": "contradiction", "category": "colors"}
-MED = ["index", "promptID", "pairID", "genre", "sentence1", "sentence2", "gold_label"]
-GLUE, MAT = ["index", "sentence1", "sentence2", "label"], ["It fell on the mat.", "The mat fell."]
-CHAOS = {
-    "uid": "7.jpg#0r1n", "majority_label": "n", "label_count": [30, 60, 10], "entropy": 1.2954618442383219,
-    "example": {"uid": "7.jpg#0r1n", "premise": "A boy reads.", "hypothesis": "He reads a map.", "source": "tiny"},
-    "old_label": "e", "old_labels": ["entailment", "neutral"],
-}  # fmt: skip
-DISCO = {"guid": "g_0", "premise": "A man sits.", "hypothesis": "A man rests.", "label": "entailment", "accept": True}
-DISCO |= {"new_premise": "A man runs.", "new_label": "neutral", "span_prev": "sits", "gen_out": "runs", "score": 0.4}
-BARKS = {"pairID": "63735n", "gold_label": "neutral", "sentence1": "A dog sits.", "sentence2": "It barks."}
 
-
-@pytest.mark.parametrize(
-    ("name", "split", "file", "rows", "expected"),
-    [
-        ("snli", "validation", "snli/snli_1.0_dev.jsonl",
-         [BOY | {"sentence2": "He reads a map.", "gold_label": "neutral", "pairID": "7.jpg#0r1n"},
-          BOY | {"sentence2": "He sleeps.", "gold_label": "-", "pairID": "7.jpg#0r1c"},
-          BOY | {"sentence2": "None", "gold_label": "contradiction", "pairID": "7.jpg#0r2c"}],
-         {"uid": ["7.jpg#0r1n", "7.jpg#0r2c"], "label": [N, C], "hypothesis": ["He reads a map.", "None"],
-          "annotator_labels": [json.dumps(["neutral"] * 5)] * 2, "split": ["validation"] * 2}),
-        ("mnli", "validation_matched", "multinli_1.0_dev_matched.jsonl",  # missing and repeated ids
-         [UP, RATES | {"sentence2": "Rates fell.", "gold_label": "contradiction", "pairID": ""}, UP],
-         {"label": [E, C, E], "uid": ["1e", "mnli-validation_matched-1", "1e#2"], "genre": ["government"] * 3}),
-        ("wanli", "train", "wanli/train.jsonl",
-         [RAIN | {"pairID": 345},
-          RAIN | {"id": 13, "gold": "contradiction", "genre": "generated_revised", "pairID": ""}],
-         {"label": [E, C], "uid": ["12", "13"], "pairID": ["345", ""], "origin_corpus": ["mnli", "mnli"],
-          "maker": ["gpt-3-curie", "gpt-3-curie, worker"]}),
-        ("hans", "validation", "hans/heuristics_evaluation_set.txt", [HANS, [*SAW, "s", ""], SAID],
-         {"label": [1, 0], "premise": ["The cook saw the judge .", '"Go" , the cook said .'],
-          "heuristic": ["lexical_overlap", "constituent"]}),
-        ("fever", "train", "nli_fever/train_fitems.jsonl",
-         [FEVER, FEVER | {"context": "It lies on a fjord.", "label": "NOT ENOUGH INFO"},
-          FEVER | {"cid": 10, "label": "SUPPORTS"}],
-         {"label": [C, N, E], "premise": [OSLO, "It lies on a fjord.", OSLO], "hypothesis": [PERU] * 3,
-          "uid": ["9", "9#2", "10"]}),
-        ("fever", "validation", "fever/fever_val.jsonl", [TWO, TWO | {"sentence2": PERU, "gold_label": "REFUTES"}],
-         {"label": [0, 1], "premise": [OSLO] * 2}),
-        ("sick", "validation", "sick/SICK_trial.txt", [SICK, ["4", "A dog runs", "A dog sits", "3.1", "CONTRADICTION"]],
-         {"label": [C], "uid": ["4"], "relatedness_score": ["3.1"]}),
-        ("sick", "train", "SICK.txt", PARTS, {"uid": ["0"]}),
-        ("sick", "test", "SICK.txt", PARTS, {"uid": ["1"]}),
-        ("sick", "validation", "SICK.txt", PARTS, {"uid": ["2"]}),
-        ("breaking_nli", "test", "breaking_nli/dataset.jsonl", [CAR | {"pairID": 7, "annotator_labels": ["c"] * 3}],
-         {"label": [C], "uid": ["7"], "category": ["colors"]}),
-        ("med", "test", "med/MED.tsv",  # neutral is not entailed
-         [MED, ["1", "1", "1", "crowd:downward_monotone", "No dog ran.", "No dog ran fast.", "entailment"],
-          ["2", "2", "2", "crowd:upward", "A dog ran.", "A dog ran fast.", "neutral"]], {"label": [0, 1]}),
-        ("qnli", "validation", "glue/QNLI/dev.tsv",
-         [["index", "question", "sentence", "label"], ["5", "Who ran?", '"Run" was said by Ann.', "not_entailment"]],
-         {"premise": ['"Run" was said by Ann.'], "hypothesis": ["Who ran?"], "label": [1]}),
-        ("wnli", "validation", "glue/WNLI/dev.tsv", [GLUE, ["0", *MAT, "0"], ["1", *MAT, "1"]], {"label": [1, 0]}),
-        ("rte", "validation", "glue/RTE/dev.tsv", [GLUE, ["0", *MAT, "entailment"], ["1", *MAT, "not_entailment"]],
-         {"label": [0, 1]}),
-        ("chaosnli", "snli", "chaosnli/chaosNLI_snli.jsonl", [CHAOS],
-         {"label": [N], "n_entailment": [30], "n_neutral": [60], "n_contradiction": [10], "majority": ["neutral"],
-          "entropy": [1.2954618442383219], "old_label": ["entailment"], "premise": ["A boy reads."],
-          "annotator_labels": ['["entailment", "neutral"]']}),
-        ("disco", "e2n", "disco/e2n.jsonl", [DISCO],
-         {"premise": ["A man runs."], "label": [N], "origin_premise": ["A man sits."], "origin_label": ["entailment"],
-          "span_prev": ["sits"], "origin_corpus": ["snli"], "maker": ["text-davinci-002"],
-          "intended_label": ["neutral"]}),
-        ("stress", "word_overlap/matched", "StressTests/Word_Overlap/multinli_0.9_taut2_matched.jsonl", [BARKS],
-         {"uid": ["63735n"], "label": [N], "origin_uid": ["63735n"], "origin_corpus": ["mnli"], "maker": ["rule"],
-          "intended_label": ["neutral"]}),
-    ],
-)  # fmt: skip
-def test_a_known_pair_in_its_official_format(tmp_path, name, split, file, rows, expected):
-    write(tmp_path, file, rows)
+@pytest.mark.parametrize("case", KNOWN["formats"], ids=lambda case: " ".join([*case["place"], case["file"]]))
+def test_a_known_pair_in_its_official_format(tmp_path, case):
+    (name, split), file, expected = case["place"], case["file"], case["expected"]
+    write(tmp_path, file, case["rows"])
     corpus = load(name, split, tmp_path)
     assert {column: corpus.table[column].tolist() for column in expected} == expected
     assert corpus.classes == (SUPPORTED_OR_REFUTED if file.endswith("fever_val.jsonl") else SOURCES[name].classes)
@@ -174,7 +97,8 @@ def test_the_stress_tests_numbers_in_equates_copy(tmp_path):
     "counts", [[100], None, [30.5, 60, 9.5], [-1, 60, 41], [0, 0, 0], ["30", "60", "10"], [True, 0, 0]]
 )
 def test_chaosnli_with_broken_counts(tmp_path, counts):
-    write(tmp_path, "chaosNLI_snli.jsonl", [CHAOS, {**CHAOS, "uid": "x", "label_count": counts}])
+    chaos = next(case["rows"][0] for case in KNOWN["formats"] if case["place"] == ["chaosnli", "snli"])
+    write(tmp_path, "chaosNLI_snli.jsonl", [chaos, {**chaos, "uid": "x", "label_count": counts}])
     with pytest.raises(CorpusError, match=r"row 2, field 'label_count'"):
         load("chaosnli", "snli", tmp_path)
 
@@ -482,30 +406,7 @@ def test_an_id_of_the_users_own_is_the_uid_where_it_names_every_row(tmp_path, co
 
 # ---------------------------------------------------------------- real data
 
-# of each label, and how many are skipped; of MultiNLI's sample one row is a text of 105,868 characters
-COUNTS = {
-    "snli": {"validation": [3329, 3235, 3278, 158], "test": [3368, 3219, 3237, 176], "test_hard": [1058, 1068, 1135, 0],
-             "train": [18937, 16746, 14118, 0]},
-    "mnli": {"validation_matched": [3479, 3123, 3213, 0], "validation_mismatched": [3463, 3129, 3240, 0],
-             "train": [13002, 12633, 13340, 1]},
-    "anli": {"dev_r1": [334, 333, 333, 0], "test_r2": [334, 333, 333, 0], "test_r3": [402, 402, 396, 0],
-             "test": [1070, 1068, 1062, 0]},
-    "wanli": {"train": [5001, 5000, 5000, 0]},
-    "hans": {"validation": [15000, 15000, 0]},
-    "fever": {"validation": [7983, 8681, 0]},
-    "sick": {"train": [1299, 2536, 665, 0], "validation": [144, 282, 74, 0], "test": [1414, 2793, 720, 0]},
-    "cad": {"original/test": [146, 123, 131, 0], "revised_combined/test": [508, 554, 538, 0],
-            "revised_combined/train": [2208, 2224, 2232, 0], "revised_premise/test": [254, 277, 269, 0],
-            "revised_hypothesis/dev": [126, 125, 149, 0], "all_combined/train": [2770, 2778, 2782, 0]},
-    "breaking_nli": {"test": [982, 47, 7164, 0]},
-    "med": {"test": [2705, 2677, 0]},
-    "qnli": {"validation": [2866, 2866, 0]},
-    "rte": {"train": [1249, 1241, 0], "validation": [146, 131, 0]},
-    "wnli": {"train": [312, 323, 0], "validation": [31, 40, 0]},
-    "chaosnli": {"snli": [421, 813, 280, 0], "mnli_m": [741, 583, 275, 0]},
-    "disco": {"e2n": [0, 5698, 0, 0], "n2c": [0, 0, 3476, 0]},
-    "stress": {"numerical": [2532, 2532, 2532, 0]},
-}  # fmt: skip
+COUNTS = KNOWN["counts"]  # of each label, and how many are left out
 
 
 @pytest.mark.realdata
