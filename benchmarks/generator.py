@@ -142,7 +142,7 @@ def trainer_speed(spec: RunSpec, rows: Rows, pad: int, steps: int, clock: str) -
             optim="adamw_torch_fused",
             train_sampling_strategy="group_by_length",
             use_cpu=not torch.cuda.is_available(),
-            bf16=takes_bf16(spec.precision, pick_device()),
+            bf16=takes_bf16(spec.precision),
             logging_strategy="no",
             save_strategy="no",
             report_to="none",

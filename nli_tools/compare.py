@@ -542,7 +542,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
 
 
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
-    """Raise `CompareError` or `ModelError`, before anything begins, where this machine cannot train the encoder of a
+    """Raise `CompareError` or `TrainingError`, before anything begins, where this machine cannot train the encoder of a
     scale, or the "model" of the changes to its recipe."""
     try:
         from nli_lib.learn.model import load_tokenizer

@@ -150,7 +150,7 @@ def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
 
 
 def flagged_pieces(texts: Sequence[str], words: ArrayLike, tokenizer: Tokenizer, *, whole=None) -> NDArray[np.bool_]:
-    """Which word pieces of the texts belong to flagged words, in the order of `serialise.pieces`, (T,) bool.
+    """Which word pieces of the texts belong to flagged words, in the order of `pieces`, (T,) bool.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from safetensors.torch import load_file
@@ -183,11 +184,9 @@ def others(labels: ArrayLike, *, seed: int) -> np.ndarray:
     shuffled = random.permutation(len(gold))
     takers = shuffled[np.argsort(gold[shuffled], kind="stable")]  # label by label
     shuffled = random.permutation(len(gold))
-    rank = np.empty(len(gold))
-    for label in np.unique(gold):
-        mine = shuffled[gold[shuffled] == label]
-        rank[mine] = (np.arange(len(mine)) + 0.5) / len(mine)
-    dealt = shuffled[np.argsort(rank[shuffled], kind="stable")]  # every stretch of it has the labels in proportion
+    alike = pd.Series(shuffled).groupby(gold[shuffled])
+    rank = (alike.cumcount() + 0.5) / alike.transform("size")
+    dealt = shuffled[np.argsort(rank.to_numpy(), kind="stable")]  # every stretch of it has the labels in proportion
     given = np.empty(len(gold), dtype=np.int64)
     given[takers] = dealt
     return given

@@ -128,13 +128,10 @@ class Mask:
 class FastDropout(nn.Dropout):
     """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
 
-    source: RandomBits
-
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         fits = values.device.type == "cpu" and values.dtype in WIDTH and 0 < self.p <= LARGEST_RATE
-        if not self.training or not fits:
-            return super().forward(values)
-        return Mask(values.shape, values.dtype, self.p, self.source)(values)
+        mask = Mask(values.shape, values.dtype, self.p, self.source) if fits and self.training else None
+        return super().forward(values) if mask is None else mask(values)
 
 
 def install_dropout(model: PreTrainedModel, source: RandomBits) -> None:
@@ -162,16 +159,14 @@ def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None)
         hidden = torch.where(attention_mask, 0.0, torch.finfo(torch.float32).min)
         scores.view(len(hidden), -1, *scores.shape[1:]).add_(hidden)
     weights = torch.softmax(scores, dim=-1)
-    kept = weights.to(value.dtype)
-    kept = kept if mask is None else mask(kept)
+    kept = _drop(weights.to(value.dtype), mask)
     return kept @ value, (query, key, value, weights, kept)
 
 
 def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> list[torch.Tensor]:
     """Gradients for query, key and value, each of its shape, from the one for the context."""
     query, key, value, weights, kept = saved
-    for_kept = gradient @ value.transpose(1, 2)
-    for_kept = for_kept if mask is None else mask(for_kept)
+    for_kept = _drop(gradient @ value.transpose(1, 2), mask)
     for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
     for_scores = for_scores.mul_(scaling).to(query.dtype)
     return [for_scores @ key, for_scores.transpose(1, 2) @ query, kept.transpose(1, 2) @ gradient]
@@ -639,12 +634,8 @@ def install_layers(model: PreTrainedModel, source: RandomBits, probe: Callable[[
 @torch.no_grad()
 def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor]) -> bool:
     """Whether the probe stays the same, to the bit, when the other tokens' results of the last layer are perturbed."""
-
-    def perturb(_module: nn.Module, _inputs: tuple, output: torch.Tensor) -> torch.Tensor:
-        return torch.cat([output[:, :1], output[:, 1:] * -7 + 3], dim=1)
-
     whole = probe()
-    hook = last.register_forward_hook(perturb)
+    hook = last.register_forward_hook(lambda _, __, output: torch.cat([output[:, :1], output[:, 1:] * -7 + 3], dim=1))
     perturbed = probe()
     hook.remove()
     return torch.equal(whole, perturbed)

@@ -3,8 +3,8 @@
     run = fit(spec, corpus)  # trains, or returns at once when the run is there
     run.logits               # (E, N, C), memory-mapped
 
-What is learnt is an `Objective`: it says what a batch holds, which heads the model has and how a loss comes of them.
-`Classify` is the first; others fit the same three methods::
+What is learnt is an objective: it says what a batch holds, which heads the model has and how a loss comes of them.
+`Classify` is the plain one; others have the same three methods::
 
     product of experts     `arrays` adds the hypothesis alone as further `Tokens`; `model` adds a bias head to the
                            encoder; `loss` sends both texts through the one encoder, multiplies the two predictions and
@@ -31,7 +31,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,6 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel
 from transformers.trainer_pt_utils import get_parameter_names
 
 from nli_lib.corpora.corpus import Corpus
@@ -54,10 +52,13 @@ from nli_lib.tables import write_csv
 Arrays = dict[str, Tokens | torch.Tensor]
 
 
-class Objective(Protocol):
-    """What is learnt from N examples of C classes."""
+class Classify:
+    """The gold label of each example: mean cross-entropy over the logits of one head, which are recorded.
 
-    name: str
+    It is the plain objective; another one has the same three methods, of N examples and C classes.
+    """
+
+    name = "classify"
 
     def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
         """Everything that a batch takes rows of: `Tokens` of N examples, and tensors (N, ...).
@@ -65,35 +66,23 @@ class Objective(Protocol):
         Those under "tokens" decide the batches, whose rows are of nearly equal length, and are counted as useful ones.
         `tokens` are the corpus's in the spec's view, where they are at hand.
         """
+        if tokens is None:
+            tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
+        return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
 
-    def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
+    def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[nn.Module, list[str]]:
         """The model with all its heads in fp32, and the names of the parameters that no checkpoint brought.
 
         Parameters that the loss does not reach are left as they are.
         """
+        return load_classifier(spec.model, classes, spec.seed)
 
-    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(self, model: nn.Module, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean loss () of a batch and what is recorded of its examples (B, C), both in fp32.
 
         `batch` holds under each name of `arrays` its rows: of `Tokens` the model's inputs, padded (B, L). Called under
         autocast, in training as in evaluation; it must not mix examples, which share no batch from epoch to epoch.
         """
-
-
-class Classify:
-    """The gold label of each example: mean cross-entropy over the logits of one head, which are recorded."""
-
-    name = "classify"
-
-    def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
-        if tokens is None:
-            tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
-        return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
-
-    def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
-        return load_classifier(spec.model, classes, spec.seed)
-
-    def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
         logits = model(**batch["tokens"]).logits.float()
         return functional.cross_entropy(logits, batch["labels"]), logits
 
@@ -233,8 +222,7 @@ class Loop:
         self.bf16 = takes_bf16(spec.precision)
         self.arrays = self._on_device(self.objective.arrays(spec, corpus, tokens))
         self.validation, self.best = validation, {"score": -math.inf}
-        watched = {} if validation is None else self.objective.arrays(spec, validation)
-        self.watched = self._on_device(watched)
+        self.watched = self._on_device({} if validation is None else self.objective.arrays(spec, validation))
         self.lengths = self.arrays["tokens"].lengths
         self.width = len(corpus.classes)
         self.model, self.new = self.objective.model(spec, corpus.classes)
@@ -337,7 +325,7 @@ class Loop:
         return _restored(*copy.deepcopy((self.model, self.optimizer)))
 
 
-def _restored(model: PreTrainedModel, optimizer: FlatAdamW) -> nn.Module:
+def _restored(model: nn.Module, optimizer: FlatAdamW) -> nn.Module:
     optimizer.release()
     fast.restore(model, optimizer.decay_product)
     return model.requires_grad_(True).eval()
@@ -390,13 +378,7 @@ class Run:
 
 
 def fit(
-    spec: RunSpec,
-    corpus: Corpus,
-    keep: np.ndarray | None = None,
-    *,
-    objective: Objective | None = None,
-    tokens: Tokens | None = None,
-    validation: Corpus | None = None,
+    spec: RunSpec, corpus: Corpus, keep: np.ndarray | None = None, *, objective=None, tokens=None, validation=None
 ) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
@@ -416,11 +398,11 @@ def fit(
         boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
         selection in `spec.subset`, which is part of the run's identity
     objective
-        what is learnt, the one that `spec.objective` names; `Classify` by default
+        what is learnt, the one that `spec.objective` names: a `Classify`, by default, or another with its methods
     tokens
-        of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
+        `Tokens` of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
     validation
-        the examples on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs without a
+        the `Corpus` on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs without a
         better value, and the weights of the best epoch are the run's model
 
     Notes
@@ -446,9 +428,8 @@ def fit(
         raise ValueError(f"no rows of {corpus.name}/{corpus.split} to train on: the selection keeps none")
     shape = (spec.epochs if spec.record == "every" else 1, len(corpus), len(corpus.classes))
     arrays = {"logits": (shape, "float32"), "labels": (shape[1:2], "int64")}
-    settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest}
-    if validation is not None:
-        settings["validation_digest"] = validation.digest
+    watched = {} if validation is None else {"validation_digest": validation.digest}
+    settings = {**spec.model_dump(), "rows": len(corpus), "corpus_digest": corpus.digest, **watched}
     with open_run(spec.folder, settings, arrays, steps=spec.epochs) as folder:
         if not folder.done.all():
             _train(spec, corpus, folder, tokens=tokens, objective=objective, validation=validation)

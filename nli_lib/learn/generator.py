@@ -272,10 +272,9 @@ class Debias(Generate):
         premise = encode.flagged_pieces(corpus.premise, self.premise, tokenizer)
         hypothesis = encode.flagged_pieces(corpus.hypothesis, self.hypothesis, tokenizer, whole=self.whole)
         tokens = encode.sequences(corpus, tokenizer, spec.max_length, (premise, hypothesis))
-        kept = np.repeat(~self.rejected, tokens.lengths)
-        tokens.columns["flagged"][torch.from_numpy(kept)] = 0
-        labels = torch.tensor(corpus.labels)
-        return {"tokens": tokens, "labels": labels, "rejected": torch.from_numpy(self.rejected)}
+        rejected = torch.from_numpy(self.rejected)
+        tokens.columns["flagged"] *= rejected.repeat_interleave(tokens.offsets.diff())
+        return {"tokens": tokens, "labels": torch.tensor(corpus.labels), "rejected": rejected}
 
     def _own(self, own: torch.Tensor, batch: dict) -> torch.Tensor:
         flagged = batch["tokens"]["flagged"][:, 1:] > 0

@@ -191,8 +191,8 @@ class RecordLogits(TrainerCallback):
             raise TrainingError(f'capture="{capture}" is neither "train" nor "eval"')
         self.column, self.capture, self.checkpoints = column, capture, checkpoints
         self.key = f"nli_positions_{next(NUMBERS)}"  # under which a batch carries the positions of its rows
-        values, gold = column_of(dataset, column), column_of(dataset, *([label] if label else LABELS))
-        self._labels = (*GIVEN, *([label] if label else LABELS))
+        names = (label,) if label else LABELS
+        values, gold, self._labels = column_of(dataset, column), column_of(dataset, *names), (*GIVEN, *names)
         if gold.dtype.kind not in "iu" or (gold < 0).any():
             raise TrainingError("labels are whole numbers from 0: leave rows without a gold label (-1) out first")
         if values.ndim != 1 or values.dtype.kind not in "iuUS":
@@ -246,13 +246,21 @@ class RecordLogits(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, train_dataloader=None, **_):
         loader = getattr(train_dataloader, "base_dataloader", train_dataloader)
-        self._check(loader)
+        dataset = loader.dataset
+        if iterated(dataset):
+            raise TrainingError(f"{ITERATED}: give the Trainer one that is read whole, without streaming")
+        if len(dataset) != len(self._row):
+            rows = f"trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}"
+            raise TrainingError(f"the Trainer {rows}: give it the dataset that the Trainer has")
+        sampler = getattr(loader.batch_sampler, "batch_sampler", loader.batch_sampler)
+        if self.capture == "train" and getattr(sampler, "drop_last", False):
+            raise TrainingError("dataloader_drop_last=True leaves rows out of every epoch: set it to False")
         self._release()
         self._clear()
         if state.global_step:
             self._load(self._checkpoint(args, state))
         # The loader is the Trainer's own; its class allows a new collate_fn, and no new dataset after construction.
-        object.__setattr__(loader, "dataset", Numbered(loader.dataset, range(len(loader.dataset))))
+        object.__setattr__(loader, "dataset", Numbered(dataset, range(len(dataset))))
         names = self.uid[self._row]
         loader.collate_fn = Collate(loader.collate_fn, self.key, self.column, names, self._labels, self._gold)
         self._loader, self._batch_size = loader, args.per_device_eval_batch_size
@@ -352,17 +360,6 @@ class RecordLogits(TrainerCallback):
         self._now[rows[new]] = logits[order[first[new]]]
 
     # ---------------------------------------------------------------- around it
-
-    def _check(self, loader: Any) -> None:
-        dataset = loader.dataset
-        if iterated(dataset):
-            raise TrainingError(f"{ITERATED}: give the Trainer one that is read whole, without streaming")
-        if len(dataset) != len(self._row):
-            rows = f"trains on {len(dataset):,} rows and the recorder was given {len(self._row):,}"
-            raise TrainingError(f"the Trainer {rows}: give it the dataset that the Trainer has")
-        sampler = getattr(loader.batch_sampler, "batch_sampler", loader.batch_sampler)
-        if self.capture == "train" and getattr(sampler, "drop_last", False):
-            raise TrainingError("dataloader_drop_last=True leaves rows out of every epoch: set it to False")
 
     def _checkpoint(self, args: Any, state: Any) -> Path:
         return Path(self.checkpoints or args.output_dir, f"checkpoint-{state.global_step}", FILE)

@@ -103,22 +103,19 @@ def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str
     special
         tokens that a text must not hold, such as the start
     """
-    column = pd.Series(list(texts), dtype=object)
-    ended = column.notna()
-    lines = column.fillna("").str.split(SEPARATOR)
-    count = lines.str.len()
-    parts = [line if len(line) == 3 else ["", "", ""] for line in lines]
-    three = pd.DataFrame(parts, columns=["premise", "name", "hypothesis"], dtype=object)
-    three = three.apply(lambda part: part.map(lambda text: " ".join(text.split())))
-    label = three["name"].map({name: at for at, name in enumerate(classes)}).fillna(-1).astype(int)
-    foreign = column.fillna("").map(lambda text: any(token in text for token in special)).astype(bool)
-    # the first that applies
-    reasons = [(~ended, CUT_OFF), (foreign, SPECIAL), (count < 3, FEW), (count > 3, MANY), (label < 0, NO_LABEL)]
-    reasons += [(three["premise"] == "", NO_PREMISE), (three["hypothesis"] == "", NO_HYPOTHESIS)]
-    reason = np.select([where for where, _ in reasons], [name for _, name in reasons], default="")
-    pairs = three[["premise", "hypothesis"]].astype(object)
-    pairs[reason != ""] = None
-    return pairs.assign(label=label.where(reason == "", -1), reason=pd.Series(reason, dtype=object))
+
+    def read(text: str | None) -> tuple[str | None, str | None, int, str]:
+        said = "" if pd.isna(text) else text
+        parts = one_line(said.split(SEPARATOR))
+        premise, name, hypothesis = parts if len(parts) == 3 else ("", "", "")
+        reasons = {CUT_OFF: pd.isna(text), SPECIAL: any(token in said for token in special), FEW: len(parts) < 3}
+        reasons |= {MANY: len(parts) > 3, NO_LABEL: name not in classes, NO_PREMISE: not premise}
+        reasons |= {NO_HYPOTHESIS: not hypothesis}
+        reason = next((reason for reason, holds in reasons.items() if holds), "")  # the first that applies
+        return (None, None, -1, reason) if reason else (premise, hypothesis, list(classes).index(name), "")
+
+    columns = ["premise", "hypothesis", "label", "reason"]
+    return pd.DataFrame([read(text) for text in texts], columns=columns, dtype=object).astype({"label": int})
 
 
 # ---------------------------------------------------------------- sentences

@@ -68,7 +68,8 @@ from nli_lib.study.standing import StudyError
 from nli_lib.tables import MOST_BYTES
 
 if TYPE_CHECKING:
-    from nli_lib.learn.fit import Objective, Run
+    from nli_lib.learn.fit import Classify, Run
+    from nli_lib.learn.generator import Generate
     from nli_lib.measure.giveaways import Flagged
     from nli_lib.study.notebook import Study
 
@@ -276,7 +277,7 @@ class Training(NamedTuple):
     spec: RunSpec
     corpus: Corpus
     tested: Mapping[str, Corpus] = {}
-    objective: Objective | None = None
+    objective: Classify | None = None
     validation: Corpus | None = None
 
     def run(self) -> Run:
@@ -623,7 +624,7 @@ class Learnt(NamedTuple):
     given: tuple
     avoids: bool = False
 
-    def objective(self) -> Objective:
+    def objective(self) -> Generate:
         from nli_lib.learn.generator import Debias, Generate
 
         return Debias(*self.given) if self.avoids else Generate(*self.given)

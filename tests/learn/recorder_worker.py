@@ -5,14 +5,9 @@ import os
 
 import numpy as np
 import torch
+import transformers
 from torch.utils.data import Dataset
-from transformers import (
-    AutoModelForSequenceClassification,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    default_data_collator,
-)
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from nli_lib.learn.recorder import RecordLogits
 
@@ -56,14 +51,14 @@ class Keep(RecordLogits):
 
 def train(encoder, folder, *, stop=None, resume=False, dispatch=False):
     torch.manual_seed(3)
-    model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
     arguments = TrainingArguments(
         output_dir=str(folder / "out"), num_train_epochs=2, per_device_train_batch_size=4, learning_rate=1e-3, seed=5,
         report_to="none", save_strategy="steps", save_steps=1, use_cpu=True, disable_tqdm=True, ddp_backend="gloo",
         accelerator_config={"dispatch_batches": dispatch},
     )  # fmt: skip
     recorder = Keep([{"row": at, "label": at % 3} for at in range(ROWS)], "row")
-    given = {"train_dataset": Rows(), "data_collator": default_data_collator}
+    given = {"train_dataset": Rows(), "data_collator": transformers.default_data_collator}
     trainer = Trainer(model=model, args=arguments, **given, callbacks=[recorder, Cut(stop)])
     assert arguments.world_size == 2
     trainer.train(resume_from_checkpoint=resume)

@@ -14,17 +14,7 @@ from nli_lib.corpora.corpus import LABELS
 from nli_lib.errors import TrainingError
 from nli_lib.learn import encode as module
 from nli_lib.learn import text as pair_text
-from nli_lib.learn.encode import (
-    encode,
-    flagged_pieces,
-    frame,
-    label_pieces,
-    pieces,
-    relabelled,
-    sequences,
-    shuffled_batches,
-    sorted_batches,
-)
+from nli_lib.learn.encode import encode, flagged_pieces, frame, pieces, sequences
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.text import parse
 from nli_lib.measure.features import tokenize
@@ -52,17 +42,17 @@ def test_a_batch_is_what_the_tokenizer_pads_and_one_of_one_length_has_no_mask(en
 
 def test_batches_hold_every_row_once_and_depend_on_seed_and_epoch_only():
     lengths = np.random.default_rng(0).integers(3, 60, 1001)
-    first, again = (shuffled_batches(lengths, 32, seed=1, epoch=2) for _ in range(2))
+    first, again = (module.shuffled_batches(lengths, 32, seed=1, epoch=2) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert sorted(np.concatenate(first)) == list(range(1001))
-    for other in (shuffled_batches(lengths, 32, 1, 3), shuffled_batches(lengths, 32, 2, 2)):
+    for other in (module.shuffled_batches(lengths, 32, 1, 3), module.shuffled_batches(lengths, 32, 2, 2)):
         assert not np.array_equal(np.concatenate(first), np.concatenate(other))
     padded = sum(len(rows) * lengths[rows].max() for rows in first)
     assert padded < 1.1 * lengths.sum()  # a plain shuffle pads to about 1.9
 
 
 def test_batches_of_prediction_go_from_long_to_short():
-    assert [rows.tolist() for rows in sorted_batches(np.array([2, 9, 4, 7]), 3)] == [[1, 3, 2], [0]]
+    assert [rows.tolist() for rows in module.sorted_batches(np.array([2, 9, 4, 7]), 3)] == [[1, 3, 2], [0]]
 
 
 def test_an_empty_corpus_encodes_to_nothing(encoder):
@@ -138,13 +128,6 @@ def test_flags_follow_their_pieces(tokenizer, corpus):
     assert columns["flagged"].sum() == flags[0].sum() + flags[1].sum()
 
 
-def test_a_long_pair_is_cut_at_the_longer_text_and_still_ends(tokenizer):
-    corpus = make_corpus(1)
-    table = corpus.table.assign(premise="dog " * 60, hypothesis="a cat eats")
-    (text,) = texts_of(sequences(replace(corpus, table=table), tokenizer, 40), tokenizer)
-    assert text.endswith(f"\na cat eats{EOS}") and text.count("dog") < 60
-
-
 def test_a_piece_of_each_text_is_the_least_room(tokenizer, corpus):
     longest = max(map(len, frame(corpus.classes, tokenizer).labels))
     assert sequences(corpus, tokenizer, longest + 4).lengths.max() == longest + 4
@@ -157,11 +140,11 @@ def test_a_piece_of_each_text_is_the_least_room(tokenizer, corpus):
 def test_another_label_changes_the_label_alone(tokenizer, corpus, step, classes):
     """Against the sequences of a corpus that has those labels; their names may have unequal numbers of pieces."""
     corpus = replace(corpus, classes=classes)
-    pieces_of = label_pieces(frame(corpus.classes, tokenizer))
+    pieces_of = module.label_pieces(frame(corpus.classes, tokenizer))
     assert (pieces_of < 0).any() == (classes != LABELS)
     wrong = (corpus.labels + step) % 3
     batch = sequences(corpus, tokenizer, 128).batch(np.arange(10))
-    other = relabelled(batch, torch.tensor(wrong[:10]), pieces_of)
+    other = module.relabelled(batch, torch.tensor(wrong[:10]), pieces_of)
     written = sequences(replace(corpus, table=corpus.table.assign(label=wrong)), tokenizer, 128).batch(np.arange(10))
     real = written["part"] > 0
     assert torch.equal(other["part"], written["part"])

@@ -11,18 +11,9 @@ import torch
 from tiny_words import make_corpus
 from torch.nn import functional
 
-from nli_lib.learn.encode import encode
 from nli_lib.learn import experts as module
-from nli_lib.learn.experts import (
-    HEAD,
-    DebiasedFocal,
-    Ensemble,
-    ProductOfExperts,
-    expert_logits,
-    focal_weight,
-    others,
-    product,
-)
+from nli_lib.learn.encode import encode
+from nli_lib.learn.experts import HEAD, DebiasedFocal, Ensemble, ProductOfExperts, expert_logits, others, product
 from nli_lib.learn.fit import Classify, Loop, fit
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.predict import predict
@@ -83,15 +74,15 @@ def test_the_loss_is_the_definition(beta, gamma):
 def test_the_focal_weight_by_hand():
     labels = torch.tensor([0, 1, 2])
     expected = torch.tensor([0.3**2, 0.8**2, 0.9**2])
-    torch.testing.assert_close(focal_weight(logs(B, B, B), labels, 2), expected)
-    torch.testing.assert_close(focal_weight(logs(B, B, B), labels, 0), torch.ones(3))
+    torch.testing.assert_close(module.focal_weight(logs(B, B, B), labels, 2), expected)
+    torch.testing.assert_close(module.focal_weight(logs(B, B, B), labels, 0), torch.ones(3))
     by_hand = -(expected * torch.tensor(P).log()).mean()
     torch.testing.assert_close(DebiasedFocal(2).combine(logs(P, P, P), logs(B, B, B), labels), by_hand)
 
 
 def test_a_bias_head_that_is_sure_leaves_a_weight_above_zero():
     sure = torch.tensor([[20.0, 0.0, 0.0]], dtype=torch.float32)  # 1 - b rounds to 0
-    assert 0 < float(focal_weight(sure, torch.tensor([0]), 1)) < 1e-8
+    assert 0 < float(module.focal_weight(sure, torch.tensor([0]), 1)) < 1e-8
 
 
 def gradients(make_spec, corpus, objective, **changes):
@@ -147,7 +138,7 @@ def test_the_main_head_alone_predicts_and_the_bias_head_comes_back_whole(make_sp
             loop.step(rows)
     model = loop.finish()
 
-    batch = encode(*corpus.texts("hypothesis"), loop.tokenizer, 32).batch(np.arange(len(corpus)))
+    batch = encode(*corpus.texts("hypothesis"), load_tokenizer(spec.model), 32).batch(np.arange(len(corpus)))
     with torch.inference_mode():
         expected = model.get_submodule(HEAD)(module.pooled(model, batch)).numpy()
     np.testing.assert_allclose(expert_logits(run, corpus.hypothesis), expected, atol=1e-5)

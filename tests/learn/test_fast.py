@@ -10,17 +10,7 @@ from torch.nn import functional
 
 from nli_lib.learn import fast
 from nli_lib.learn.encode import encode
-from nli_lib.learn.fast import (
-    FastDropout,
-    FusedBertLayer,
-    FusedLlamaLayer,
-    Mask,
-    RandomBits,
-    attend,
-    attend_backward,
-    restore,
-    speed_up,
-)
+from nli_lib.learn.fast import FusedBertLayer, FusedLlamaLayer, Mask, RandomBits
 from nli_lib.learn.generator import load
 from nli_lib.learn.model import load_classifier, load_tokenizer
 
@@ -33,7 +23,7 @@ OWN = "layers stay transformers' own: "
 def dropout(rate, source):
     model = nn.Sequential(nn.Dropout(rate))
     fast.install_dropout(model, source)
-    assert type(model[0]) is FastDropout
+    assert type(model[0]) is fast.FastDropout
     return model[0].train()
 
 
@@ -89,8 +79,8 @@ def test_attention_and_its_gradients_are_pytorchs(case):
             look = (torch.arange(5) < torch.tensor([5, 3, 1])[:, None])[:, None, None, :].expand(3, 1, 5, 5)
         expected = functional.scaled_dot_product_attention(*inputs, attn_mask=look, scale=0.7)
     wanted = torch.autograd.grad(expected, inputs, upstream)
-    out, saved = attend(*(each.flatten(0, 1) for each in inputs), look, 0.7, mask)
-    written = attend_backward(upstream.flatten(0, 1), saved, 0.7, mask)
+    out, saved = fast.attend(*(each.flatten(0, 1) for each in inputs), look, 0.7, mask)
+    written = fast.attend_backward(upstream.flatten(0, 1), saved, 0.7, mask)
     torch.testing.assert_close(out.view(upstream.shape), expected)
     found = [*(each.view(upstream.shape) for each in written)]
     found += torch.autograd.grad(out.view(upstream.shape), inputs, upstream)
@@ -212,7 +202,7 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(make, fol
     ids = {"input_ids": torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])}
     before = model(**ids).logits
     words = "a the dog cat bird man child sleeps"
-    notes = speed_up(model, [encode([words], None, load_tokenizer(folders[kind]), 32)], probe)
+    notes = fast.speed_up(model, [encode([words], None, load_tokenizer(folders[kind]), 32)], probe)
     assert not any(OWN in note for note in notes)
     assert all(isinstance(layer, kind) for layer in layers)
     torch.testing.assert_close(model(**ids).logits, before, rtol=1e-4, atol=1e-4)
@@ -221,7 +211,7 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(make, fol
             for scale, weight in enumerate(layer.parameters(), 2):
                 weight.mul_(1 + 0.1 * scale)
     trained = model(**ids).logits
-    restore(model, 1.0)
+    fast.restore(model, 1.0)
     assert not any(isinstance(each, kind) for each in model.modules())
     torch.testing.assert_close(model(**ids).logits, trained, rtol=1e-4, atol=1e-4)
 

@@ -298,8 +298,8 @@ def test_a_debiased_generator_goes_on_from_the_run_of_another(make, corpus):
     objective = Debias(np.arange(24) > 11, *no_mask(corpus), np.zeros(24, bool))
     spec = make(objective, model=f"run:{begun.spec.id}", epochs=1)
     start, _ = objective.model(spec, corpus.classes)
-    for name, weight in load(str(begun.model)).state_dict().items():
-        assert torch.equal(weight, start.state_dict()[name])
+    weights = load(str(begun.model)).state_dict()
+    assert all(torch.equal(weight, start.state_dict()[name]) for name, weight in weights.items())
     assert np.isfinite(train(spec, corpus, objective).logits).all()
 
 

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_words import make_corpus
+from safetensors.torch import load_file
+from tiny_words import WORDS, make_corpus
 from torch import nn
 from torch.nn import functional
 
-from nli_lib.learn import fast, fit
-from nli_lib.learn.encode import encode
+from nli_lib.learn import experts, fast, fit
 from nli_lib.learn.fit import Classify, FlatAdamW, Loop, decayed, rate_factor
 from nli_lib.learn.model import load_classifier, load_tokenizer
+from nli_lib.learn.predict import predict
 
 CLASSES = ("entailment", "neutral", "contradiction")
 
@@ -129,12 +130,8 @@ def assert_equal_to_the_slow_twin(spec, corpus, precision="fp32", rel=5e-5, atol
     losses = [float(loop.step(rows)[0]) for rows in batches]
     twin, expected = slow_twin(spec, corpus, batches, precision)
     assert losses == pytest.approx(expected, rel=rel)
-    model, theirs = loop.finish(), dict(twin.named_parameters())
-    assert {name for name, _ in model.named_parameters()} == set(theirs)
-    for name, weight in model.named_parameters():
-        torch.testing.assert_close(
-            weight, theirs[name], rtol=1e-3, atol=atol, msg=lambda words, name=name: f"{name}: {words}"
-        )
+    trained, theirs = (dict(model.named_parameters()) for model in (loop.finish(), twin))
+    torch.testing.assert_close(trained, theirs, rtol=1e-3, atol=atol)
 
 
 # AdamW moves a weight by lr whatever its gradient's size, so a bf16 rounding near zero can cost 2 lr a step.
@@ -148,9 +145,8 @@ def test_an_epoch_equals_the_slow_twins(make_spec, corpus, monkeypatch, precisio
         return model, new
 
     monkeypatch.setattr(fit, "load_classifier", without_dropout)
-    assert_equal_to_the_slow_twin(
-        make_spec(precision=precision, weight_decay=0.1, warmup=0.1), corpus, precision, rel, atol
-    )
+    spec = make_spec(precision=precision, weight_decay=0.1, warmup=0.1)
+    assert_equal_to_the_slow_twin(spec, corpus, precision, rel, atol)
 
 
 def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypatch):
@@ -219,38 +215,6 @@ def test_the_loop_learns_on_a_gpu(make_spec):
 # ---------------------------------------------------------------- objectives
 
 
-class Product(Classify):
-    """A product of experts in miniature: a second head that reads the hypothesis through the same encoder."""
-
-    name = "product"
-
-    def arrays(self, spec, corpus, tokens=None):
-        alone = encode(*corpus.texts("hypothesis"), load_tokenizer(spec.model), spec.max_length)
-        return {**super().arrays(spec, corpus, tokens), "hypothesis": alone}
-
-    def model(self, spec, classes):
-        model, new = super().model(spec, classes)
-        model.bias_head = nn.Linear(model.config.hidden_size, len(classes))
-        return model, [*new, "bias_head.weight", "bias_head.bias"]
-
-    def read(self, model, inputs):
-        return model.bias_head(model.base_model(**inputs).last_hidden_state[:, 0])
-
-    def loss(self, model, batch):
-        logits = model(**batch["tokens"]).logits.float()
-        both = torch.log_softmax(logits, -1) + torch.log_softmax(self.read(model, batch["hypothesis"]).float(), -1)
-        return functional.cross_entropy(both, batch["labels"]), logits
-
-
-class MeanProduct(Product):
-    """The same, but the second head reads every token."""
-
-    name = "mean product"
-
-    def read(self, model, inputs):
-        return model.bias_head(model.base_model(**inputs).last_hidden_state.mean(1))
-
-
 def test_classify_is_cross_entropy(make_spec, corpus):
     loop = Loop(make_spec(), corpus)
     loss, logits = loop.forward(np.arange(4))
@@ -258,23 +222,17 @@ def test_classify_is_cross_entropy(make_spec, corpus):
     torch.testing.assert_close(loss, by_hand)
 
 
-@pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_an_objective_with_a_second_head_and_text_needs_nothing_of_the_loop(make_spec, corpus, precision):
-    spec = make_spec(objective="product", precision=precision, epochs=2)
-    run = fit.fit(spec, corpus, objective=Product())
-    assert run.logits.shape == (2, 50, 3) and np.isfinite(run.logits).all()
-    assert "bias_head.weight" in run.store.read_json("about.json")["new_parameters"]
-    loop = Loop(spec, corpus, objective=Product())
-    before = loop.model.bias_head.weight.detach().clone()
-    for rows in loop.start_epoch(0):
-        loop.step(rows)
-    assert not torch.equal(loop.finish().bias_head.weight, before)
-
-
-@pytest.mark.parametrize(("objective", "first"), [(Classify(), True), (Product(), True), (MeanProduct(), False)])
-def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, objective, first):
-    """The classifier alone reads the first token only; a head over all tokens must see the whole last layer."""
+@pytest.mark.parametrize(
+    ("objective", "pooled", "first"),
+    [
+        (Classify(), None, True),
+        (experts.ProductOfExperts(), experts.pooled, True),
+        (experts.ProductOfExperts(), lambda model, inputs: model.base_model(**inputs).last_hidden_state.mean(1), False),
+    ],
+)
+def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, monkeypatch, objective, pooled, first):
+    """The heads read the first token alone, or one of them all tokens, which must see the whole last layer."""
+    monkeypatch.setattr(experts, "pooled", pooled)
     loop = Loop(make_spec(objective=objective.name), corpus, objective=objective)
     assert any("first token" in note for note in loop.notes) == first
     loop.model.eval()
@@ -284,3 +242,74 @@ def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, object
     plain.load_state_dict(loop.finish().state_dict())
     batch = {name: each.batch(rows) if name != "labels" else each[rows] for name, each in loop.arrays.items()}
     torch.testing.assert_close(found, objective.loss(plain.eval(), batch))
+
+
+# ---------------------------------------------------------------- encoders of other families than BERT
+
+
+WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+CALM = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # so that two loops see the same numbers
+FAMILIES = {
+    "Roberta": {**WIDE, **CALM, "max_position_embeddings": 66, "type_vocab_size": 1},
+    "Electra": {**WIDE, **CALM, "max_position_embeddings": 64, "embedding_size": 16},
+    "DebertaV2": {
+        **WIDE, **CALM, "max_position_embeddings": 64, "type_vocab_size": 0, "relative_attention": True,
+        "position_buckets": 8, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm", "share_att_key": True,
+        "position_biased_input": False, "pooler_hidden_size": 32, "pooler_dropout": 0.0,
+    },
+    "DistilBert": {
+        "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": 64,
+        "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0,
+    },
+    "Llama": {**WIDE, "max_position_embeddings": 64},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory):
+    """Folder of a tiny model of a family, with a tokenizer for `WORDS` that knows no token types."""
+
+    def make(family):
+        folder = tmp_path_factory.mktemp(family.lower())
+        entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"unused{i}" for i in range(20))]
+        (folder / "vocab.txt").write_text("\n".join(entries))
+        names = ["input_ids", "attention_mask"]
+        transformers.BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_input_names=names).save_pretrained(folder)
+        torch.manual_seed(1)
+        config = getattr(transformers, f"{family}Config")(vocab_size=len(entries), pad_token_id=0, **FAMILIES[family])
+        getattr(transformers, f"{family}Model")(config).save_pretrained(folder)
+        return str(folder)
+
+    return make
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_epoch_of_another_family_equals_the_slow_twins(family, folder_of, make_spec, corpus):
+    spec = make_spec(model=folder_of(family), weight_decay=0.1, warmup=0.1)
+    assert_equal_to_the_slow_twin(spec, corpus)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_and_its_predictions(family, folder_of, make_spec, corpus, runs):
+    spec = make_spec(model=folder_of(family), epochs=2, precision="bf16")
+    run = fit.fit(spec, corpus)
+    assert run.logits.shape == (2, len(corpus), 3)
+    assert np.isfinite(run.logits).all()
+    again = predict(run, corpus)
+    assert np.abs(again - run.logits[-1]).max() < 0.05  # the last epoch's weights, batches of another size
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_product_of_experts_and_its_bias_head(family, folder_of, make_spec, corpus, runs):
+    """The bias head is trained, comes back from the stored model, and reads a text alike alone and in a padded one."""
+    objective = experts.ProductOfExperts(1.0, 1.0)
+    spec = make_spec(model=folder_of(family), epochs=2, objective=objective.name)
+    run = fit.fit(spec, corpus, objective=objective)
+    np.testing.assert_allclose(predict(run, corpus), run.logits[-1], atol=1e-4)
+    together = experts.expert_logits(run, corpus.hypothesis)
+    alone = np.concatenate([experts.expert_logits(run, [text]) for text in corpus.hypothesis[:4]])
+    np.testing.assert_allclose(together[:4], alone, atol=1e-5)
+    start, _ = objective.model(spec, corpus.classes)
+    stored = load_file(run.model / "model.safetensors")
+    moved = [not torch.equal(each, stored[f"{experts.HEAD}.{name}"]) for name, each in start.expert.named_parameters()]
+    assert len(moved) == 8 and all(moved)

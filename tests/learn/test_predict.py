@@ -19,17 +19,7 @@ from nli_lib.corpora.corpus import CorpusError
 from nli_lib.learn import predict as module
 from nli_lib.learn.fit import Loop, fit
 from nli_lib.learn.model import is_decoder, load_classifier, load_tokenizer
-from nli_lib.learn.predict import (
-    ClassifyOthers,
-    cross_predict,
-    cross_score,
-    embed,
-    fold_specs,
-    predict,
-    predict_epochs,
-    stored,
-    watch,
-)
+from nli_lib.learn.predict import cross_predict, cross_score, embed, fold_specs, predict, predict_epochs
 from nli_lib.select.selection import folds
 from nli_lib.store import RunFolder, RunSpec, StoreError
 
@@ -150,12 +140,12 @@ def test_words_that_were_not_trained_on_are_those_of_their_epoch(make_spec, corp
 
 def test_a_run_is_found_by_its_settings_and_nothing_is_trained(run, monkeypatch):
     monkeypatch.setattr("nli_lib.learn.fit._train", lambda *args, **kwargs: pytest.fail("it was trained again"))
-    found = stored(run.spec.model_dump_json(exclude_defaults=True))
+    found = module.stored(run.spec.model_dump_json(exclude_defaults=True))
     assert found.spec == run.spec and found.folder == run.folder and (found.logits == run.logits).all()
     logits = run.folder / "logits.npy"
     logits.write_bytes(logits.read_bytes()[:-40] + bytes(40))
     with pytest.raises(StoreError, match="logits.npy does not hold what was written"):
-        stored(run.spec.model_dump_json())
+        module.stored(run.spec.model_dump_json())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +158,7 @@ def test_a_run_is_found_by_its_settings_and_nothing_is_trained(run, monkeypatch)
 )
 def test_a_run_that_is_not_there_is_named(settings, said):
     with pytest.raises(StoreError, match=said):
-        stored(settings)
+        module.stored(settings)
 
 
 # ---------------------------------------------------------------- cross-scores
@@ -314,7 +304,7 @@ def test_held_out_pairs_move_no_weight(make_spec, corpus):
     """Other labels of the held-out pairs leave every weight as it is."""
     held_out = np.arange(len(corpus)) % 5 == 0
     other = replace(corpus, table=corpus.table.assign(label=np.where(held_out, 2 - corpus.labels, corpus.labels)))
-    objective, weights = ClassifyOthers(held_out), []
+    objective, weights = module.ClassifyOthers(held_out), []
     for each in (corpus, other):
         loop = Loop(make_spec(objective=objective.name), each, objective=objective)
         for rows in loop.start_epoch(0):
@@ -324,13 +314,13 @@ def test_held_out_pairs_move_no_weight(make_spec, corpus):
 
 
 def test_the_loss_is_the_mean_of_those_that_are_learnt_from(make_spec, corpus):
-    objective = ClassifyOthers(np.arange(len(corpus)) >= 3)
+    objective = module.ClassifyOthers(np.arange(len(corpus)) >= 3)
     loop = Loop(make_spec(objective=objective.name), corpus, objective=objective)
     loop.model.eval()
     loss, logits = loop.forward(np.arange(6))
     torch.testing.assert_close(loss, torch.nn.functional.cross_entropy(logits[:3], torch.tensor(corpus.labels[:3])))
     assert loop.forward(np.arange(3, 6))[0].item() == 0
-    other = ClassifyOthers([True, False])
+    other = module.ClassifyOthers([True, False])
     with pytest.raises(ValueError, match="2 entries for"):
         Loop(make_spec(objective=other.name), corpus, objective=other)
 
@@ -338,10 +328,10 @@ def test_the_loss_is_the_mean_of_those_that_are_learnt_from(make_spec, corpus):
 def test_watched_after_every_epoch_and_apart_from_their_premises(make_spec, corpus):
     first = corpus.premise == corpus.premise[0]
     held_out = np.arange(len(corpus)) == 0
-    watched, logits = watch(make_spec(epochs=2), corpus, held_out)
+    watched, logits = module.watch(make_spec(epochs=2), corpus, held_out)
     assert logits.shape == (2, 1, 3) and np.isfinite(logits).all()
     keep = ~first | held_out
-    objective = ClassifyOthers(held_out[keep])
+    objective = module.ClassifyOthers(held_out[keep])
     spec = make_spec(epochs=2, subset="other premises", objective=objective.name)
     run = fit(spec, corpus, keep, objective=objective)
     assert run.folder == watched.folder and len(run.labels) == keep.sum()

@@ -9,18 +9,11 @@ import pandas as pd
 import pytest
 import recorder_worker
 import torch
+import transformers
 from datasets import Dataset
 from tiny_words import make_corpus
 from torch.utils.data import DataLoader, IterableDataset
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
+from transformers import DataCollatorWithPadding, Trainer, TrainerCallback
 
 from nli_lib.errors import TrainingError
 from nli_lib.learn.recorder import FILE, Numbered, RecordLogits
@@ -31,7 +24,7 @@ ROWS, BATCH, EPOCHS, RATE = 22, 8, 3, 1e-3  # the last batch of an epoch holds 6
 
 @pytest.fixture(scope="module")
 def tokenizer(encoder):
-    return AutoTokenizer.from_pretrained(encoder)
+    return transformers.AutoTokenizer.from_pretrained(encoder)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +39,7 @@ def dataset(tokenizer):
 def start(encoder):
     def make():
         torch.manual_seed(3)
-        return AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
+        return transformers.AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=3)
 
     return make
 
@@ -58,7 +51,7 @@ def trainer(dataset, tokenizer, start, tmp_path_factory):
     def make(*callbacks, kind=Trainer, rows=dataset, model=None, collate=None, folder=None, **changes):
         known = {"num_train_epochs": EPOCHS, "per_device_train_batch_size": BATCH, "learning_rate": RATE, "seed": 5}
         known |= {"report_to": "none", "save_strategy": "no", "use_cpu": True, "disable_tqdm": True, **changes}
-        arguments = TrainingArguments(output_dir=str(folder or tmp_path_factory.mktemp("out")), **known)
+        arguments = transformers.TrainingArguments(output_dir=str(folder or tmp_path_factory.mktemp("out")), **known)
         given = {"data_collator": collate or DataCollatorWithPadding(tokenizer), "callbacks": list(callbacks)}
         return kind(model=model or start(), args=arguments, train_dataset=rows, eval_dataset=rows, **given)
 
@@ -78,7 +71,7 @@ def whole(trainer, dataset):
 
 def plain_loop(model, dataset, tokenizer, seed):
     """The definition: shuffle, pad, forward, keep the logits, step. (E, N, C) and the model."""
-    set_seed(seed)
+    transformers.set_seed(seed)
     steps = -(-len(dataset) // BATCH) * EPOCHS
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0, fused=True)
     linear = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, (steps - step) / steps))
@@ -106,16 +99,14 @@ def test_equal_to_a_plain_loop_bit_for_bit(whole, dataset, start, tokenizer):
     np.testing.assert_array_equal(recorder.logits, logits)
     assert recorder.logits.dtype == np.float32
     assert recorder.uid.tolist() == dataset["uid"] and recorder.labels.tolist() == dataset["label"]
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, trained.model.state_dict()[name]), name
+    torch.testing.assert_close(trained.model.state_dict(), model.state_dict(), rtol=0, atol=0)
 
 
 def test_the_training_is_the_same_without_it_and_every_measure_reads_it(whole, trainer):
     without = trainer()
     without.train()
     for recorder, trained in whole.values():
-        for name, value in without.model.state_dict().items():
-            assert torch.equal(value, trained.model.state_dict()[name]), name
+        torch.testing.assert_close(trained.model.state_dict(), without.model.state_dict(), rtol=0, atol=0)
         scores = pd.DataFrame(dynamics.scores(recorder.logits, recorder.labels))
         assert len(scores) == ROWS and scores.notna().all(axis=None)
 
