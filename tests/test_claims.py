@@ -1,6 +1,7 @@
 """The papers' numbers, the declared claims and their verdicts. Fast, any machine: pytest tests/test_claims.py"""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from scipy import stats
 from nli_lib import claims
 from nli_lib.claims import RECORD, VERDICTS, ClaimError, ledger, paper_table, paper_value, read_claims, verdict, widened
 from nli_lib.corpora.suites import NAIK_SHARES
-from nli_lib.paths import NOTEBOOKS
+from nli_lib.paths import BOOK, NOTEBOOKS
 from nli_lib.stats import t_interval
 
 CITED = """wanli zfilter consensus disco difficulty cartography aum snli multinli anli hans sick chaosnli gururangan
@@ -95,6 +96,23 @@ def test_a_malformed_file_of_numbers_is_one_error(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ClaimError, match=message):
         claims.paper_values(path)
+
+
+def test_every_table_and_figure_of_the_papers_has_a_chapter_or_a_reason():
+    listed = yaml.safe_load((BOOK / "exhibits.yaml").read_text(encoding="utf-8"))
+    counts = {"wanli": (11, 9), "zfilter": (15, 2), "consensus": (3, 3), "disco": (5, 4), "difficulty": (7, 6)}
+    named = {paper: {*(f"Table {n + 1}" for n in range(tables)), *(f"Figure {n + 1}" for n in range(figures))}
+             for paper, (tables, figures) in counts.items()}  # fmt: skip
+    assert {paper: set(rows) for paper, rows in listed.items()} == named
+    rows = [row for of in listed.values() for row in of.values()]
+    assert all(("chapters" in row) != ("without" in row) for row in rows)
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in NOTEBOOKS.glob("*.ipynb")}
+    assert {chapter for row in rows for chapter in row.get("chapters", ())} <= set(sources)
+    copied = [(row["paper"], re.match(r"Table \d+", row["where"])) for row in yaml.safe_load(claims.PAPERS.read_text())]
+    assert all(table[0] in listed[paper] for paper, table in copied if table and paper in listed)
+    for chapter, source in sources.items():
+        for paper, table in re.findall(r'paper_table\(\\"(\w+)\\", \\"(Table \d+)', source):
+            assert chapter in listed[paper][table]["chapters"], f"{chapter} shows {table} of {paper}"
 
 
 def test_every_cited_work_has_an_entry():

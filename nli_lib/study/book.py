@@ -321,6 +321,20 @@ def absent_chapters(chapters: Path) -> str:
 
 
 LEDGER = "63_claims.ledger"
+EXHIBITS = paths.BOOK / "exhibits.yaml"  # paper -> table or figure -> shows, chapters, note, without
+
+
+def exhibits(file: Path = EXHIBITS) -> dict[str, str]:
+    """For each paper, a Markdown table of its tables and figures and of the chapters that have their counterparts."""
+    found = {}
+    for paper, rows in yaml.safe_load(file.read_text(encoding="utf-8")).items() if file.is_file() else ():
+        lines = [f"| {PAPERS[paper]} | shows | here |", "|---|---|---|"]
+        for name, row in rows.items():
+            links = [f"[{title_of(each)}](chapters/{each})" for each in row.get("chapters", ())]
+            told = [", ".join(links), row.get("note"), f"None: {row['without']}" if "without" in row else None]
+            lines.append(f"| {name} | {row['shows']} | {'; '.join(filter(None, told))} |")
+        found[f"exhibits {paper}"] = "\n".join(lines)
+    return found
 
 
 def words(chapters: Path, study: str) -> dict[str, str]:
@@ -335,6 +349,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     if len(ledger):
         found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
         found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
+    found |= exhibits()
     if LESSONS.is_file():
         found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
     for name in sorted(order()):
