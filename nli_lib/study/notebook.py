@@ -73,8 +73,9 @@ class _Filler(string.Formatter):
         ends = [of(name) for name in ("value", "low", "high")]
         if not all(map(math.isfinite, ends)):
             raise StudyError(f"say: an interval has the ends {ends}: the tables hold no such number")
-        value, low, high = (unsigned_zero(format(end, format_spec[2:])) for end in ends)
-        return f"{value} [{low}, {high}]"
+        form, *unit = format_spec[2:].split(" ", 1)
+        value, low, high = (unsigned_zero(format(end, form)) for end in ends)
+        return " ".join([value, *unit, f"[{low}, {high}]"])
 
 
 def as_text(value: str) -> str:
@@ -87,7 +88,8 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
     Text among the values is shown as text (`as_text`); what is meant as Markdown comes as IPython's ``Markdown``.
     A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a row. ``{gap:ci+.1%}``
-    of whatever has value, low and high writes all three: "+1.2% [-0.3%, +2.7%]".
+    of whatever has value, low and high writes all three: "+1.2% [-0.3%, +2.7%]"; what follows a blank is the unit, and
+    ``{gap:ci+.1f points}`` writes "+1.2 points [-0.3, +2.7]".
     """
     names = {re.split(r"[.\[]", field)[0] for _, field, _, _ in string.Formatter().parse(template) if field is not None}
     if missing := sorted(names - values.keys()):

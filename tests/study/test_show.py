@@ -87,6 +87,7 @@ GAP = {"value": 0.0123, "low": -0.0004, "high": 0.03}
         ),
         ("{rho.value:.2f} of {rho.n:,} {row[word]}", {"rho": RHO, "row": {"word": "<b>"}}, r"0.31 of 1,514 \<b\>"),
         *(("{x:ci+.1%}", {"x": each}, "+1.2% [0.0%, +3.0%]") for each in (GAP, pd.Series(GAP), Estimate(**GAP, n=3))),
+        ("{x:ci+.2f points of it}", {"x": GAP}, "+0.01 points of it [0.00, +0.03]"),
     ],
 )
 def test_prose_is_filled(template, values, said):
