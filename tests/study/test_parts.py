@@ -23,17 +23,7 @@ from nli_lib import paths
 from nli_lib.learn.predict import predict
 from nli_lib.store import RunSpec, StoreError
 from nli_lib.study import parts, runner
-from nli_lib.study.parts import (
-    Generator,
-    MissingPartsError,
-    Part,
-    Trained,
-    Training,
-    answers,
-    gather,
-    progress,
-    written,
-)
+from nli_lib.study.parts import Generator, MissingPartsError, Part, Trained, Training, answers, gather, written
 
 CHAPTER = "22_try"
 
@@ -57,11 +47,6 @@ def three(made):
     return {f"longer, training {seed}": part(made, seed) for seed in range(3)}
 
 
-def file_of(wanted):
-    ((name, each),) = wanted.items()
-    return parts.file_of(name, each, "smoke")
-
-
 def in_a_child(action):
     """Start `action` in a forked process."""
     if (pid := os.fork()) == 0:
@@ -82,10 +67,8 @@ def test_a_part_is_made_once_and_both_ways_give_the_same_bits():
 
 def test_killed_in_the_middle_nothing_half_written_is_taken():
     def killed_when_it_is_put_in_place():
-        real, places = Path.replace, []
-        Path.replace = lambda path, to: (
-            places.append(to) or (os.kill(os.getpid(), signal.SIGKILL) if len(places) == 2 else real(path, to))
-        )
+        real, places = Path.replace, iter([False, True])
+        Path.replace = lambda path, to: os.kill(os.getpid(), signal.SIGKILL) if next(places) else real(path, to)
         gather(three([]), "smoke")
 
     assert os.waitpid(in_a_child(killed_when_it_is_put_in_place), 0)[1] == signal.SIGKILL
@@ -134,30 +117,30 @@ def test_two_processes_share_the_parts_and_wait_for_the_last(monkeypatch):
 
 
 def test_a_part_of_another_recipe_is_named_and_left_aside(capsys):
-    made = []
-    gather({"longer, training 1": part(made, 1)}, "smoke")
-    gather({"longer, training 1": part(made, 1, epochs=9), "longer, training 10": part(made, 10)}, "smoke")
-    said = [line for line in capsys.readouterr().out.splitlines() if "left aside" in line]
-    assert len(said) == 1 and "longer-training-1-" in said[0]
-    gather({"longer, training 1": part(made, 1)}, "smoke")  # the first is still there
+    made, name = [], "longer, training 1"
+    gather({name: part(made, 1)}, "smoke")
+    gather({name: part(made, 1, epochs=9), "longer, training 10": part(made, 10)}, "smoke")
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if "left aside" in line]
+    assert "longer-training-1-" in said
+    gather({name: part(made, 1)}, "smoke")  # the first is still there
     assert made == [1, 1, 10]
 
 
 @pytest.mark.parametrize("harm", ["cut", "a bit", "renamed"])
 def test_a_damaged_part_is_named_with_its_cure(harm):
-    made = []
-    wanted = {"longer, training 0": part(made, 0, table=pd.DataFrame({"x": np.arange(5000) ** 2}))}
-    gather(wanted, "smoke")
-    path = file_of(wanted)
+    made, name = [], "longer, training 0"
+    each = part(made, 0, table=pd.DataFrame({"x": np.arange(5000) ** 2}))
+    gather({name: each}, "smoke")
+    path = parts.file_of(name, each, "smoke")
     data = bytearray(path.read_bytes())
     if harm == "renamed":
-        wanted = {"longer, training 0": part(made, 5)}
-        path.rename(file_of(wanted))
+        each = part(made, 5)
+        path.rename(parts.file_of(name, each, "smoke"))
     else:
         data[200] ^= 1
         path.write_bytes(data[:100] if harm == "cut" else data)
     with pytest.raises(StoreError, match=r"longer-training-0-\w{8}.parquet .*delete it, and it is made again"):
-        gather(wanted, "smoke")
+        gather({name: each}, "smoke")
     assert made == [0]  # nothing is trained behind the user's back
 
 
@@ -167,7 +150,7 @@ def test_a_large_part_is_cut_into_files_and_taken_as_a_whole(monkeypatch):
     wanted = {"margins": part([], 0, table=table)}
     made = gather(wanted, "smoke")["margins"]
     assert made["x"].equals(table["x"]) and gather(wanted, "smoke")["margins"].equals(made)
-    pieces = parts.files_in(file_of(wanted))
+    pieces = parts.files_in(parts.file_of("margins", wanted["margins"], "smoke"))
     assert len(pieces) == 4 and max(piece.stat().st_size for piece in pieces) <= 20_000
     parts.take("margins", wanted["margins"], "smoke", "smoke+epochs=1")
     there = parts.file_of("margins", wanted["margins"], "smoke+epochs=1")
@@ -184,9 +167,10 @@ def test_what_decides_is_content():
     spec, decided = RunSpec(corpus="tiny", **settings), parts.decided
     first = decided(spec, corpus)
     assert first == decided(RunSpec(corpus="renamed", split="test", limit=12, **settings), corpus)
-    others = [decided(RunSpec(corpus="tiny", **settings, epochs=9), corpus), decided(spec, corpus[::-1])]
-    others += [decided(spec, corpus, tested="a digest"), decided(spec, corpus, first)]
-    assert first not in others and others[3]["recipe"]["model"] == first  # in place of the id of a run
+    started = decided(spec, corpus, first)
+    others = [decided(spec.model_copy(update={"epochs": 9}), corpus), decided(spec, corpus[::-1]), started]
+    assert first not in [*others, decided(spec, corpus, tested="a digest")]
+    assert started["recipe"]["model"] == first  # in place of the id of a run
 
 
 MEASURE = """
@@ -207,19 +191,18 @@ def test_parts_alone_are_made_without_table_or_record(home, capsys):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[2].metadata["tags"], notebook.cells[3].metadata["tags"] = ["begin"], ["measure", "parts"]
     nbformat.write(notebook, path)
-    assert progress(CHAPTER, "smoke") == ""
+    assert parts.progress(CHAPTER, "smoke") == ""
     assert not runner.make_parts([], runner.Request(), parts.TAKE)
     said = capsys.readouterr().out
-    assert "training 1 is made" in said and "training 2 is made" in said and "training 0 is made" not in said
+    assert [seed for seed in range(3) if f"training {seed} is made" in said] == [1, 2]
     assert "22_try: 2 of 3 parts are there; the others cost some 0.0 h, as on " in said
-    path = file_of({"longer, training 9": Part(CHAPTER, {"seed": 9}, None)})
+    path = parts.file_of("longer, training 9", Part(CHAPTER, {"seed": 9}, None), "smoke")
     wanted = json.loads((path.parent / parts.WANTED).read_text())
     (path.parent / parts.WANTED).write_text(json.dumps({**wanted, "debiased, training 9": path.name}))
-    assert progress(CHAPTER, "smoke").endswith(", besides 1 of a kind that was not timed yet")
-    assert runner.make_parts([], runner.Request())
-    assert capsys.readouterr().out.count("is made") == 1
+    assert parts.progress(CHAPTER, "smoke").endswith(", besides 1 of a kind that was not timed yet")
+    assert runner.make_parts([], runner.Request()) and capsys.readouterr().out.count("is made") == 1
     assert [file.name for file in (home / "data" / "results" / "smoke").iterdir()] == ["22_try.parts"]
-    assert progress(CHAPTER, "smoke") == "3 of 3 parts are there"
+    assert parts.progress(CHAPTER, "smoke") == "3 of 3 parts are there"
 
 
 # ---------------------------------------------------------------- questions
@@ -251,11 +234,10 @@ def lose_runs():
 
 
 def test_a_training_is_asked_once_and_never_again(training, made):
-    asked = {("Z-Aug", 0): training}
-    first = answers(STUDY, asked, parts.right)["Z-Aug", 0]
-    assert made == [0] and parts.there(training)
+    first = answers(STUDY, {("Z-Aug", 0): training}, parts.right)["Z-Aug", 0]
+    assert parts.there(training)
     lose_runs()
-    again = answers(STUDY, asked, parts.right)["Z-Aug", 0]
+    again = answers(STUDY, {("Z-Aug", 0): training}, parts.right)["Z-Aug", 0]
     assert made == [0] and again.attrs["seconds"] > 0 and again.attrs["device"]
     pd.testing.assert_frame_equal(first, again)
 
@@ -265,9 +247,8 @@ def test_equal_trainings_are_one_part_and_other_rows_tests_or_questions_another(
     found = answers(STUDY, twins, parts.right)
     assert made == [0] and found["D0", 0].equals(found["D0, twin", 0])
     spec = training.spec.model_copy(update={"subset": "x"})
-    others = {("rows", 0): training._replace(corpus=training.corpus[::-1], spec=spec)}
-    others[("tests", 0)] = training._replace(tested={"test": make_corpus(6)})
-    answers(STUDY, others, parts.right)
+    rows, tests = training._replace(corpus=training.corpus[::-1], spec=spec), {"test": make_corpus(6)}
+    answers(STUDY, {("rows", 0): rows, ("tests", 0): training._replace(tested=tests)}, parts.right)
     answers(STUDY, {("D0", 0): training}, parts.accuracies)
     assert len(made) == 4 == len(list((paths.RESULTS / "smoke" / f"{CHAPTER}.parts").glob("*.parquet")))
     # and early stopping rests on its validation pairs
@@ -331,21 +312,17 @@ def generators(tmp_path):
     return {"plain": first, "kept only": second}
 
 
-class Asking(SimpleNamespace):
-    dial, only = SimpleNamespace(generator=SimpleNamespace(samples=40, at_once=20)), None
-
-    def parts(self, wanted):
-        return gather(wanted, "smoke", self.only)
+def asking(only=None):
+    dial = SimpleNamespace(generator=SimpleNamespace(samples=40, at_once=20))
+    return SimpleNamespace(dial=dial, parts=lambda wanted: gather(wanted, "smoke", only))
 
 
 def test_generators_move_to_another_machine_and_nothing_is_trained(tmp_path, monkeypatch, generators):
-    found = written(Asking(), generators)
+    found, here = written(asking(), generators), paths.RESULTS
     assert found["plain"].logits.shape == (1, 16, 3) and len(found["plain"].log) == 6
-    here, there = paths.RESULTS, tmp_path / "there"
-    there.mkdir()
-    place_home(there, monkeypatch)
+    place_home(tmp_path / "there", monkeypatch)
     shutil.copytree(here, paths.RESULTS, dirs_exist_ok=True)
-    moved = written(Asking(), generators)
+    moved = written(asking(), generators)
     for name, each in found.items():
         pd.testing.assert_frame_equal(each.samples, moved[name].samples, check_exact=True)
         pd.testing.assert_frame_equal(each.log, moved[name].log, check_exact=True)
@@ -354,7 +331,7 @@ def test_generators_move_to_another_machine_and_nothing_is_trained(tmp_path, mon
 
 
 def test_finished_runs_are_taken_over_without_training(capsys, generators):
-    first, taking = generators["plain"], Asking(only=parts.TAKE)
+    first, taking = generators["plain"], asking(parts.TAKE)
     run = first.trained()
     with pytest.raises(MissingPartsError, match="3 of 4 parts are missing, plain, training 3, samples"):
         written(taking, generators)  # nothing was sampled yet
@@ -362,11 +339,11 @@ def test_finished_runs_are_taken_over_without_training(capsys, generators):
     with pytest.raises(MissingPartsError, match="2 of 4 parts are missing, kept only"):
         written(taking, generators)
     assert [path.name for path in paths.RUNS.iterdir() if path.is_dir()] == [run.folder.name]
-    taken = written(Asking(), {"plain": first})["plain"]
+    taken = written(asking(), {"plain": first})["plain"]
     assert np.array_equal(taken.logits, run.logits) and len(draws) == 2
     assert "trained first" not in capsys.readouterr().out
     shutil.rmtree(run.folder)
-    written(Asking(), generators)
+    written(asking(), generators)
     assert "kept only, training 3: the generator that it starts from is not on this machine" in capsys.readouterr().out
 
 
@@ -374,20 +351,19 @@ def test_finished_runs_are_taken_over_without_training(capsys, generators):
 @pytest.mark.slow
 def test_chapter_22_comes_out_equal_from_its_parts_alone(tmp_path):
     """In a fresh home, whose store of runs stays empty."""
-    tables, here, there = [], tmp_path / "here", tmp_path / "there"
+    tables, smoke = [], Path("data", "results", "smoke")
+    here, there = tmp_path / "here", tmp_path / "there"
     for home in (here, there):
         home.mkdir()
         for name in ("notebooks", "book"):
             (home / name).symlink_to(Path(__file__).resolve().parents[2] / name)
         if tables:
-            folder = Path("data", "results", "smoke", "22_generator.parts")
-            shutil.copytree(here / folder, home / folder)
+            shutil.copytree(here / smoke / "22_generator.parts", home / smoke / "22_generator.parts")
         given = {**os.environ, "NLI_HOME": str(home)}
         done = subprocess.run([sys.executable, "-m", "nli_lib", "run", "22"], env=given, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        found = sorted((home / "data" / "results" / "smoke").glob("22_generator.*.csv"))
-        tables.append({path.name: path.read_bytes() for path in found})
+        tables.append({path.name: path.read_bytes() for path in (home / smoke).glob("22_generator.*.csv")})
     assert len(tables[0]) > 8 and tables[0] == tables[1]
     assert not list((there / "data" / "runs").glob("*/spec.json"))
-    record = json.loads((there / "data" / "results" / "smoke" / "22_generator.json").read_text())
+    record = json.loads((there / smoke / "22_generator.json").read_text())
     assert sum(".parts/" in name for name in record["inputs"]) >= 6
