@@ -16,10 +16,8 @@ from nli_lib.study import book, dial, standing
 from nli_lib.study.notebook import as_text
 
 LIBRARY = standing.LIBRARY
-LEDGER = """#| measure
-from nli_lib.claims import VERDICTS
-study.book_file("claims.yaml")
-study.save(pd.DataFrame({"verdict": VERDICTS}), "ledger")"""
+LEDGER = '#| measure\nfrom nli_lib.claims import VERDICTS\nstudy.book_file("claims.yaml")\n'
+LEDGER += 'study.save(pd.DataFrame({"verdict": VERDICTS}), "ledger")'
 CHAPTERS = {
     "10_scores": (SAVE, "#| measure\nfrom nli_lib.measure.dynamics import scores", SHOW),
     "11_reads": ('#| measure\ntable = study.table("scores", "10_scores")',),
@@ -57,9 +55,8 @@ def chapters(project):
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     assert stale() == {}
     yield project
-    for path in [path for path in project.rglob("*") if path.is_file()]:
-        if path not in before:
-            path.unlink()
+    for path in {path for path in project.rglob("*") if path.is_file()} - before.keys():
+        path.unlink()
     for path, data in before.items():
         if not path.is_file() or path.read_bytes() != data:
             path.write_bytes(data)
@@ -112,10 +109,9 @@ def test_what_changes_makes_stale_what_rests_on_it(chapters, file, old, new, exp
 
 def test_the_stale_chapters_of_a_study_are_listed(chapters):
     assert standing.stale("smoke") == [] == standing.stale("nowhere")
-    edit(chapters / "nli_lib" / "claims.py", '"inconclusive"', '"open"')
+    edit(chapters / CLAIMS, '"inconclusive"', '"open"')
     assert standing.stale("smoke") == ["63_ledger"]
-    record = standing.read("63_ledger", "smoke")
-    standing.write({**record, "state": standing.INTERRUPTED})
+    standing.write({**standing.read("63_ledger", "smoke"), "state": standing.INTERRUPTED})
     assert standing.stale("smoke") == [], "what did not finish has nothing that could be stale"
 
 
@@ -124,31 +120,29 @@ def test_what_a_measure_uses(chapters):
     dynamics = chapters / DYNAMICS
     late = "    from nli_lib.measure import consensus as late\n\n    late.mismatch\n"
     edit(dynamics, "def scores(", "def helper():\n" + late + "\n\ndef scores(")
-    text = dynamics.read_text()
-    dynamics.write_text(text + "\n\nscores.helper = helper\n")
-    run(chapters / "notebooks" / "10_scores.ipynb")
-    run(chapters / "notebooks" / "11_reads.ipynb")
+    dynamics.write_text(dynamics.read_text() + "\n\nscores.helper = helper\n")
+    for name in ("10_scores", "11_reads"):
+        run(chapters / "notebooks" / f"{name}.ipynb")
     edit(chapters / "nli_lib" / "measure" / "consensus.py", "def mismatch(", "def mismatch(*_more, ")
     assert stale() == {"10_scores": ["mismatch changed"]}
 
 
 def test_what_moves_to_another_module_changes_nothing(chapters):
-    dynamics = chapters / DYNAMICS
-    shutil.copy(dynamics, dynamics.with_name("moved.py"))
-    dynamics.unlink()
+    moved = (chapters / DYNAMICS).rename(chapters / "nli_lib" / "measure" / "moved.py")
     for path in (chapters / "nli_lib").rglob("*.py"):
         path.write_text(path.read_text().replace("nli_lib.measure.dynamics", "nli_lib.measure.moved"))
-    edit(chapters / "notebooks" / "10_scores.ipynb", "nli_lib.measure.dynamics", "nli_lib.measure.moved")
+    edit(chapters / CHAPTER, "nli_lib.measure.dynamics", "nli_lib.measure.moved")
     assert stale() == {}
-    edit(dynamics.with_name("moved.py"), "def margin(", "def margin(*_more, ")
+    edit(moved, "def margin(", "def margin(*_more, ")
     assert stale() == {"10_scores": ["margin changed"]}
 
 
 def test_words_that_a_module_reads_from_a_file_beside_it(chapters):
-    (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- one\n")
+    words = chapters / "nli_lib" / "measure" / "words.yaml"
+    words.write_text("- one\n")
     edit(chapters / DYNAMICS, "def scores(", 'WORDS = "words.yaml"\n\n\ndef scores(*_more, _words=WORDS, ')
-    run(chapters / "notebooks" / "10_scores.ipynb")
-    (chapters / "nli_lib" / "measure" / "words.yaml").write_text("- two\n")
+    run(chapters / CHAPTER)
+    words.write_text("- two\n")
     assert stale() == {"10_scores": ["words.yaml changed"]}
 
 
@@ -159,14 +153,13 @@ def test_a_table_that_was_read_and_is_gone(chapters):
 
 
 def test_a_recipe(chapters, monkeypatch):
-    edit(chapters / "nli_lib" / "study" / "recipes.yaml", "consensus: {epochs: 3", "consensus: {epochs: 4")
     monkeypatch.setattr(dial, "FILE", chapters / "nli_lib" / "study" / "recipes.yaml")
+    edit(dial.FILE, "consensus: {epochs: 3", "consensus: {epochs: 4")
     dial.recipes.cache_clear()
     found = stale()
     monkeypatch.undo()
     dial.recipes.cache_clear()
-    assert list(found) == ["30_trains"]
-    assert found["30_trains"][0].startswith("the recipe of consensus: ")
+    assert list(found) == ["30_trains"] and found["30_trains"][0].startswith("the recipe of consensus: ")
 
 
 def scales(folder, **changes):
@@ -205,27 +198,17 @@ def test_a_new_key_or_field_makes_nothing_stale_and_another_default_what_trains(
 def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses_it(chapters):
     imports = "from nli_lib.measure.dynamics import scores\nfrom nli_lib.measure.consensus import mismatch"
     path = write_notebook(chapters / "notebooks", "1_try", imports, "#| measure\nfunction = scores")
-    found = standing.code_of(path)["definitions"]
-    assert "scores" in found and "mismatch" not in found
+    assert standing.code_of(path)["definitions"].keys() & {"scores", "mismatch"} == {"scores"}
 
 
 @pytest.mark.parametrize(
     ("cells", "counts"),
     [
-        (
-            (
-                "half = 0.5",
-                "rate = half / 2",
-                "half = 1",
-                "#| measure\nstudy.params = rate",
-                "rate = 3",
-                "other = rate",
-            ),
-            [True, True, False, True, False, False],
-        ),
+        (("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate"),
+         [True, True, False, True, False, False]),
         (("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)"), [True, True]),
     ],
-)
+)  # fmt: skip
 def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_bound(chapters, cells, counts):
     found = []
     for changed in (None, *range(len(cells))):
@@ -274,13 +257,13 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert standing.why_stale(standing.read("10_scores", "small"))
     assert standing.confirm("small", recorded_small) == dict.fromkeys(("10_scores", "63_ledger"), EQUAL)
     record = standing.read("10_scores", "small")
-    assert standing.why_stale(record) == []
-    assert "SHOW_ONLY" not in record["parameters"] and record["parameters"]["SCALE"] == "small"
+    assert standing.why_stale(record) == [] and record["parameters"]["SCALE"] == "small"
+    assert "SHOW_ONLY" not in record["parameters"]
     (entry,) = record["confirmed"]
     assert entry.keys() == {"revision", "date", "definitions"} and entry["definitions"] == []  # of an older record
     assert "roots" not in record and "modules" not in record and "scores" in record["definitions"]
-    edit(chapters / "nli_lib" / "measure" / "dynamics.py", "def margin(", "def margin(*_more, ")
-    run(chapters / "notebooks" / "10_scores.ipynb")
+    edit(chapters / DYNAMICS, "def margin(", "def margin(*_more, ")
+    run(chapters / CHAPTER)
     assert said_of_scores(recorded_small) == EQUAL
     record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
@@ -297,8 +280,7 @@ def test_a_stale_smoke_run_confirms_nothing(recorded_small):
 
 def test_how_long_it_took_and_where_is_no_obstacle(recorded_small):
     here = paths.RESULTS / "smoke" / "10_scores.scores.csv"
-    for folder, took in ((here.parent, 1.5), (recorded_small, 2.5)):
-        path = folder / here.name
+    for path, took in ((here, 1.5), (recorded_small / here.name, 2.5)):
         told = {"seconds": took, "machine seconds": took, "tokens_per_second": 1 / took, "device": f"{took:g} cores"}
         pd.read_csv(path).assign(**told).to_csv(path, index=False)
     change("smoke", outputs={f"smoke/{here.name}": standing.digest_file(here)})
@@ -314,12 +296,10 @@ def test_how_a_table_is_quoted_is_no_obstacle(recorded_small):
 
 def test_what_has_come_since_is_no_obstacle_and_a_lost_table_is(recorded_small):
     (recorded_small / "63_ledger.ledger.csv").rename(recorded_small / "63_ledger.lost.csv")
-    table = pd.read_csv(recorded_small / "10_scores.scores.csv")
-    table.to_csv(recorded_small / "10_scores.scores.csv", index=False)
     smoke = paths.RESULTS / "smoke" / "10_scores.scores.csv"
-    table.assign(over="pairs").to_csv(smoke, index=False)
+    pd.read_csv(recorded_small / smoke.name).assign(over="pairs").to_csv(smoke, index=False)
     (smoke.parent / "10_scores.since.csv").write_text("x\n1\n")
-    change("smoke", outputs={"smoke/10_scores.scores.csv": standing.digest_file(smoke)})
+    change("smoke", outputs={f"smoke/{smoke.name}": standing.digest_file(smoke)})
     done = standing.confirm("small", recorded_small)
     assert done == {"10_scores": EQUAL, "63_ledger": "left: the smoke tables differ: lost"}
 
@@ -336,9 +316,8 @@ def test_a_table_that_only_the_record_read_confirms_nothing_once_it_changes(reco
 
 
 def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small):
-    record = change("small", dial={"difficulty.trainings": {"snli": 1}})
-    said = said_of_scores(recorded_small)
-    assert said.startswith("left: the dial's difficulty.trainings: {'snli': 1} then, {")
+    record, then = change("small", dial={"difficulty.trainings": {"snli": 1}}), "{'snli': 1} then, {"
+    assert said_of_scores(recorded_small).startswith(f"left: the dial's difficulty.trainings: {then}")
     standing.write({**record, "dial": {"a.key.that.is.gone": 1}})
     assert said_of_scores(recorded_small) == EQUAL
 
@@ -355,10 +334,8 @@ def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, cha
     (recorded_small / "10_scores.scores.csv").write_text("x\n7\n")
     (chapters / "book" / "claims.yaml").write_text("- one\n- two\n")
     run(chapters / "notebooks" / "63_ledger.ipynb")
-    assert standing.confirm("small", recorded_small) == {
-        "10_scores": "left: the smoke tables differ: scores",
-        "63_ledger": "left: claims.yaml changed",
-    }
+    said = ("10_scores", "left: the smoke tables differ: scores"), ("63_ledger", "left: claims.yaml changed")
+    assert standing.confirm("small", recorded_small) == dict(said)
     assert "confirmed" not in standing.read("10_scores", "small")
 
 
@@ -375,7 +352,7 @@ def test_every_record_of_the_study_can_be_read():
 
 def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
     corpora = {"planted train, 2,000 rows, 2eb0": {"rows": 2000}, "snli test": {"rows": 9824}}
-    lines = book.used({"corpora": corpora, "parameters": {"SCALE": "smoke", "SECOND": "", "K": 0}})
-    said = " ".join(lines).replace("\\", "")
+    parameters = {"SCALE": "smoke", "SECOND": "", "K": 0}
+    said = " ".join(book.used({"corpora": corpora, "parameters": parameters})).replace("\\", "")
     assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said
     assert "K = 0" in said and "SECOND" not in said
