@@ -32,19 +32,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CELLS = functions("61_equal_budgets")
 ONE_OF_EACH = ["base", "random more", "z-filter", "Seq-Z", "product of experts", "consensus pruning", "WANLI added"]
 ONE_OF_EACH += ["our WANLI swapped in", "our WANLI added", "DISCO added", "ambiguous third", "hard"]
-DIAL = (
-    vars(dial.read_scale("smoke").budgets)
-    | {"budget": 48, "candidates": 144, "arms": None, "epochs": 12}
-    | {
-        "counterfactuals": {"DISCO": [("planted", "validation")], "Human-CAD": [("planted", "validation")]},
-        "groups": {
-            "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")},
-            "adversarial": {},
-            "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
-        },
-        "stress": ("adversarial", "planted", "test", 4),
-    }
-)
+GROUPS = {
+    "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")}, "adversarial": {},
+    "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
+}  # fmt: skip
+DIAL = vars(dial.read_scale("smoke").budgets) | {"budget": 48, "candidates": 144, "arms": None, "epochs": 12}
+DIAL |= {"counterfactuals": {key: [("planted", "validation")] for key in ("DISCO", "Human-CAD")}}
+DIAL |= {"groups": GROUPS, "stress": ("adversarial", "planted", "test", 4)}
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +75,6 @@ def make(encoder, tmp_path, monkeypatch):
     return plan
 
 
-def nothing(part, notebook):
-    raise FileNotFoundError(notebook)
-
-
 def recorded(plan, tests, arms=None):
     """The rows of the first seed, trained where no part says them."""
     wanted = {name: part for name, part in plan.parts(tests, arms).items() if name.endswith("training 0")}
@@ -98,8 +88,7 @@ def trained():
 @pytest.mark.slow
 def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     plan = make(arms=ONE_OF_EACH)
-    flat = plan.tested
-    sets, absent = plan.sets(0)
+    flat, (sets, absent) = plan.tested, plan.sets(0)
     # of so few pairs, a filter or a level may keep too few, or none of some label
     assert set(absent) <= {"Z-Aug", "Par-Z", "Seq-Z", "hard"}, absent
     assert len(sets) == 2 * (len(ONE_OF_EACH) - len(absent))
@@ -110,8 +99,8 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
     assert found == dict.fromkeys(sets, shapes)
     cost = {"prompt_tokens": 3900, "completion_tokens": 100, "seconds": 40.0}
     spent = CELLS.costs_of(table, {"our WANLI": cost}).set_index("arm")
-    assert spent.loc["our WANLI added", "tokens"] == 1200 and spent.loc["WANLI added", "tokens"] == 0
-    assert spent.loc["consensus pruning", "human labels"] == 144 and spent.loc["base", "human labels"] == 36
+    assert spent.loc[["our WANLI added", "WANLI added"], "tokens"].tolist() == [1200, 0]
+    assert spent.loc[["consensus pruning", "base"], "human labels"].tolist() == [144, 36]
     before = trained()
     assert sum("without-fold" in name for name in before) == DIAL["folds"]  # none more to learn how long they took
     # an eighth of them as jobs, each on a plan of its own, in another order: none is trained twice, and none is new
@@ -129,11 +118,10 @@ def test_every_arm_is_trained_once_whoever_asks_for_it(make, monkeypatch):
 
 
 def test_code_that_chooses_other_rows_makes_other_parts(make, monkeypatch):
-    plan = make(arms=["base", "z-filter", "AUM", "easy"])
+    arms = ["base", "z-filter", "AUM", "easy"]
+    plan = make(arms=arms)
     before = plan.parts(plan.tested)
-    assert {name.rsplit(",", 1)[0] for name in before} == {
-        each + twin for each in ("base", "z-filter", "AUM", "easy") for twin in ("", ", twin")
-    }
+    assert {name.rsplit(",", 1)[0] for name in before} == {*arms, *(f"{each}, twin" for each in arms)}
     assert set(budgets.probe()) == {f"{arm.name}, {which}" for arm in ARMS if arm.needs in budgets.SCORED
                                     for which in (ARM, TWIN)}  # fmt: skip
     real = budgets.choices
@@ -173,14 +161,16 @@ def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_p
 
 
 def test_the_arms_of_a_seed_do_not_depend_on_what_is_asked_for(make):
-    alone, _ = make().sets(0, ["z-filter"])
-    several, _ = make().sets(0, ["WANLI added", "z-filter", "AUM"])
+    alone, several = (make().sets(0, arms)[0] for arms in (["z-filter"], ["WANLI added", "z-filter", "AUM"]))
     assert alone["z-filter", ARM].corpus.digest == several["z-filter", ARM].corpus.digest
     assert make().arms_of(1) == ["base", "random more"]
     assert [make().trainings(arm) for arm in ("base", "random more", "AUM")] == [2, 2, 1]
 
 
 def test_what_is_not_at_hand_is_named_with_the_reason(make):
+    def nothing(part, notebook):
+        raise FileNotFoundError(notebook)
+
     plan = make(exported=nothing, released={"WANLI": [("wanli", "train")]}, counterfactuals={})
     _, absent = plan.sets(0, [arm for arm in BY_NAME if arm.startswith(("our", "WANLI", "DISCO", "Z-"))])
     assert absent["our WANLI added"].startswith("13_filter_by_variability has left no pairs")
@@ -199,23 +189,19 @@ def test_tests_hold_nothing_that_is_trained_on_and_share_the_room_of_their_group
     assert table.loc["Planted validation", "pairs"] == 0
     assert table.loc["Planted validation", "taken out"] == table.loc["Planted validation", "whole"]
     assert table.loc["Planted test", "pairs"] <= 60 and table.loc["Planted test", "whole"] > 60
-    plan = make()
-    for each in tests.values():
-        for test in each.values():
-            assert not overlap(test, plan.candidates(0))["pairs"].any()
+    candidates = make().candidates(0)
+    assert not any(overlap(test, candidates)["pairs"].any() for each in tests.values() for test in each.values())
 
 
 def test_revisions_come_with_their_originals_which_people_labelled(make):
     plan = make()
-    piece = plan.additions(0)["DISCO"]
-    assert len(piece) == plan.extra == 12 and 0 < piece.table["by_people"].sum() < 12
-    assert "by_people" not in plan.additions(0)["Human-CAD"].table
-    assert plan.additions(1)["DISCO"].digest != piece.digest
+    one, other = plan.additions(0), plan.additions(1)
+    assert len(one["DISCO"]) == plan.extra == 12 and 0 < one["DISCO"].table["by_people"].sum() < 12
+    assert "by_people" not in one["Human-CAD"].table and other["DISCO"].digest != one["DISCO"].digest
 
 
 def test_own_pairs_are_those_that_the_chapter_kept():
-    table = generated("pairs", "")
-    found = own_pairs("our DISCO", table)
+    found = own_pairs("our DISCO", generated("pairs", ""))
     assert len(found) == 40 and found.uid[0] == "our DISCO-0"
     pool = pd.concat([generated("pool", ""), generated("pool", "").assign(seed=1)])
     pool.loc[pool.index[:10], "D0 + G*"] = False
@@ -227,8 +213,7 @@ def test_what_our_models_copied_from_the_base_is_taken_out_of_their_pairs_and_no
 
     def copying(part, notebook):
         own = generated(part, notebook)
-        marks = own.iloc[0].drop(list(copied)).to_dict()
-        extra = copied.assign(premise=copied["premise"].str.upper(), **marks)
+        extra = copied.assign(premise=copied["premise"].str.upper(), **own.iloc[0].drop(list(copied)))
         return pd.concat([extra, own], ignore_index=True)
 
     plan = make(exported=copying)
@@ -244,11 +229,17 @@ def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
     assert waits["train-2-hard-twin"] == ["score-2-dynamics", "score-2-hypothesis"]
     assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(3)]
     assert all(other in waits for before in waits.values() for other in before)
-    smoke = Plan.from_scale("smoke")
-    names = ["train-9-base", "train-0-nothing", "score-x-dynamics", "score-0-fold-99", "score"]
-    for name in [*names, "train-0-random-more-twin"]:
+    names = (
+        "train-9-base",
+        "train-0-nothing",
+        "score-x-dynamics",
+        "score-0-fold-99",
+        "score",
+        "train-0-random-more-twin",
+    )
+    for name in names:
         with pytest.raises(StudyError, match=f'no job "{name}"'):
-            run_job(smoke, name)
+            run_job(Plan.from_scale("smoke"), name)
 
 
 @pytest.fixture
@@ -288,27 +279,21 @@ def test_trainings_run_on_a_cluster_two_at_a_time_and_none_twice(workflow, home,
     submitted = [path.read_text() for path in (home / "bin").glob("job-*.args")]
     assert len(submitted) == 2 and all("--mem" in each and "-t" in each for each in submitted)
     monkeypatch.setattr(paths, "RUNS", home / "data" / "runs")
-    before = trained()
+    before, plan = trained(), Plan.from_scale("smoke")
     assert len(before) == 2
-    plan = Plan.from_scale("smoke")
     for seed in (0, 1):
         plan.training(plan.sets(seed, ["base"])[0]["base", ARM], seed).run()
     assert trained() == before  # the notebook finds both
 
 
 # the last digits of a run's id stand for all of its settings, those of a part's file for all that decides it
-SMOKE = """
-00d2 020e 0c5e 0f11 11c5 12be 2233 28dc 2ed6 332f 37ce 3b5a 4a65 5508 5807 5dd2 648a 6dac 7056 7796 7a08 860e 8cc7
-920b 9223 9487 a07a a4b6 a51b bb16 bcca cb07 d0dd d8b8 e839 ef65 f08a f495 fb36
-"""
-PARTS = """
-049c 05d6 0b1b 1b8b 23ff 2a57 2b59 2e13 4467 479e 4a8f 4f2d 5753 5f26 60ae 6d7a 7c5a 95ce 9d36 acb3 b188 b271 b8d6
-b9c7 c7a4 ccb6 cfe5 d07c d208 d659 d6c0 d7ff db13 dd9a e3a2 e5c0 ea52 f332
-"""
-FILE = """
-0296 0322 06b9 0c75 0fba 19ad 1a3a 2584 29da 3509 3527 35f4 3ba7 42c8 449d 4862 4f2c 52e7 53c6 633f 7237 73f2 74b6
-75af 77b8 8271 845a 8489 8708 899a 9709 9779 a266 a704 a9de ac34 b129 b8d2 b90f d0da e884 ebe0 eca2 ef25 f700 f91c
-"""
+SMOKE = """00d2 020e 0c5e 0f11 11c5 12be 2233 28dc 2ed6 332f 37ce 3b5a 4a65 5508 5807 5dd2 648a 6dac 7056 7796 7a08 860e
+8cc7 920b 9223 9487 a07a a4b6 a51b bb16 bcca cb07 d0dd d8b8 e839 ef65 f08a f495 fb36"""
+PARTS = """049c 05d6 0b1b 1b8b 23ff 2a57 2b59 2e13 4467 479e 4a8f 4f2d 5753 5f26 60ae 6d7a 7c5a 95ce 9d36 acb3 b188 b271
+b8d6 b9c7 c7a4 ccb6 cfe5 d07c d208 d659 d6c0 d7ff db13 dd9a e3a2 e5c0 ea52 f332"""
+FILE = """0296 0322 06b9 0c75 0fba 19ad 1a3a 2584 29da 3509 3527 35f4 3ba7 42c8 449d 4862 4f2c 52e7 53c6 633f 7237 73f2
+74b6 75af 77b8 8271 845a 8489 8708 899a 9709 9779 a266 a704 a9de ac34 b129 b8d2 b90f d0da e884 ebe0 eca2 ef25 f700
+f91c"""
 
 
 def made_up(key, corpus, *shape):
