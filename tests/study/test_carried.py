@@ -68,23 +68,25 @@ def test_another_version_is_refused_and_nothing_is_overwritten(installed):
 
 
 def test_a_clone_is_read_from_an_empty_home_and_written_nowhere_else(installed, monkeypatch, capsys):
-    clone = runner.FOLDER
+    def files():
+        return {path: path.read_text() for path in clone.rglob("*") if path.is_file()}
+
+    clone, index = runner.FOLDER, installed / "book/index.md"
     monkeypatch.setattr(runner, "FOLDER", clone / "none")
     monkeypatch.setattr(runner, "CLONE", clone)
     (clone / "book" / "chapters").mkdir()
     (clone / "book" / "chapters" / "10_a.md").write_text("made by a run")
     (clone / "constraints.txt").touch()
-    before = {path: path.read_text() for path in clone.rglob("*") if path.is_file()}
+    before = files()
     runner.unpack()
     assert runner.order() == {"10_a": []}
     assert str(clone) in capsys.readouterr().out and not (installed / "book" / "chapters").exists()
     write_json(installed / "data/results/small/t.csv", "of this home")
-    (installed / "book/index.md").unlink()
-    (installed / "book/index.md").symlink_to(clone / "as it was called before")
+    index.unlink()
+    index.symlink_to(clone / "as it was called before")
     runner.unpack()
-    assert (installed / "book/index.md").read_text() == "# Book" and not capsys.readouterr().out
-    assert "of this home" in (installed / "data/results/small/t.csv").read_text()
-    assert {path: path.read_text() for path in clone.rglob("*") if path.is_file()} == before
+    assert index.read_text() == "# Book" and not capsys.readouterr().out
+    assert "of this home" in (installed / "data/results/small/t.csv").read_text() and files() == before
 
 
 @pytest.mark.parametrize("carries", [True, False])
@@ -123,15 +125,13 @@ def test_the_wheel_audits_in_an_empty_folder_without_torch(tmp_path):
             (source / name).write_bytes((ROOT / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", built, source], check=True)
-    (wheel,) = built.glob("*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--target", library, wheel], check=True)
+    subprocess.run([*pip, "install", "--no-deps", "--target", library, *built.glob("*.whl")], check=True)
     here.mkdir()
     kinds = [("He", "entailment"), ("Nobody", "neutral")]
     rows = [f"A man {at // 3} walks,{kinds[at % 3 > 0][0]} is {at},{kinds[at % 2][1]}" for at in range(90)]
     (here / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
     absent = ["torch", "transformers", "datasets", "sentence_transformers", "openai"]
-    code = f"""
-import sys
+    code = f"""import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {absent!r}:
@@ -139,21 +139,19 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 from nli_tools.commands import main
 assert sys.modules["nli_lib"].__file__.startswith({str(library)!r})
-main()
-"""
+main()"""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NLI_")}
     environment |= {"PYTHONPATH": str(library)}
 
     def call(*words):
         asked = [sys.executable, "-c", code, *words]
-        return subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True)
+        done = subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-    done = call("audit", "mine.csv")
-    assert done.returncode == 0, done.stderr
-    written = {path.name for path in here.rglob("*") if path.is_file()}
-    assert written == {"mine.csv", "audit.html", "audit.json"}
-    done = call("status", "--scale", "small")
-    assert done.returncode == 0 and "20_z_statistics" in done.stdout, done.stderr
+    call("audit", "mine.csv")
+    assert {path.name for path in here.rglob("*") if path.is_file()} == {"mine.csv", "audit.html", "audit.json"}
+    said = call("status", "--scale", "small")
+    assert "20_z_statistics" in said and "20_z_statistics          never run" not in said
     for name in ("notebooks/20_z_statistics.ipynb", "book/_toc.yml", "data/results/small/20_z_statistics.json"):
         assert (here / name).read_bytes() == (ROOT / name).read_bytes()
-    assert "20_z_statistics          never run" not in done.stdout
