@@ -27,10 +27,8 @@ def unfounded(claims, history):
         if not row["declared_in"] or pd.Timestamp(row["declared_on"]) >= pd.Timestamp(row["recorded_on"]):
             found.append(f"{claim.id}: first recorded in {row['recorded_in']}, declared in {row['declared_in']}")
         elif row["confirmed_then"] not in (None, str(claim.confirm)):
-            found.append(
-                f"{claim.id}: confirmed by values {row['confirmed_then']} when it was first recorded, "
-                f"by values {claim.confirm} now"
-            )
+            then = f"{claim.id}: confirmed by values {row['confirmed_then']} when it was first recorded"
+            found.append(f"{then}, by values {claim.confirm} now")
     return found
 
 
@@ -70,12 +68,10 @@ def test_the_first_commits_count_and_an_old_id_is_the_same_claim(project):
     commit(2, "data/results/small/10_data_map.claims.csv", recorded("000-one"))
     commit(3, "book/claims.yaml", declared(("wanli-one", 0.5), ("wanli-two", 0.5)))
     commit(4, "data/results/small/10_data_map.claims.csv", recorded("wanli-one"))
-    history = CELLS.declarations(home).set_index("id")
-    assert history.index.tolist() == ["wanli-one", "wanli-two"]
-    assert history["declared_on"].str[:10].tolist() == ["2026-01-01", "2026-01-03"]
-    assert history.loc["wanli-one", "recorded_on"].startswith("2026-01-02")
-    assert history.loc["wanli-two", "recorded_in"] is None
-    assert history.loc["wanli-one", "confirmed_then"] == "above 0.5"
+    one, two = CELLS.declarations(home).to_dict("records")
+    assert (one["id"], one["declared_on"][:10], one["recorded_on"][:10]) == ("wanli-one", "2026-01-01", "2026-01-02")
+    assert (two["id"], two["declared_on"][:10], two["recorded_in"]) == ("wanli-two", "2026-01-03", None)
+    assert one["confirmed_then"] == "above 0.5"
 
 
 def test_before_is_refused_where_the_record_came_first_or_with_it_or_the_values_changed(project):

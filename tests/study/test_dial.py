@@ -56,8 +56,7 @@ def test_every_key_of_the_whole_file_is_explained_by_a_comment():
 
 
 def test_what_is_read_is_noted_with_its_value(small, noted):
-    assert small.seeds == 3
-    assert small.difficulty.corpora["snli"] == ("test", "validation")
+    assert (small.seeds, small.difficulty.corpora["snli"]) == (3, ("test", "validation"))
     assert set(noted) == {"seeds", "difficulty.corpora"}
     assert noted["difficulty.corpora"]["snli"] == ["test", "validation"]  # as json reads it
     with pytest.raises(AttributeError, match="no key wanli.compare; there are: compared"):

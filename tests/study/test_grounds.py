@@ -26,13 +26,9 @@ def chapter(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     cells = [new_code_cell(source, metadata={"tags": tags}) for source, tags in CELLS]
     nbformat.write(new_notebook(cells=cells), tmp_path / "10_one.ipynb")
-    (tmp_path / "results" / "small").mkdir(parents=True)
-    return tmp_path / "results" / "small"
-
-
-def record(folder, *tables):
-    for table in tables:
-        (folder / f"{table}.csv").write_text("a\n1\n")
+    folder = tmp_path / "results" / "small"
+    folder.mkdir(parents=True)
+    return folder
 
 
 def test_only_the_tables_that_the_headline_is_computed_from(chapter):
@@ -42,9 +38,9 @@ def test_only_the_tables_that_the_headline_is_computed_from(chapter):
 def test_a_headline_without_its_tables_rests_on_nothing(chapter):
     rows = [("10_one", "a", "held"), ("10_one", "b", "not held"), ("20_two", "c", "held")]
     ledger = pd.DataFrame(rows, columns=["notebook", "id", "verdict"])
-    record(chapter, "10_one.points", "10_one.others")
-    assert book.rests_on("10_one", "small", ledger) == ""
-    record(chapter, "20_two.judged")
+    for table in ("10_one.points", "10_one.others", "20_two.judged"):
+        assert book.rests_on("10_one", "small", ledger) == ""
+        (chapter / f"{table}.csv").write_text("a\n1\n")
     said = book.rests_on("10_one", "small", ledger)
     assert said.count("{download}`") == 3 and "20_two.judged.csv>`" in said
     assert '<a href="chapters/63_claims.html#a">1 held, 1 did not hold</a>' in said
