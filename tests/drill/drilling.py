@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from tiny import write_notebook
+from tiny_words import WORDS, make_corpus
 
 import nli_lib
 from nli_lib import paths
 from nli_lib.errors import UserError
-from nli_lib.store import DRAFT
+from nli_lib.store import DRAFT, RunSpec, atomic, write_array
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = "DRILL_SHARED"  # names the folder of models and corpora, whose paths are part of what a run is
@@ -57,10 +60,8 @@ def shared() -> Path:
 
 def prepare() -> None:
     """Two models with random weights and a corpus in two files, which all homes use."""
-    import pandas as pd
     from tiny_encoder import write_encoder
     from tiny_generator import make_language_model
-    from tiny_words import WORDS
 
     signs, names = ("surely", "perhaps", "never"), [f"n{at}" for at in range(40)]
     labels = ("entailment", "neutral", "contradiction")
@@ -79,8 +80,6 @@ def prepare() -> None:
 
 def furnish(home: Path) -> Path:
     """An empty project: two chapters, one that trains and one that reads its table, and a small book."""
-    from tiny import write_notebook
-
     for name in ("notebooks", "book", "data"):
         (home / name).mkdir(parents=True)
     write_notebook(home / "notebooks", "1_trains", TRAINS.format(encoder=str(shared() / "encoder")), SAVES, SHOWS)
@@ -97,15 +96,11 @@ def furnish(home: Path) -> Path:
 
 
 def _spec(**changes: object):
-    from nli_lib.store import RunSpec
-
     settings = {"corpus": "tiny", "model": str(shared() / "encoder"), "epochs": 4, "batch_size": 8, "max_length": 32}
     return RunSpec(**{**settings, "learning_rate": 1e-3, "precision": "fp32", **changes})
 
 
 def fit() -> None:
-    from tiny_words import make_corpus
-
     from nli_lib.learn.fit import fit
     from nli_lib.learn.predict import predict
 
@@ -113,11 +108,8 @@ def fit() -> None:
 
 
 def cross() -> None:
-    from tiny_words import make_corpus
-
     from nli_lib.learn.predict import cross_score
     from nli_lib.select.selection import folds
-    from nli_lib.store import write_array
 
     corpus = make_corpus(60)
     logits = cross_score(_spec(epochs=2), corpus, folds(corpus.labels, count=3, seed=0))
@@ -125,10 +117,7 @@ def cross() -> None:
 
 
 def generator() -> None:
-    from tiny_words import make_corpus
-
     from nli_lib.learn.generator import Generate, train
-    from nli_lib.store import atomic
     from nli_lib.study.parts import draw
 
     corpus, objective = make_corpus(24), Generate(0.5)
@@ -141,9 +130,6 @@ def generator() -> None:
 
 def parts() -> None:
     """Three parts of a chapter, each of which rests on a training."""
-    import pandas as pd
-    from tiny_words import make_corpus
-
     from nli_lib.learn.fit import fit
     from nli_lib.study.parts import Part, decided, gather
 
@@ -182,18 +168,11 @@ def compare() -> None:
 
 
 JOBS = {
-    "prepare": prepare,
-    "a fit": fit,
-    "a cross-scoring": cross,
-    "a generator": generator,
-    "parts": parts,
-    "a journal": journal,
-    "a comparison": compare,
-    "a chapter": lambda: study("run", "1_trains"),
-    "two chapters": lambda: study("run"),
-    "a book": lambda: study("book"),
+    "prepare": prepare, "a fit": fit, "a cross-scoring": cross, "a generator": generator, "parts": parts,
+    "a journal": journal, "a comparison": compare, "a chapter": lambda: study("run", "1_trains"),
+    "two chapters": lambda: study("run"), "a book": lambda: study("book"),
     "an audit": lambda: study("audit", str(shared() / "mine.csv"), "--test", str(shared() / "held.csv")),
-}
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- processes
@@ -292,8 +271,6 @@ LISTS = ("compare.json", "audit.json", "spec.json", "checksums.json", "journal.j
 def results_of(home: Path) -> dict[str, str]:
     """Every array, model, table, list and page below a home, by digest, without the times at which they were made; and
     whatever was left behind by a draft."""
-    import pandas as pd
-
     found = {}
     for path in sorted(each for part in ("data", "book") for each in (home / part).rglob("*") if each.is_file()):
         name = str(path.relative_to(home))

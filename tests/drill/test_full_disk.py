@@ -27,12 +27,8 @@ def readable(home):
 
 def told(code, said):
     """What is wrong with the end of a job that could not write: none, or one clear message, and no traceback."""
-    if code == 0:
-        return []
-    clear = [line for line in said.splitlines() if "o space left" in line or "too large" in line]
-    if code in (1, 2) and clear and "Traceback" not in said:
-        return []
-    return [f"ended with {code}, and said: {said[-1500:]}"]
+    clear = ("o space left" in said or "too large" in said) and "Traceback" not in said
+    return [] if code == 0 or (code in (1, 2) and clear) else [f"ended with {code}, and said: {said[-1500:]}"]
 
 
 def size_of(home):
