@@ -152,12 +152,11 @@ def test_labels_and_encoding_of_a_file_reach_the_chapters(nothing_runs, tmp_path
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--labels", "0", "write NAME=VALUE"),
-        ("--labels", "0=yes", "'yes' is no label"),
+        ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
         ("--labels", "0=neutral,0=neutral", "named twice"),
         ("--columns", "context", "--columns context: write NAME=VALUE"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_say_how_a_file_is_read_is_refused(nothing_runs, tmp_path, option, value, said):
     own_file(tmp_path)
     assert said in str(call("suspects", "mine.csv", option, value).exception)
