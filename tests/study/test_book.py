@@ -57,13 +57,10 @@ def code(source, *tags, outputs=(), **metadata):
     return new_code_cell(source, outputs=list(outputs), metadata={"tags": list(tags), **metadata})
 
 
-def said(text):
-    return new_output("display_data", data={"text/markdown": text})
-
-
 def drawing(name, caption):
     image = new_output("execute_result", data={"image/png": PIXEL, "text/plain": "<Figure>"}, execution_count=1)
-    return {"outputs": [said("Before."), image], "mystnb": {"figure": {"caption": caption, "name": name}}}
+    said = new_output("display_data", data={"text/markdown": "Before."})
+    return {"outputs": [said, image], "mystnb": {"figure": {"caption": caption, "name": name}}}
 
 
 @pytest.fixture
