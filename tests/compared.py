@@ -9,12 +9,8 @@ from nli_tools.compare import comparison, named
 TITLE, N, S = "held.csv", 900, 5
 PREMISES = {TITLE: np.arange(N) // 3}
 TRUTH = {
-    "base": (0.6, 0.6),
-    "z-filter": (0.75, 0.6),
-    "hard": (0.4, 0.6),
-    "AUM": (0.6, 0.6),
-    "<b>mine</b> added": (0.6, 0.6),
-}
+    "base": (0.6, 0.6), "z-filter": (0.75, 0.6), "hard": (0.4, 0.6), "AUM": (0.6, 0.6),
+    "<b>mine</b> added": (0.6, 0.6)}  # fmt: skip
 
 
 def answers(truth=TRUTH, seed=0):
@@ -31,18 +27,9 @@ def made(truth=TRUTH, worth=0.1):
     right = answers(truth)
     own = named([name for name in truth if not name.startswith("<")], ["<b>mine</b>"])
     labels = np.arange(N) % 2
-    return right, comparison(
-        right,
-        PREMISES,
-        TITLE,
-        arms={name: own[name] for name in truth},
-        whole={TITLE: right["base", ARM][TITLE]},
-        distinct=dict.fromkeys(right, 250),
-        rows=300,
-        majority=clustered_share(labels == 0, PREMISES[TITLE]),
-        worth=worth,
-        resamples=100,
-    )
+    return right, comparison(right, PREMISES, TITLE, arms={name: own[name] for name in truth},
+        whole={TITLE: right["base", ARM][TITLE]}, distinct=dict.fromkeys(right, 250), rows=300,
+        majority=clustered_share(labels == 0, PREMISES[TITLE]), worth=worth, resamples=100)  # fmt: skip
 
 
 def whole(content):

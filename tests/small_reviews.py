@@ -5,12 +5,8 @@ import pandas as pd
 from nli_lib.corpora.corpus import Corpus
 
 NASTY = [
-    "<script>alert(1)</script>",
-    "=HYPERLINK(1)",
-    "two\nlines\r\nand \x1b[31mmore\u2028",
-    "x" * 15_000,
-    "\U0001f600 漢 ${premise}",
-]
+    "<script>alert(1)</script>", "=HYPERLINK(1)", "two\nlines\r\nand \x1b[31mmore\u2028", "x" * 15_000,
+    "\U0001f600 漢 ${premise}"]  # fmt: skip
 
 
 def corpus(texts=("A dog runs.", "A cat sits.", "It rains."), **columns):

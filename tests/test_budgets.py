@@ -175,12 +175,8 @@ def test_two_base_corpora_side_by_side():
     ends = {("a", "g"): (1, 2), ("a", "h"): (-2, -1), ("b", "g"): (-1, 1), ("only", "g"): (1, 2), (BASE, "g"): (1, 2)}
     others = {("b", "g"): (-1, 1), ("a", "h"): (1, 2), ("a", "g"): (3, 4), ("c", "g"): (1, 2), (BASE, "g"): (1, 2)}
     columns = ["arm", "group", "average", "value", "low", "high"]
-    one, other = (
-        pd.DataFrame(
-            [(*key, by, sum(at) / 2, *at) for key, at in found.items() for by in (PLAIN, WEIGHTED)], columns=columns
-        )
-        for found in (ends, others)
-    )
+    one, other = (pd.DataFrame([(*key, by, sum(at) / 2, *at) for key, at in found.items() for by in (PLAIN, WEIGHTED)],
+        columns=columns) for found in (ends, others))  # fmt: skip
     both = CELLS.across_bases({"SNLI": one, "MultiNLI": other})
     assert list(both) == ["base", *columns[:2], *columns[3:], "apart"]
     assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {

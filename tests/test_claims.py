@@ -82,15 +82,11 @@ def test_unknown_places_are_errors_that_help():
         paper_table("zfilter", "Table 9")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("paper: x", "must be a list"),
-        ("- {paper: 'wanli', where: T, unit: u, columns: [a], rows: {r: [1, 2]}}", "2 values for 1 columns"),
-        ("- {paper: 'wanli', where: T, unit: u, columns: [a], rows: {r: [x]}}", "table 1: field rows.r.0"),
-        ("- {paper: 'wanli', where: T, unit: u, columns: [a, a], rows: {r: [1, 2]}}", "appears twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("paper: x", "must be a list"),
+    ("- {paper: 'wanli', where: T, unit: u, columns: [a], rows: {r: [1, 2]}}", "2 values for 1 columns"),
+    ("- {paper: 'wanli', where: T, unit: u, columns: [a], rows: {r: [x]}}", "table 1: field rows.r.0"),
+    ("- {paper: 'wanli', where: T, unit: u, columns: [a, a], rows: {r: [1, 2]}}", "appears twice")])  # fmt: skip
 def test_a_malformed_file_of_numbers_is_one_error(tmp_path, text, message):
     path = tmp_path / "papers.yaml"
     path.write_text(text)
@@ -135,14 +131,9 @@ def toy(tmp_path):
     return read_claims(written(tmp_path, SOUND))[0]
 
 
-@pytest.mark.parametrize(
-    ("confirm", "inside", "across", "outside"),
-    [
-        ({"above": 1}, [(1.1, 2)], [(1, 2)], [(0, 1)]),
-        ({"below": 1}, [(0, 0.9)], [(0, 1)], [(1, 3)]),
-        ({"between": [0, 1]}, [(0, 1)], [(-0.1, 0.5), (-1, 2)], [(1.1, 2), (-2, -0.1)]),
-    ],
-)
+@pytest.mark.parametrize(("confirm", "inside", "across", "outside"), [
+    ({"above": 1}, [(1.1, 2)], [(1, 2)], [(0, 1)]), ({"below": 1}, [(0, 0.9)], [(0, 1)], [(1, 3)]),
+    ({"between": [0, 1]}, [(0, 1)], [(-0.1, 0.5), (-1, 2)], [(1.1, 2), (-2, -0.1)])])  # fmt: skip
 def test_where_an_interval_lies(confirm, inside, across, outside):
     region = claims.Region.model_validate(confirm)
     assert {region.place(*each) for each in inside} == {"inside"}
@@ -150,39 +141,29 @@ def test_where_an_interval_lies(confirm, inside, across, outside):
     assert {region.place(*each) for each in outside} == {"outside"}
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "word"),
-    [(0.6, 0.7, HELD), (0.3, 0.4, NOT_HELD), (0.4, 0.6, INCONCLUSIVE), (math.nan, math.nan, NOT_JUDGED)],
-)
+@pytest.mark.parametrize(("low", "high", "word"),
+    [(0.6, 0.7, HELD), (0.3, 0.4, NOT_HELD), (0.4, 0.6, INCONCLUSIVE), (math.nan, math.nan, NOT_JUDGED)])  # fmt: skip
 def test_verdicts(toy, low, high, word):
     assert verdict(toy, ENOUGH | {"low": low, "high": high}, "small")[0] == word
 
 
-@pytest.mark.parametrize(
-    ("kind", "change", "scale", "reason"),
-    [
-        ({}, {"corpora": "planted"}, "small", "planted text"),
-        ({}, {"corpora": "own file;snli"}, "small", "your own corpus is no evidence"),
-        ({}, {"corpora": "mnli"}, "small", "needs snli"),
-        ({}, {"corpora": ""}, "small", "not recorded"),
-        ({}, {"n": 99}, "small", "99 units, needs 100"),
-        ({}, {"over": "labels"}, "small", "over labels, which another study would not draw anew"),
-        ({}, {"over": math.nan}, "small", "would not draw anew"),
-        ({}, {}, "smoke", "smoke numbers"),
-        # a trained statistic needs three trainings and an interval over them
-        ({"trained": True}, {"seeds": 1}, "small", "1 training, needs 3"),
-        ({"trained": True}, {"seeds": 2}, "small", "2 trainings, needs 3"),
-        ({"trained": True}, {"over": "pairs"}, "small", "its interval leaves out that trainings differ"),
-        ({"trained": True}, {"over": "premises and trainings"}, "small", None),
-        ({"trained": True}, {}, "small", None),
-        ({}, {"seeds": 1}, "small", None),
-        ({}, {"over": "pairs"}, "small", None),
-        # an absolute amount is judged at scale full, wherever it lies
-        ({"absolute": True}, {}, "small", "judged at scale full"),
-        ({"absolute": True}, {"low": 0.1, "high": 0.2}, "small", "judged at scale full"),
-        ({"absolute": True}, {}, "full", None),
-    ],
-)
+@pytest.mark.parametrize(("kind", "change", "scale", "reason"), [
+    ({}, {"corpora": "planted"}, "small", "planted text"),
+    ({}, {"corpora": "own file;snli"}, "small", "your own corpus is no evidence"),
+    ({}, {"corpora": "mnli"}, "small", "needs snli"), ({}, {"corpora": ""}, "small", "not recorded"),
+    ({}, {"n": 99}, "small", "99 units, needs 100"),
+    ({}, {"over": "labels"}, "small", "over labels, which another study would not draw anew"),
+    ({}, {"over": math.nan}, "small", "would not draw anew"), ({}, {}, "smoke", "smoke numbers"),
+    # a trained statistic needs three trainings and an interval over them
+    ({"trained": True}, {"seeds": 1}, "small", "1 training, needs 3"),
+    ({"trained": True}, {"seeds": 2}, "small", "2 trainings, needs 3"),
+    ({"trained": True}, {"over": "pairs"}, "small", "its interval leaves out that trainings differ"),
+    ({"trained": True}, {"over": "premises and trainings"}, "small", None), ({"trained": True}, {}, "small", None),
+    ({}, {"seeds": 1}, "small", None), ({}, {"over": "pairs"}, "small", None),
+    # an absolute amount is judged at scale full, wherever it lies
+    ({"absolute": True}, {}, "small", "judged at scale full"),
+    ({"absolute": True}, {"low": 0.1, "high": 0.2}, "small", "judged at scale full"),
+    ({"absolute": True}, {}, "full", None)])  # fmt: skip
 def test_evidence_that_does_not_suffice(toy, kind, change, scale, reason):
     judged, said = verdict(toy.model_copy(update=kind), ENOUGH | change, scale)
     assert (judged == HELD) if reason is None else (judged == NOT_JUDGED and reason in said)
@@ -232,19 +213,13 @@ def test_ledger_has_every_claim_once_and_in_order(tmp_path):
             ledger(both, wrong, "small")
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "message"),
-    [
-        ({"confirm": {"above": 1, "below": 2}}, "confirm", "exactly one"),
-        ({"confirm": {"over": 1}}, "confirm.over", "Extra inputs"),
-        ({"confirm": {"between": [2, 1]}}, "confirm", "left side of interval must be"),
-        ({"evidence": []}, "evidence", "at least 1"),
-        ({"paper": "zfilter"}, "whole", "does not start with its paper"),
-        ({"paper_keys": ["wanli-table3-multinli-hanz"]}, "whole", "no number 'wanli-table3-multinli-hanz'"),
-        ({"min_n": 0}, "min_n", "greater than or equal to 1"),
-        ({"colour": "blue"}, "colour", "Extra inputs"),
-    ],
-)
+@pytest.mark.parametrize(("change", "field", "message"), [
+    ({"confirm": {"above": 1, "below": 2}}, "confirm", "exactly one"),
+    ({"confirm": {"over": 1}}, "confirm.over", "Extra inputs"),
+    ({"confirm": {"between": [2, 1]}}, "confirm", "left side of interval must be"),
+    ({"evidence": []}, "evidence", "at least 1"), ({"paper": "zfilter"}, "whole", "does not start with its paper"),
+    ({"paper_keys": ["wanli-table3-multinli-hanz"]}, "whole", "no number 'wanli-table3-multinli-hanz'"),
+    ({"min_n": 0}, "min_n", "greater than or equal to 1"), ({"colour": "blue"}, "colour", "Extra inputs")])  # fmt: skip
 def test_a_malformed_claim_is_one_error_that_names_claim_and_field(tmp_path, change, field, message):
     with pytest.raises(ClaimError) as error:
         read_claims(written(tmp_path, SOUND | change))
@@ -279,15 +254,11 @@ def test_each_declared_claim_would_be_confirmed_by_the_papers_own_value(claim):
         assert claim.confirm.place(claim.paper_value, claim.paper_value) == "inside"
 
 
-@pytest.mark.parametrize(
-    ("claim_id", "key", "first", "second", "unit"),
-    [
-        ("wanli-sec4.1-hypothesis-only-lower", "wanli-sec4.1-hypothesis-only-{}", "wanli", "multinli", 100),
-        ("zfilter-table2-hard-below-test", "zfilter-table2-baseline-{}", "snli-hard", "snli", 100),
-        ("difficulty-table1-premise-adds", "difficulty-table1-snli-{}", "pair", "hypothesis", 1),
-        ("difficulty-table1-snli-gives-away-more", "difficulty-table1-{}-hypothesis", "snli", "multinli", 1),
-    ],
-)
+@pytest.mark.parametrize(("claim_id", "key", "first", "second", "unit"), [
+    ("wanli-sec4.1-hypothesis-only-lower", "wanli-sec4.1-hypothesis-only-{}", "wanli", "multinli", 100),
+    ("zfilter-table2-hard-below-test", "zfilter-table2-baseline-{}", "snli-hard", "snli", 100),
+    ("difficulty-table1-premise-adds", "difficulty-table1-snli-{}", "pair", "hypothesis", 1),
+    ("difficulty-table1-snli-gives-away-more", "difficulty-table1-{}-hypothesis", "snli", "multinli", 1)])  # fmt: skip
 def test_differences_stated_as_the_papers_value_follow_from_its_numbers(claim_id, key, first, second, unit):
     difference = (paper_value(key.format(first)) - paper_value(key.format(second))) / unit
     assert BY_ID[claim_id].paper_value == pytest.approx(difference, abs=1e-9)
@@ -297,14 +268,10 @@ def part_of(name, low, high, **more):
     return {**ENOUGH, "id": "wanli-toy", "part": name, "value": (low + high) / 2, "low": low, "high": high, **more}
 
 
-@pytest.mark.parametrize(
-    ("parts", "word", "decides", "said"),
-    [
-        ([("a", 0.6, 0.7), ("b", 0.55, 0.9)], HELD, "b", "2 of 2 parts hold"),
-        ([("a", 0.6, 0.7), ("b", 0.45, 0.9)], INCONCLUSIVE, "b", "1 of 2 parts hold"),
-        ([("a", 0.3, 0.4), ("b", 0.45, 0.9), ("c", 0.6, 0.7)], NOT_HELD, "a", "1 of 3 parts hold"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "word", "decides", "said"), [
+    ([("a", 0.6, 0.7), ("b", 0.55, 0.9)], HELD, "b", "2 of 2 parts hold"),
+    ([("a", 0.6, 0.7), ("b", 0.45, 0.9)], INCONCLUSIVE, "b", "1 of 2 parts hold"),
+    ([("a", 0.3, 0.4), ("b", 0.45, 0.9), ("c", 0.6, 0.7)], NOT_HELD, "a", "1 of 3 parts hold")])  # fmt: skip
 def test_a_claim_in_parts_holds_when_all_parts_hold(toy, parts, word, decides, said):
     records = [part_of(*each) for each in parts]
     verdict_, reason, part = claims.judge(toy, records, "small")

@@ -101,14 +101,10 @@ for name in {names!r}:
     assert not done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("entrance", "heavy"),
-    [
-        ("from nli_lib.study import begin", ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")),
-        ("import nli_lib.study.runner", ("torch", "pandas", "scipy", "pyarrow")),
-    ],
-    ids=["a notebook begins without what trains or draws", "the runner starts without what notebooks need"],
-)
+@pytest.mark.parametrize(("entrance", "heavy"), [
+    ("from nli_lib.study import begin", ("torch", "transformers", "datasets", "sklearn", "matplotlib", "nbformat")),
+    ("import nli_lib.study.runner", ("torch", "pandas", "scipy", "pyarrow"))], ids=[
+    "a notebook begins without what trains or draws", "the runner starts without what notebooks need"])  # fmt: skip
 def test_an_entrance_loads_little(entrance, heavy):
     code = f"import sys\n{entrance}\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -44,28 +44,18 @@ def test_numbers_are_said_in_their_unit():
     assert [words.quantity(value, unit) for value, unit, _ in numbers] == [said for *_, said in numbers]
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "unit", "said"),
-    [
-        (0.01, -0.02, 0.04, "share", ("1.0%", "[0.0%, 4.0%]")),  # a share ends at nothing and at all
-        (0.99, 0.96, 1.02, "share", ("99.0%", "[96.0%, 100.0%]")),
-        (0.01, -0.02, 0.04, "difference of shares", ("+1.0 points", "[-2.0, +4.0]")),
-        (math.nan, math.nan, math.nan, "share", ("–", "")),
-    ],
-)
+@pytest.mark.parametrize(("value", "low", "high", "unit", "said"), [
+    (0.01, -0.02, 0.04, "share", ("1.0%", "[0.0%, 4.0%]")),  # a share ends at nothing and at all
+    (0.99, 0.96, 1.02, "share", ("99.0%", "[96.0%, 100.0%]")),
+    (0.01, -0.02, 0.04, "difference of shares", ("+1.0 points", "[-2.0, +4.0]")),
+    (math.nan, math.nan, math.nan, "share", ("–", ""))])  # fmt: skip
 def test_the_interval_is_said_in_the_unit_of_its_number(value, low, high, unit, said):
     assert words.interval(claims(value=value, low=low, high=high, unit=unit).iloc[0]) == said
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "unit", "said"),
-    [
-        (0.5, math.inf, "share", "above 50%"),
-        (-0.1, 0.1, "difference of accuracy", "between -10 points and 10 points"),
-        (0.01, math.inf, "difference of accuracy", "above 1 point"),
-        (-math.inf, 2, "ratio", "below 2"),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "unit", "said"), [
+    (0.5, math.inf, "share", "above 50%"), (-0.1, 0.1, "difference of accuracy", "between -10 points and 10 points"),
+    (0.01, math.inf, "difference of accuracy", "above 1 point"), (-math.inf, 2, "ratio", "below 2")])  # fmt: skip
 def test_a_region_is_said_in_the_unit_of_its_numbers(low, high, unit, said):
     assert words.region(pd.Series({"region_low": low, "region_high": high, "unit": unit})) == said
 
@@ -247,9 +237,7 @@ def recorded(seed):
     middle, width = random.normal(0, 2, len(declared)), random.exponential(0.3, len(declared))
     some = [
         (claim.id, m, m - w, m + w, 10**6, 5, "pairs and trainings", ";".join(claim.evidence))
-        for claim, m, w in zip(declared, middle, width, strict=True)
-        if random.random() < 0.8
-    ]
+        for claim, m, w in zip(declared, middle, width, strict=True) if random.random() < 0.8]  # fmt: skip
     return ledger(declared, pd.DataFrame(some, columns=RECORD), "full")
 
 

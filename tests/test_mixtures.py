@@ -70,10 +70,8 @@ def test_it_does_not_matter_in_which_order_the_pairs_or_the_test_sets_stand():
 def test_pairs_of_one_premise_are_drawn_together():
     """Where all pairs of a premise are right or wrong alike, ten premises of 20 pairs are ten draws, not 200."""
     share = np.repeat(np.arange(10) % 2 == 0, 20)[None].repeat(3, axis=0)
-    wide, narrow = (
-        accuracy({"A": share}, {"A": groups}, {"A": ["A"]}, resamples=200)
-        for groups in (np.repeat(np.arange(10), 20), np.arange(200))
-    )
+    wide, narrow = (accuracy({"A": share}, {"A": groups}, {"A": ["A"]}, resamples=200)
+        for groups in (np.repeat(np.arange(10), 20), np.arange(200)))  # fmt: skip
     assert wide.high - wide.low == pytest.approx((narrow.high - narrow.low) * np.sqrt(20), rel=0.25)
 
 
@@ -122,12 +120,9 @@ def test_the_papers_averages_are_weighted_by_size():
     rows = ["subset", "subset-add-disco", "wanli", "wanli-add-disco"]
     assert rows == list(paper_table("disco", "Table 4").index)
     wanted = {
-        ("robustness", PLAIN): [74.79, 79.90, 72.43, 80.93],
-        ("robustness", WEIGHTED): [71.05, 77.51, 65.86, 75.12],
-        ("out-of-domain", WEIGHTED): [76.66, 79.38, 78.00, 80.10],
-        ("accuracy", WEIGHTED): [47.12, 55.17, 34.64, 52.66],
-        ("sensitivity", WEIGHTED): [58.64, 64.88, 44.95, 57.60],
-    }
+        ("robustness", PLAIN): [74.79, 79.90, 72.43, 80.93], ("robustness", WEIGHTED): [71.05, 77.51, 65.86, 75.12],
+        ("out-of-domain", WEIGHTED): [76.66, 79.38, 78.00, 80.10], ("accuracy", WEIGHTED): [47.12, 55.17, 34.64, 52.66],
+        ("sensitivity", WEIGHTED): [58.64, 64.88, 44.95, 57.60]}  # fmt: skip
     for (column, kind), values in wanted.items():
         close = pytest.approx(values, abs=0.01 if column == "robustness" else 0.011)
         assert cell.xs(column, level="column").loc[rows, kind].tolist() == close

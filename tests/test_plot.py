@@ -280,11 +280,9 @@ NAMED = {
 }  # fmt: skip
 PRINTED = {
     "subset-add-human-cad": "subset + Human-CAD", "wanli-add-disco": "WANLI + DISCO",
-    "snli-own-split": "SNLI own split",
-    "easy-multinli-deberta": "easy MultiNLI DeBERTa", "seq-z-matched": "Seq-Z matched",
-    "out-of-domain": "out of domain", "snli-hard-sd": "SNLI-hard standard deviation",
-    "mnli-hard-mm": "MultiNLI hard mismatched", "li-li": "LI-LI", "": "",
-}  # fmt: skip
+    "snli-own-split": "SNLI own split", "easy-multinli-deberta": "easy MultiNLI DeBERTa",
+    "seq-z-matched": "Seq-Z matched", "out-of-domain": "out of domain", "snli-hard-sd": "SNLI-hard standard deviation",
+    "mnli-hard-mm": "MultiNLI hard mismatched", "li-li": "LI-LI", "": ""}  # fmt: skip
 
 
 def test_a_name_is_that_of_the_prose_and_a_row_of_a_papers_table_is_in_words():

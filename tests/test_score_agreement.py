@@ -31,11 +31,8 @@ def noisy(of, size, seed, trainings=3):
 SCORES = {
     "a": noisy(TRUTH, 0.5, 1),
     "also a": np.exp(noisy(TRUTH, 0.5, 1)),  # the same order
-    "minus a": -(noisy(TRUTH, 0.5, 1) ** 3),
-    "b": noisy(TRUTH, 2.0, 2),
-    "chance": noisy(0 * TRUTH, 1.0, 3),
-    "counted": np.tile(np.round(TRUTH), (3, 1)),
-}
+    "minus a": -(noisy(TRUTH, 0.5, 1) ** 3), "b": noisy(TRUTH, 2.0, 2), "chance": noisy(0 * TRUTH, 1.0, 3),
+    "counted": np.tile(np.round(TRUTH), (3, 1))}  # fmt: skip
 TABLE = agreement(SCORES, PREMISES, 40)
 
 
@@ -147,10 +144,8 @@ BASE, NEW = RANDOM.uniform(-2, 2, size=(2, N))
 JUDGED = {
     CONFIDENCE: noisy(BASE, 0.1, 1),
     "bent": noisy(BASE, 0.1, 1) ** 2,  # nothing but confidence
-    "new": noisy(NEW, 0.1, 1),
-    "part": np.where(np.arange(N) < 300, noisy(NEW, 0.1, 1), np.nan),
-    "flat": np.ones((S, N)),
-}
+    "new": noisy(NEW, 0.1, 1), "part": np.where(np.arange(N) < 300, noisy(NEW, 0.1, 1), np.nan),
+    "flat": np.ones((S, N))}  # fmt: skip
 GRADED = BASE**2 / 2 + NEW + RANDOM.normal(size=N) * 0.5
 YES = (BASE + NEW + RANDOM.normal(size=N) > 1).astype(float)
 

@@ -236,15 +236,12 @@ def test_a_count_above_a_line_rises_in_resamples_and_the_centred_interval_covers
 ALONE, FOURS, TWOS = np.arange(400), np.repeat(np.arange(100), 4), np.repeat(np.arange(100), 2)
 
 
-@pytest.mark.parametrize(
-    ("flags", "groups", "wanted", "close"),
-    [
-        (ALONE % 5 == 0, ALONE, wilson(80, 400), 2e-4),  # G / (G - 1), of the variance between groups, differs
-        (FOURS % 4 == 0, FOURS, wilson(25, 100), 2e-3),  # a group of equal pairs is one pair
-        (np.tile([True, False], 100), TWOS, wilson(100, 200), 1e-6),  # balanced: never worth more than their pairs
-        (np.ones(96, bool), np.zeros(96), wilson(1, 1), 1e-6),  # one premise says hardly anything
-    ],
-)
+@pytest.mark.parametrize(("flags", "groups", "wanted", "close"), [
+    (ALONE % 5 == 0, ALONE, wilson(80, 400), 2e-4),  # G / (G - 1), of the variance between groups, differs
+    (FOURS % 4 == 0, FOURS, wilson(25, 100), 2e-3),  # a group of equal pairs is one pair
+    (np.tile([True, False], 100), TWOS, wilson(100, 200), 1e-6),  # balanced: never worth more than their pairs
+    (np.ones(96, bool), np.zeros(96), wilson(1, 1), 1e-6)  # one premise says hardly anything
+    ])  # fmt: skip
 def test_groups_are_worth_as_many_pairs(flags, groups, wanted, close):
     ours = clustered_share(flags, groups)
     assert ours[:3] == pytest.approx(wanted[:3], abs=close) and (ours.n, ours.over) == (len(flags), "premises")

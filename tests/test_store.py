@@ -260,17 +260,14 @@ ELECTRA = {"weight_decay": 0.0, "warmup": 0.0, "capture": "train", "model": "ele
 BERT = {"schedule": "constant", "warmup_steps": 2000, "epsilon": 1e-6, "clip": None, "model": "bert-base"}
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        {"learning_rate": 1e-5, "batch_size": 32, "weight_decay": 0.1, "warmup": 0.06},  # WANLI, W23
-        {**BERT, "patience": 3, "validation": "validation"},  # debiased generation, Z11; best accuracy is kept
-        {**ELECTRA, "epochs": 3},  # E1
-        {"learning_rate": 3e-5, "batch_size": 64, "warmup": 0.1, "epochs": 3, "patience": 2},  # DISCO, D12
-        {"weight_decay": 0.05, "clip": 1.5, "warmup": 0.2, "max_length": 256},  # difficulty, H1
-        {"epochs": 10, "patience": 1, "watch": "loss", "validation": "validation", "batch_size": 64},  # H11
-    ],
-)
+@pytest.mark.parametrize("recipe", [
+    {"learning_rate": 1e-5, "batch_size": 32, "weight_decay": 0.1, "warmup": 0.06},  # WANLI, W23
+    {**BERT, "patience": 3, "validation": "validation"},  # debiased generation, Z11; best accuracy is kept
+    {**ELECTRA, "epochs": 3},  # E1
+    {"learning_rate": 3e-5, "batch_size": 64, "warmup": 0.1, "epochs": 3, "patience": 2},  # DISCO, D12
+    {"weight_decay": 0.05, "clip": 1.5, "warmup": 0.2, "max_length": 256},  # difficulty, H1
+    {"epochs": 10, "patience": 1, "watch": "loss", "validation": "validation", "batch_size": 64}  # H11
+    ])  # fmt: skip
 def test_the_papers_recipes_can_be_said(recipe):
     RunSpec(corpus="snli", **recipe)
 

@@ -32,12 +32,8 @@ SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'
 
 
 FOLDERS = {
-    "RUNS": "data/runs",
-    "EXPORTS": "data/exports",
-    "RESULTS": "data/results",
-    "NOTEBOOKS": "notebooks",
-    "BOOK": "book",
-}
+    "RUNS": "data/runs", "EXPORTS": "data/exports", "RESULTS": "data/results", "NOTEBOOKS": "notebooks",
+    "BOOK": "book"}  # fmt: skip
 
 
 def place_home(folder, monkeypatch):

@@ -34,14 +34,8 @@ def make_language_model(folder, kind="gpt2", *, seed=1):
     else:
         tokenizer = make_tokenizer(bos_token="<s>")
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-        config = LlamaConfig(
-            vocab_size=len(tokenizer),
-            intermediate_size=64,
-            tie_word_embeddings=True,
-            eos_token_id=0,
-            bos_token_id=1,
-            **sizes,
-        )
+        config = LlamaConfig(vocab_size=len(tokenizer), intermediate_size=64, tie_word_embeddings=True, eos_token_id=0,
+            bos_token_id=1, **sizes)  # fmt: skip
         model = LlamaForCausalLM(config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -58,21 +58,16 @@ def test_equal_to_a_slow_twin():
             slow = {
                 CONFIDENCE: -np.mean([row[y] for row in p]),
                 "variability": np.sqrt(np.mean([(row[y] - np.mean(p[:, y])) ** 2 for row in p])),
-                "estimated max variability": max(p[:, c].std() for c in range(C)),
-                "low correctness": -np.mean(right),
+                "estimated max variability": max(p[:, c].std() for c in range(C)), "low correctness": -np.mean(right),
                 MARGIN: -np.mean([row[y] - max(np.delete(row, y)) for row in z]),
                 "forgetting": sum(a and not b for a, b in pairwise(right)),
                 "low AUM": -np.mean([row[y] - max(np.delete(row, y)) for row in what["in_training"][s, :, i]]),
                 "low hypothesis-only confidence": -softmax(what["hypothesis"][s, :, i], axis=1)[:, y].mean(),
-                CROSSED: -softmax(crossed)[y],
-                "cross-scored gap": max(crossed) - crossed[y],
+                CROSSED: -softmax(crossed)[y], "cross-scored gap": max(crossed) - crossed[y],
                 VOTES: np.mean([what["crossed"][t, i].argmax() != y for t in range(S)]),
                 GENERATOR: max(np.delete(what["generator"][s, i], y)) - what["generator"][s, i, y],
-                NGRAMS: -what["ngrams"][i, y],
-                Z: -what["z"][i, y],
-                LEVEL: what["level"][s, i],
-                SENSITIVITY: what["sensitivity"][s, i],
-            }
+                NGRAMS: -what["ngrams"][i, y], Z: -what["z"][i, y], LEVEL: what["level"][s, i],
+                SENSITIVITY: what["sensitivity"][s, i]}  # fmt: skip
             assert {name: found[name][s, i] for name in slow} == pytest.approx(slow)
     order = np.random.default_rng(1).permutation(N)
     again = scores(what, order, GOLD[order])

@@ -14,11 +14,7 @@ CHAPTER, BEFORE = "26_product_of_experts", {"training": None, "tests": {}}  # de
 # ---------------------------------------------------------------- the grid
 
 ROWS = [  # beta, gamma, development, hard
-    (0.1, 0.4, 0.80, 0.60),
-    (1.0, 0.4, 0.82, 0.62),
-    (2.0, 0.4, 0.82, 0.66),
-    (2.0, 1.0, 0.70, 0.71),
-]
+    (0.1, 0.4, 0.80, 0.60), (1.0, 0.4, 0.82, 0.62), (2.0, 0.4, 0.82, 0.66), (2.0, 1.0, 0.70, 0.71)]  # fmt: skip
 GRID = pd.DataFrame(ROWS, columns=["beta", "gamma", "development", "hard"])
 GRID = GRID.melt(["beta", "gamma"], var_name="title", value_name="accuracy")
 

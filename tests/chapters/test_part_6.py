@@ -137,9 +137,7 @@ def gains_of(accuracy):
 def test_removing_a_planted_artifact_helps_exactly_on_the_challenge_split():
     measured = [
         HELP.linear_accuracy(*corpora(title, seed, n), seed=seed).assign(planted=title, learner=LINEAR)
-        for title, n in (("words", 1_000), ("flips", 300), ("nothing", 300))
-        for seed in range(3)
-    ]
+        for title, n in (("words", 1_000), ("flips", 300), ("nothing", 300)) for seed in range(3)]  # fmt: skip
     measured = pd.concat(measured)
     found = gains_of(measured).set_index(["planted", "arm", "title"]).sort_index()
     truth, z = (found.loc["words"].loc[arm] for arm in (TRUTH, Z))
@@ -173,24 +171,20 @@ def test_planted_pairs_are_all_faults_and_nothing_else():
     assert HELP.arms(make_split("train", 100, 0, **OFF))[TRUTH].keep.all()
 
 
-@pytest.mark.parametrize(
-    ("arm", "learner", "planted", "title", "low", "high", "says", "seen"),
-    [
-        (Z, LINEAR, "words", "challenge", 0.01, 0.1, "gain", "as planted"),
-        (Z, LINEAR, "words", "challenge", -0.1, -0.01, "gain", "not as planted"),
-        (Z, LINEAR, "words", "challenge", -0.1, 0.1, "gain", "open"),
-        (Z, LINEAR, "words", "challenge", np.nan, np.nan, "gain", "open"),
-        (Z, LINEAR, "words", "test", 0.01, 0.1, "no gain", "not as planted"),
-        (Z, LINEAR, "words", "test", -0.1, 0.1, "no gain", "as planted"),
-        (Z, ENCODER, "flips", "test", 0.01, 0.1, "no gain", "not as planted"),
-        (PRUNED, ENCODER, "flips", "test", 0.01, 0.1, "gain", "as planted"),
-        (PRUNED, ENCODER, "words", "challenge", -0.1, -0.01, "no gain", "as planted"),
-        (TRUTH, LINEAR, "flips", "test", -0.1, 0.1, "no gain", "as planted"),
-        (TRUTH, ENCODER, "flips", "challenge", -0.1, 0.1, "gain", "open"),
-        (AMBIGUOUS, ENCODER, "words", "challenge", 0.1, 0.2, "no gain", "not as planted"),
-        (TRUTH, ENCODER, "nothing", "test", 0.1, 0.2, "no gain", "not as planted"),
-    ],
-)
+@pytest.mark.parametrize(("arm", "learner", "planted", "title", "low", "high", "says", "seen"), [
+    (Z, LINEAR, "words", "challenge", 0.01, 0.1, "gain", "as planted"),
+    (Z, LINEAR, "words", "challenge", -0.1, -0.01, "gain", "not as planted"),
+    (Z, LINEAR, "words", "challenge", -0.1, 0.1, "gain", "open"),
+    (Z, LINEAR, "words", "challenge", np.nan, np.nan, "gain", "open"),
+    (Z, LINEAR, "words", "test", 0.01, 0.1, "no gain", "not as planted"),
+    (Z, LINEAR, "words", "test", -0.1, 0.1, "no gain", "as planted"),
+    (Z, ENCODER, "flips", "test", 0.01, 0.1, "no gain", "not as planted"),
+    (PRUNED, ENCODER, "flips", "test", 0.01, 0.1, "gain", "as planted"),
+    (PRUNED, ENCODER, "words", "challenge", -0.1, -0.01, "no gain", "as planted"),
+    (TRUTH, LINEAR, "flips", "test", -0.1, 0.1, "no gain", "as planted"),
+    (TRUTH, ENCODER, "flips", "challenge", -0.1, 0.1, "gain", "open"),
+    (AMBIGUOUS, ENCODER, "words", "challenge", 0.1, 0.2, "no gain", "not as planted"),
+    (TRUTH, ENCODER, "nothing", "test", 0.1, 0.2, "no gain", "not as planted")])  # fmt: skip
 def test_what_is_expected_and_what_is_seen(arm, learner, planted, title, low, high, says, seen):
     row = {"planted": planted, "learner": learner, "arm": arm, "title": title, "low": low, "high": high}
     assert HELP.expected(row) == says and HELP.seen(row | {"expected": says}) == seen

@@ -37,24 +37,18 @@ def values(figures):
 
 
 def test_repeated_pairs_and_leakage_by_hand():
-    found = audits.repeated(
-        corpus([
-            ("A man sleeps.", "He rests", "entailment"),
-            ("a man  sleeps", "he rests!", "entailment"),  # the same but for case, blanks and punctuation
-            ("A man sleeps.", "he rests", "neutral"),  # the same with another label
-            ("A man sleeps.", "He runs", "contradiction"),
-            ("A dog sleeps.", "He runs", "contradiction"),
-        ])
-    )  # fmt: skip
+    found = audits.repeated(corpus([
+        ("A man sleeps.", "He rests", "entailment"),
+        ("a man  sleeps", "he rests!", "entailment"),  # the same but for case, blanks and punctuation
+        ("A man sleeps.", "he rests", "neutral"),  # the same with another label
+        ("A man sleeps.", "He runs", "contradiction"), ("A dog sleeps.", "He runs", "contradiction")]))  # fmt: skip
     assert values(found) == {"majority": 0.4, "duplicates": 0.4, "conflicts": 0.6, "hypotheses": 0.6}
     assert all(0 <= f.estimate.low <= f.estimate.value <= f.estimate.high <= 1 for f in found.values())
     train = corpus([("A man sleeps.", "He rests", "entailment"), ("A dog.", "It barks", "neutral")])
     test = corpus([
         ("a man sleeps", "he rests.", "neutral"),  # the pair, whatever its label
         ("a dog", "he rests", "neutral"),  # premise and hypothesis, not as a pair
-        ("a cat", "it barks", "neutral"),
-        ("a cat", "it sleeps", "neutral"),
-    ])  # fmt: skip
+        ("a cat", "it barks", "neutral"), ("a cat", "it sleeps", "neutral")])  # fmt: skip
     leaked = values(audits.leakage(train, test))
     assert leaked == {"leaked pairs": 0.25, "leaked premises": 0.5, "leaked hypotheses": 0.75}
     # punctuation without ASCII does not make another text where there are no blanks
@@ -250,13 +244,11 @@ def test_numbers_and_features_in_plain_english():
     assert audits.ends(Estimate(0.5, 0.4, 0.6, 1)) == "[40.0%, 60.0%]"
     assert audits.ends(Estimate(1, np.nan, np.nan, 1)) == ""
     known = {
-        "nobody is@hypothesis": "“nobody is” in the hypothesis",
-        "没 有@hypothesis": "“没有” in the hypothesis",
+        "nobody is@hypothesis": "“nobody is” in the hypothesis", "没 有@hypothesis": "“没有” in the hypothesis",
         "hypo-len< 5": "hypothesis of fewer than 5 words",
         "lex-overlap> 0.7": "more than 70% of the hypothesis's words in the premise",
         "len-ratio [0.25, 0.5)": "hypothesis 0.25 to 0.5 times as long as the premise",
-        "len-ratio [2, inf)": "hypothesis 2 times as long as the premise, or more",
-    }
+        "len-ratio [2, inf)": "hypothesis 2 times as long as the premise, or more"}  # fmt: skip
     assert {feature: plain(feature) for feature in known} == known
     assert plain("hypo-len< 5", "characters") == "hypothesis of fewer than 5 characters"
     assert audits.whose("nobody@hypothesis") == "that have “nobody” in the hypothesis"
@@ -391,11 +383,9 @@ def test_the_recorded_curves_are_numbers_that_can_be():
 
 def test_a_figure_is_interpolated_over_the_logarithm_of_the_pairs(monkeypatch):
     rows = [
-        (corpus, classes, figure, n, value, value - 0.1, value + 0.1, 3)
-        for corpus in ("snli", "wanli")
+        (corpus, classes, figure, n, value, value - 0.1, value + 0.1, 3) for corpus in ("snli", "wanli")
         for classes, figure in (("entailment/neutral", "gain"), ("any", "leaked pairs"))
-        for n, value in ((100, 0.2), (10_000, 0.4))
-    ]
+        for n, value in ((100, 0.2), (10_000, 0.4))]  # fmt: skip
     table = pd.DataFrame(rows, columns=making.COLUMNS)
     monkeypatch.setattr(audits, "curves", lambda: table)
     found = reference(("entailment", "neutral"), 1_000)
