@@ -72,8 +72,7 @@ def test_drawing_changes_no_global_state_and_leaves_no_open_figure():
     plots.competency(WORDS)
     with plots.drawing(1, 2, height=3) as (figure, panels):
         panels[0].plot([0, 1])
-    assert figure.get_size_inches().tolist() == [7, 3]
-    assert dict(mpl.rcParams) == before and not plt.get_fignums()
+    assert figure.get_size_inches().tolist() == [7, 3] and dict(mpl.rcParams) == before and not plt.get_fignums()
 
 
 def test_a_thing_has_one_colour_in_every_figure():
@@ -123,8 +122,7 @@ def test_competency_names_do_not_overlap():
     axes = plots.competency(pd.DataFrame(rows, columns=WORDS.columns), named=10).axes[0]
     with plt.rc_context(STYLE):
         placed = [t.get_window_extent() for t in axes.texts if t.get_text().startswith("word")]
-    assert 2 <= len(placed) < 30
-    assert not any(a.overlaps(b) for i, a in enumerate(placed) for b in placed[:i])
+    assert 2 <= len(placed) < 30 and not any(a.overlaps(b) for i, a in enumerate(placed) for b in placed[:i])
 
 
 def test_competency_panels_share_their_axes():
@@ -286,8 +284,7 @@ PRINTED = {
 
 
 def test_a_name_is_that_of_the_prose_and_a_row_of_a_papers_table_is_in_words():
-    assert {name: name_of(name) for name in NAMED} == NAMED
-    assert {key: printed_name(key) for key in PRINTED} == PRINTED
+    assert {name: name_of(name) for name in NAMED} == NAMED and {key: printed_name(key) for key in PRINTED} == PRINTED
 
 
 def test_what_differs_is_shown_differently():

@@ -19,8 +19,7 @@ def follow(name, folder, monkeypatch, **given):
     monkeypatch.chdir(folder)
     text = (RECIPES / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 4
-    assert all(len(line) <= 120 for block in blocks for line in block.splitlines())
+    assert len(blocks) >= 4 and all(len(line) <= 120 for block in blocks for line in block.splitlines())
     names = dict(given)
     for number, block in enumerate(blocks):
         exec(compile(block, f"{name}, block {number}", "exec"), names)

@@ -66,8 +66,7 @@ def test_one_order_under_three_names():
     for other, sign in (("also a", 1), ("minus a", -1)):
         assert of(TABLE, "a", other)[["value", "low", "high"]].tolist() == pytest.approx([sign] * 3)
     groups, order = CELLS.same_things(TABLE), CELLS.drawing_order(TABLE)
-    assert ["a", "also a", "minus a"] in groups
-    assert sorted(chain(*groups)) == sorted(SCORES) and len(groups) == 4
+    assert ["a", "also a", "minus a"] in groups and sorted(chain(*groups)) == sorted(SCORES) and len(groups) == 4
     places = sorted(order.index(name) for name in ("a", "also a", "minus a"))
     assert places[-1] - places[0] == 2 and order.index("chance") in (0, len(order) - 1)
     assert CELLS.drawing_order(TABLE.iloc[:0]) == [] and CELLS.same_things(TABLE.iloc[:0]) == []
@@ -233,8 +232,7 @@ def test_a_premise_cannot_be_learnt_by_heart():
 def test_explained_is_one_minus_the_squared_error_over_the_variance():
     found = adds(JUDGED, GRADED).loc["new"]
     errors = [np.mean((GRADED - out_of_fold(row[:, None], GRADED, THREES)) ** 2) for row in JUDGED["new"]]
-    assert found["alone"] == pytest.approx(1 - np.mean(errors) / GRADED.var())
-    assert found["base"] + found["value"] <= 1
+    assert found["alone"] == pytest.approx(1 - np.mean(errors) / GRADED.var()) and found["base"] + found["value"] <= 1
 
 
 @pytest.mark.parametrize(("yes", "pairs"), [(9, N), (10, N), (None, 99), (None, 100), (0, N)])

@@ -18,8 +18,7 @@ samples = st.lists(st.integers(0, 6), min_size=1, max_size=25).map(lambda v: np.
 def test_mann_whitney_agrees_with_counting_pairs(a, b):
     greater = sum(float(x > y) + 0.5 * (x == y) for x in a for y in b)
     result, turned = mann_whitney(a, b), mann_whitney(b, a)
-    assert result.u == pytest.approx(greater)
-    assert result.effect == pytest.approx(2 * greater / (len(a) * len(b)) - 1)
+    assert result.u == pytest.approx(greater) and result.effect == pytest.approx(2 * greater / (len(a) * len(b)) - 1)
     assert -1 <= result.effect <= 1 and 0 <= result.p <= result.p_bonferroni <= 1
     assert (turned.effect, turned.p) == pytest.approx((-result.effect, result.p))
 
@@ -102,8 +101,7 @@ def test_bootstrap_edges_and_how_often_it_covers():
 def test_resample_counts_draw_whole_groups():
     groups = np.array(["a", "a", "b", "c", "c", "c"])
     counts = np.array(list(stats.resample_counts(6, groups=groups, resamples=50, seed=1)))
-    assert counts.shape == (50, 6)
-    assert (counts[:, 0] == counts[:, 1]).all() and (counts[:, 3] == counts[:, 5]).all()
+    assert counts.shape == (50, 6) and (counts[:, 0] == counts[:, 1]).all() and (counts[:, 3] == counts[:, 5]).all()
     assert (counts[:, [0, 2, 3]].sum(axis=1) == 3).all()
     assert [each.sum() for each in stats.resample_counts(9, resamples=5)] == [9] * 5
     with pytest.raises(ValueError, match="2 entries for 3"):

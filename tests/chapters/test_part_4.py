@@ -53,8 +53,7 @@ def test_the_averages_of_diversity_and_distance_are_plain_means_cut(measure, uni
 def test_counts_behind_printed_shares_of_planted_counts():
     n, flips = (7, 11, 13), [[3, 5, 12], [6, 9, 13]]
     shares, averages = np.round(100 * np.array(flips) / n, 2), np.round(100 * np.sum(flips, axis=1) / 31, 2)
-    assert n in QUALITY.counts_behind(shares, averages, 31)
-    assert not QUALITY.counts_behind(shares, averages, 30)
+    assert n in QUALITY.counts_behind(shares, averages, 31) and not QUALITY.counts_behind(shares, averages, 30)
 
 
 def test_the_directions_that_both_have():
@@ -292,8 +291,7 @@ def test_revisions_with_the_label_they_have_and_the_one_they_have_not():
     right = found[found["true"]]
     assert (len(found), len(right)) == (40, 20) and (right["label"].to_numpy() == revised.labels[right["row"]]).all()
     assert (found["label"].to_numpy() != originals.labels[found["position"]]).all()
-    assert not found.duplicated(["row", "label"]).any()
-    assert FILTERED.cross_labelled(originals[:0], revised).empty
+    assert not found.duplicated(["row", "label"]).any() and FILTERED.cross_labelled(originals[:0], revised).empty
 
 
 def test_separation_of_a_perfect_and_of_a_blind_teacher():
@@ -318,8 +316,7 @@ def test_the_words_more_than_the_span_by_hand():
     rows = [("A man runs home.", "runs", "walks all the way", None), ("A man runs home.", "home", "very far", None)]
     rows += [("A cat sits here.", "sits", "sleeps", "A cat ")]
     table = pd.DataFrame(rows, columns=["origin_premise", "span_prev", "gen_out", "prefix"])
-    assert FILTERED.suffix_gap(table).value == 3
-    assert not FILTERED.inserted(table.drop(columns="prefix")).any()
+    assert FILTERED.suffix_gap(table).value == 3 and not FILTERED.inserted(table.drop(columns="prefix")).any()
 
 
 @pytest.mark.realdata
