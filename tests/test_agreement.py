@@ -29,8 +29,7 @@ def both(ones, others):
 def drawn(n=200, same=0.7):
     random = np.random.default_rng(0)
     ones = random.choice(["entailment", "neutral", "contradiction"], size=n)
-    others = np.where(random.random(n) < same, ones, random.choice(["entailment", "neutral"], size=n))
-    return both(ones, others)
+    return both(ones, np.where(random.random(n) < same, ones, random.choice(["entailment", "neutral"], size=n)))
 
 
 def test_kappa_by_hand():

@@ -281,5 +281,4 @@ def test_a_claim_in_parts_holds_when_all_parts_hold(toy, parts, word, decides, s
 
 
 def test_a_part_that_cannot_be_judged_leaves_the_claim_open(toy):
-    records = [part_of("a", 0.6, 0.7), part_of("b", 0.1, 0.2, n=5)]
-    assert claims.judge(toy, records, "small")[0] == NOT_JUDGED
+    assert claims.judge(toy, [part_of("a", 0.6, 0.7), part_of("b", 0.1, 0.2, n=5)], "small")[0] == NOT_JUDGED

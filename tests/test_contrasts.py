@@ -115,8 +115,7 @@ def test_over_trainings_the_median_picks_and_the_spread_is_added():
     pairs = pd.concat([table(tied, training=training) for training, tied in enumerate((1.0, 0.4, 0.7))])
     tests, one = level_tests(pairs), pairs[pairs["training"] == 0]
     found = CELLS.strongest(tests, pairs).set_index("level").loc["hard"]
-    keys = ["level", "measure", "pair"]
-    picked = tests.set_index(keys).loc[("hard", found["measure"], found["pair"])]
+    picked = tests.set_index(["level", "measure", "pair"]).loc[("hard", found["measure"], found["pair"])]
     assert len(picked) == found["trainings"] == 3
     assert found["p"] == picked["p"].median() and found["effect"] == pytest.approx(picked["effect"].mean())
     alone = CELLS.strongest(tests[tests["training"] == 0], one).set_index("level").loc["hard"]

@@ -24,8 +24,7 @@ def chapter():
         if "[markdown]" in head:
             cells.append(new_markdown_cell(re.sub(r"^# ?", "", body, flags=re.MULTILINE)))
         else:
-            tags = re.findall(r'"(\w+)"', head)
-            cells.append(new_code_cell(body, metadata={"tags": tags}))
+            cells.append(new_code_cell(body, metadata={"tags": re.findall(r'"(\w+)"', head)}))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel})
 

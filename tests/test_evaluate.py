@@ -47,8 +47,7 @@ def test_bad_predictions_are_refused():
 def test_suite_table_reports_both_rules_of_two_class_sets():
     suite = {"three": corpus([0, 1, 2]), "two": corpus([0, 1], classes=TWO, name="pair")}
     predictions = {"three": np.eye(3) * 4, "two": np.log([[0.4, 0.3, 0.3], [0.1, 0.1, 0.8]])}
-    table = suite_table(predictions, suite, seed=7)[["title", "rule", "accuracy", "n", "seed"]]
-    three, *two = table.values.tolist()
+    three, *two = suite_table(predictions, suite, seed=7)[["title", "rule", "accuracy", "n", "seed"]].values.tolist()
     assert three == ["three", "argmax", 1.0, 3, 7]
     assert two == [["two", "argmax", 1.0, 2, 7], ["two", "sum", 0.5, 2, 7]]
     mine = {"two": np.array([[0, 1], [0, 1.0]])}  # a model of these two classes is judged by its own
@@ -138,8 +137,7 @@ def test_each_level_and_its_twin():
     assert (found["low"] < found["value"]).all() and (found["value"] < found["high"]).all()
     # nothing of the levels is left in the twins
     assert np.ptp(found.xs(("right", "random twin"), level=["score", "condition"])["value"]) < 0.15
-    without = evaluate.level_means(pairs.replace({"level": {1: 0}}), ["right"])
-    assert list(without["level"].unique()) == ["easy", "hard"]
+    assert list(evaluate.level_means(pairs.replace({"level": {1: 0}}), ["right"])["level"].unique()) == ["easy", "hard"]
     assert evaluate.level_means(pairs.iloc[:0], ["right"]).empty
 
 
@@ -153,8 +151,7 @@ def test_a_gap_over_trainings_and_premises_by_its_definition():
         again = pd.concat(of_premise[premise] for premise in random.integers(30, size=30))
         draws.append((mean_by_hand(again, 0) - mean_by_hand(again, 2)).mean())
     assert gap.value == pytest.approx(each.mean()) and gap[3:] == (30, 3, "premises and trainings")
-    slow = with_trainings(each.mean(), draws, each, n=30, units="premises")
-    assert gap.high == pytest.approx(slow.high, rel=0.05)
+    assert gap.high == pytest.approx(with_trainings(each.mean(), draws, each, n=30, units="premises").high, rel=0.05)
 
 
 def test_one_training_has_an_interval_over_premises_alone_and_no_order_of_rows_matters():
@@ -237,8 +234,7 @@ def test_what_a_filter_left_out_is_written_with_its_reason(tmp_path):
 
 def test_the_columns_of_the_users_file_stay(tmp_path):
     own = {"source_page": [4, 3, 2, 1], "kept": "yes", "note": "-5", "raw": b"\xff\x00"}
-    rows = MINE.table.assign(**own, gold="theirs", **{"gold (own)": "too"})
-    mine = Corpus(rows, "mine", "test")
+    mine = Corpus(MINE.table.assign(**own, gold="theirs", **{"gold (own)": "too"}), "mine", "test")
     table = review_list(mine, LOGITS, FOLD)
     assert table["source_page"].tolist() == [2, 4, 1]
     assert list(table.columns[:5]) == ["rank", "uid", "premise", "hypothesis", "gold"]

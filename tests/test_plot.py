@@ -134,8 +134,7 @@ def test_competency_panels_share_their_axes():
 def test_z_by_rank_draws_three_curves_a_label():
     sets = {"before": 9.0, "after": 2.0, "random twin": 5.0}
     rows = [(label, rank, z - rank, name) for label in LABELS[:2] for name, z in sets.items() for rank in (1, 2, 3)]
-    table = pd.DataFrame(rows, columns=["label", "rank", "z", "pairs"]).assign(line=4.2)
-    figure = plots.z_by_rank(table, title="flat")
+    figure = plots.z_by_rank(pd.DataFrame(rows, columns=["label", "rank", "z", "pairs"]).assign(line=4.2), title="flat")
     assert [axes.get_title(loc="left") for axes in figure.axes] == list(LABELS[:2])
     for axes in figure.axes:
         lines = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
@@ -195,8 +194,7 @@ def test_a_panel_for_each_column_with_its_medians_and_means(measured):
         assert axes.get_title() == "" and axes.get_title(loc="left") == column
         heights, of_level = [y for line in axes.lines for y in line.get_ydata()], measured.groupby("level")[column]
         assert all(np.isclose(heights, median, atol=1e-6).any() for median in of_level.median())
-        marks = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
-        assert np.allclose(marks, of_level.mean())
+        assert np.allclose([line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"], of_level.mean())
 
 
 def test_points_beyond_the_whiskers_are_not_drawn_and_yes_or_no_is_drawn_as_shares(measured):

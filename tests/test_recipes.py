@@ -84,8 +84,7 @@ def test_own_probabilities_to_a_list_of_suspects(tmp_path, monkeypatch):
     probabilities[np.arange(300), truth] += 0.7
     np.savez(tmp_path / "probs.npz", pred_probs=probabilities, fold=np.arange(300) % 5)
     left = follow("own_probabilities", tmp_path, monkeypatch)
-    suspects = pd.read_csv(tmp_path / "suspects.csv")
-    assert set(suspects["uid"]) == set(corpus.uid[flipped])
+    assert set(pd.read_csv(tmp_path / "suspects.csv")["uid"]) == set(corpus.uid[flipped])
     assert left["learnt"] == pytest.approx(285 / 300) and left["majority"] < 0.5
     assert {path.name for path in tmp_path.glob("*/*")} >= {"label_studio_suspects.json", "argilla_records.json"}
     assert len(left["found"]) == 300

@@ -82,8 +82,7 @@ def test_a_group_asks_it_of_every_two():
 
 def test_a_score_beside_itself_in_another_training():
     rho = [stats.spearmanr(SCORES["a"][s], SCORES["a"][t]).statistic for s, t in combinations(range(3), 2)]
-    wanted = [np.mean(rho), min(rho), max(rho)]
-    assert of(TABLE, "a", "a")[["value", "low", "high"]].tolist() == pytest.approx(wanted)
+    assert of(TABLE, "a", "a")[["value", "low", "high"]].tolist() == pytest.approx([np.mean(rho), min(rho), max(rho)])
     assert of(TABLE, "counted", "counted")["value"] == 1
     votes = agreement({VOTES: SCORES["counted"], "a": SCORES["a"]}, PREMISES, 20)
     assert VOTES not in votes.loc[votes["one"] == votes["other"], "one"].tolist()  # one number of all trainings

@@ -36,8 +36,7 @@ def test_mann_whitney_corrects_for_ties_and_continuity_as_by_hand():
     a, b = np.array([0, 0, 1, 1, 1, 1.0]), np.array([0, 0, 0, 0, 1.0])
     pooled, n = np.concatenate([a, b]), 11
     ties = sum(count**3 - count for count in np.unique(pooled, return_counts=True)[1])
-    sd = np.sqrt(6 * 5 / 12 * ((n + 1) - ties / (n * (n - 1))))
-    z = (mann_whitney(a, b).u - 15 - 0.5) / sd
+    z = (mann_whitney(a, b).u - 15 - 0.5) / np.sqrt(6 * 5 / 12 * ((n + 1) - ties / (n * (n - 1))))
     assert mann_whitney(a, b).p == pytest.approx(2 * scipy.stats.norm.sf(z))
 
 
@@ -164,8 +163,7 @@ def test_correlations_are_scipys_and_a_constant_has_none():
 
 def test_premises_by_hand():
     """Two premises, one always right and one always wrong: a resample is right in all, half or none of its pairs."""
-    found = stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"])
-    assert found == (0.5, 0.0, 1.0, 2, 1, "premises")
+    assert stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"]) == (0.5, 0.0, 1.0, 2, 1, "premises")
     gap = stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"], other=([1, 1, 1], ["c", "d", "c"]))
     assert (gap.value, gap.low, gap.high, gap.n) == (-0.5, -1.0, 0.0, 2)
     for values, premises in (([], []), ([1, 0], ["a"]), ([np.nan], ["a"])):

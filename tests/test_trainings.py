@@ -14,8 +14,7 @@ def test_where_the_pairs_do_not_differ_it_is_the_t_interval():
 
 
 def test_where_the_trainings_do_not_differ_it_is_the_normal_interval():
-    right = np.tile((np.arange(400) < 100).astype(float), (3, 1))
-    ours = over_trainings(means_of(right), 400, resamples=4_000)
+    ours = over_trainings(means_of(np.tile((np.arange(400) < 100).astype(float), (3, 1))), 400, resamples=4_000)
     half = 1.96 * np.sqrt(0.25 * 0.75 / 400)
     assert ours[:3] == pytest.approx((0.25, 0.25 - half, 0.25 + half), abs=0.002)
 
@@ -24,8 +23,7 @@ def test_both_parts_by_hand():
     """Two trainings, two groups: the mean over the groups that are drawn is 0, .5 or 1 with weights 1, 2, 1."""
     right = np.array([[1, 1, 0, 0], [1, 1, 0.2, 0.2]])
     ours = over_trainings(means_of(right), 4, groups=np.array(["a", "a", "b", "b"]), resamples=20_000)
-    by_training = np.array([0.5, 0.6])
-    trainings = stats.t.ppf(0.975, 1) * by_training.std(ddof=1) / np.sqrt(2)
+    trainings = stats.t.ppf(0.975, 1) * np.array([0.5, 0.6]).std(ddof=1) / np.sqrt(2)
     pairs = 1.96 * np.sqrt(((1 - 0.1) / 2) ** 2 / 2)  # of the mean of two draws from 1 and .1
     half = np.sqrt(trainings**2 + pairs**2)
     assert ours.value == pytest.approx(0.55) and ours.high - ours.value == pytest.approx(half, rel=0.02)

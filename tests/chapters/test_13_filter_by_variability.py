@@ -43,8 +43,7 @@ def chapter(tmp_path, monkeypatch):
         monkeypatch.setattr(fit, "fit", lambda spec, _: spec.seed)
         monkeypatch.setattr(predict, "predict_epochs", lambda seed, _: logits[seed])
         labels_of_people, predicted = people or ([], None)
-        table = corpus.table.head(len(labels_of_people)).assign(label=labels_of_people)
-        written = Corpus(table, "planted", "train")
+        written = Corpus(corpus.table.head(len(labels_of_people)).assign(label=labels_of_people), "planted", "train")
         monkeypatch.setattr(predict, "predict", lambda seed, _: np.eye(3)[predicted[seed]])
         monkeypatch.setattr(selection, "sample", lambda *_: written)
         return measured("13_filter_by_variability", tmp_path, monkeypatch, corpus=corpus, SEEDS=max(len(logits), 1))
@@ -82,8 +81,7 @@ def test_too_few_pairs_give_empty_tables(chapter, trainings, pairs):
 def planted(trainings=3, seed=0):
     """Logits (E, N, C) of trainings that all waver over the same pairs, each of which has an uncertain end."""
     random, wavers = np.random.default_rng(seed), np.arange(120) % 2 == 0
-    size = np.where(wavers, 0.3, 4.0)[:, None]
-    found = random.normal(0, 0.1, (trainings, 4, 120, 3)) + np.eye(3)[LABELS] * size
+    found = random.normal(0, 0.1, (trainings, 4, 120, 3)) + np.eye(3)[LABELS] * np.where(wavers, 0.3, 4.0)[:, None]
     found[:, :2, wavers] = found[:, :2, wavers][..., ::-1] * 4  # early epochs thought otherwise
     return list(found), wavers
 
@@ -162,8 +160,7 @@ def test_what_cannot_be_compared_is_not(chapter, labels, people):
 
 
 def test_labels_dealt_out_leave_chance(chapter):
-    table = chapter(last_of([LABELS]), LABELS).study.table("intended")
-    found = table.groupby("condition")["value"].mean()
+    found = chapter(last_of([LABELS]), LABELS).study.table("intended").groupby("condition")["value"].mean()
     assert found[GENERATED] == 1 and found[DEALT] == pytest.approx(1 / 3, abs=0.1)
 
 

@@ -137,8 +137,7 @@ def test_simulated_annotators_do_what_their_rates_say(planted):
     others = np.array([CHAPTER.pronouns(before) != CHAPTER.pronouns(after) for before, after in both])
     assert others[~slight].mean() > 0.9 and COSMETIC in set(aggregate(found)["rule"])
     # both right, or both in the same one of two errors: .85^2 + .15^2 / 2 agree; chance is a third, about
-    agree = (1 - SLIPS) ** 2 + SLIPS**2 / 2
-    assert kappa(found).value == pytest.approx((agree - 1 / 3) / (2 / 3), abs=0.04)
+    assert kappa(found).value == pytest.approx((((1 - SLIPS) ** 2 + SLIPS**2 / 2) - 1 / 3) / (2 / 3), abs=0.04)
 
 
 def test_the_seed_decides_everything_and_annotators_differ(planted):

@@ -24,8 +24,7 @@ def test_10_a_table_of_scores_has_a_row_for_each_example_and_run():
     runs = [SimpleNamespace(logits=RUN[0] * (1 + spec.seed), labels=RUN[1], spec=spec) for spec in specs]
     table = functions("10_data_map").score_table(runs)
     assert list(table["position"]) == [*range(30), *range(30)] and set(DOUBT) < set(table)
-    second = table[table["seed"] == 1]
-    np.testing.assert_array_equal(second["margin"], scores(runs[1].logits, RUN[1])["margin"])
+    np.testing.assert_array_equal(table[table["seed"] == 1]["margin"], scores(runs[1].logits, RUN[1])["margin"])
 
 
 def test_16_words_of_either_text_count_once_a_pair():
@@ -72,8 +71,7 @@ def test_21_the_lead_of_a_prediction():
     """6 over 2 for the first label, 4 over 3 for the second; what 19 pairs have is too rare."""
     lead = functions("21_z_filter").prediction_lead
     names = np.array(["hypo-only-pred=0", "hypo-only-pred=1", "a@hypothesis", "rare@hypothesis"], dtype=object)
-    z = np.array([[6, -6], [-6, 4], [2, 3], [9, 1.0]])
-    found = ZStatistics(z, np.array([50, 50, 20, 19]), np.zeros((4, 2)))
+    found = ZStatistics(np.array([[6, -6], [-6, 4], [2, 3], [9, 1.0]]), np.array([50, 50, 20, 19]), np.zeros((4, 2)))
     np.testing.assert_allclose(lead([found, found], names), [[3, 4 / 3]] * 2)
     # one that is a word ties with it, and one that never predicts two of the labels has no lead there
     labels = np.arange(120) % 3

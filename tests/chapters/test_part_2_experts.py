@@ -68,8 +68,7 @@ def sets_of(pool, *wanted, seeds=(0,), own_file=False, **tests):
 
 
 def test_the_set_its_twin_and_the_seed_of_the_pool():
-    pool = pd.concat([pool_of(0), pool_of(1)], ignore_index=True)
-    found, table = sets_of(pool, "Seq-Z", seeds=(0, 1, 2))
+    found, table = sets_of(pd.concat([pool_of(0), pool_of(1)], ignore_index=True), "Seq-Z", seeds=(0, 1, 2))
     assert [key for key in found if key[1] == 0] == [("Seq-Z", 0), ("Seq-Z, twin", 0)]
     for seed, wanted in ((0, 0), (1, 1), (2, 0)):
         assert list(found["Seq-Z", seed].table["uid"]) == [f"{wanted}-{i}" for i in (1, 3, 5, 7, 9, 11)]

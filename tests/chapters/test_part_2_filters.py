@@ -45,8 +45,7 @@ def cut(corpus):
 
 def test_strongest_features_of_each_set(corpus, cut):
     table, kept = cut
-    sets = {"before": np.ones(120, bool), "after": kept.keep}
-    tops = top_in_sets(table, corpus.labels, sets, corpus.classes, k=3)
+    tops = top_in_sets(table, corpus.labels, {"before": np.ones(120, bool), "after": kept.keep}, corpus.classes, k=3)
     assert tops.groupby(["pairs", "label"]).size().eq(3).all() and len(tops) == 12
     counted = z_statistics(table.matrix, corpus.labels, 2)
     first = tops.query("pairs == 'before' and rank == 1").set_index("label")["z"]
@@ -86,8 +85,7 @@ def test_gains_seed_by_seed():
     ours = pd.concat([ours, ours[:1].assign(rule="sum", accuracy=0.1)], ignore_index=True)
     base = accuracies({(name, "test"): [0.9] * 3 for name in ("encoder, pair", "n-grams")}).assign(n=100)
     base = pd.concat([base, base[:1].assign(title="another")]).rename(columns={"condition": "model"})
-    study = SimpleNamespace(table=lambda part, notebook: base)
-    both = functions("21_z_filter", study=study).with_all_pairs(ours)
+    both = functions("21_z_filter", study=SimpleNamespace(table=lambda part, notebook: base)).with_all_pairs(ours)
     assert both["condition"].tolist() == ["all pairs"] * 2 + ["z-filter"] * 2 + ["random twin"] * 2
     gains = seed_gains(both, "z-filter").set_index("other")
     low, value, high, n, seeds = gains.loc["random twin", ["low", "value", "high", "n", "seeds"]]

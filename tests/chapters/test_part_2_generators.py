@@ -52,8 +52,7 @@ def test_the_mask_in_a_table_and_in_texts():
     for at in np.flatnonzero(~kept.keep):
         premise, hypothesis = (cells.bracketed(side, at, flagged) for side in ("premise", "hypothesis"))
         assert "[" in premise + hypothesis  # each has a marked word
-        bare = hypothesis.replace("[", "").replace("]", "")
-        assert corpus.hypothesis[at].startswith(bare[:150])
+        assert corpus.hypothesis[at].startswith(hypothesis.replace("[", "").replace("]", "")[:150])
         if flagged.whole[at] and len(hypothesis) < 150:
             assert hypothesis.count("[") == len(corpus.hypothesis[at].split())
     assert len(cells.tables["marked"]) == 6 and cells.tables["marked"]["reason"].ne("kept").all()

@@ -137,8 +137,7 @@ def planted(size=300, seed=0):
 
 def compared(*given, **options):
     table = SUSPECTS.compare_orders(*given, **options)
-    gains = table[table["order"] == "gain"].set_index("depth")
-    return table.drop(table.index[table["order"] == "gain"]), gains
+    return table.drop(table.index[table["order"] == "gain"]), table[table["order"] == "gain"].set_index("depth")
 
 
 def test_a_case_by_hand():
@@ -161,8 +160,7 @@ def test_the_halves_vary_as_other_corpora_do():
     assert gain.loc[80, ["n", "seeds", "over"]].tolist() == [300, 2, "premises and trainings"]
     _, alone = compared([planted(seed=100)], [80], halves=60)  # one training: the interval is over premises
     assert alone.loc[80, "over"] == "premises"
-    half = (alone.loc[80, "high"] - alone.loc[80, "low"]) / 2
-    assert half / 1.96 == pytest.approx(np.std(gains), rel=0.4)
+    assert ((alone.loc[80, "high"] - alone.loc[80, "low"]) / 2) / 1.96 == pytest.approx(np.std(gains), rel=0.4)
     assert set(table["order"]) == set(ORDERS) and (table["low"] <= table["value"]).all()
 
 

@@ -78,8 +78,7 @@ def test_diversity_is_measured_at_equal_counts_and_grows():
 
 
 def test_the_half_difference_of_a_set_with_itself_is_nothing_and_has_a_sign():
-    same = {"a": SETS["edits"], "b": SETS["edits"]}
-    found = QUALITY.half_difference(same, lambda title, rows: rows.mean())
+    found = QUALITY.half_difference({"a": SETS["edits"], "b": SETS["edits"]}, lambda title, rows: rows.mean())
     assert (found.value, found.low, found.high) == (0, 0, 0) and found.n == 45
     known = {"edits": 0.75, "others": 0.25}
     assert QUALITY.half_difference(SETS, lambda title, rows: known[title]).value == pytest.approx(0.5)
@@ -104,8 +103,7 @@ def test_the_distance_of_a_part_is_otdd_and_its_floor_lies_below_a_shift():
     assert quality.distance("edits", rows, vectors) == pytest.approx(wanted)
     means = quality.distances_of(SETS, 20).groupby(["compared", "set"])["value"].mean()
     assert means["revisions", "edits"] > means["revisions", "others"] > means["other originals", "others"]
-    found = quality.half_difference(SETS, lambda title, rows: quality.distance(title, rows, vectors))
-    assert found.value > 0
+    assert quality.half_difference(SETS, lambda title, rows: quality.distance(title, rows, vectors)).value > 0
 
 
 def test_flip_rates_by_a_judge_that_is_always_right_and_one_that_never_changes():
@@ -120,8 +118,7 @@ def test_flip_rates_by_a_judge_that_is_always_right_and_one_that_never_changes()
 def test_nobody_but_the_maker_has_judged_what_a_model_wrote():
     pairs = SETS["edits"]
     table = pairs.revised.table.drop(columns="true_label").assign(maker="text-davinci-002")
-    machine = replace(pairs, revised=replace(pairs.revised, table=table))
-    assert QUALITY.judged_by_people(machine) is None
+    assert QUALITY.judged_by_people(replace(pairs, revised=replace(pairs.revised, table=table))) is None
     people = replace(pairs, revised=replace(pairs.revised, table=table.assign(maker="worker")))
     assert QUALITY.judged_by_people(people).tolist() == pairs.revised.labels.tolist()
 

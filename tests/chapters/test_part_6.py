@@ -88,8 +88,7 @@ def test_the_truth_lies_where_it_should(region, inside, outside):
 def test_verdicts_of_many_intervals_are_those_of_one_at_a_time(region):
     intervals = [(-2, -1.5), (-2, -1), (-1, 0), (-0.5, 0), (-0.5, 0.5), (0, 1), (0.5, 1), (-3, 3), (0, 0)]
     low, high = np.array(intervals, dtype=float).T
-    found = LEDGER.verdicts(ends(region), low, high)
-    assert found.tolist() == [PLACES[region.place(*each)] for each in intervals]
+    assert LEDGER.verdicts(ends(region), low, high).tolist() == [PLACES[region.place(*each)] for each in intervals]
 
 
 def test_at_the_border_a_false_claim_is_held_in_one_of_forty_studies_at_most():
@@ -129,8 +128,7 @@ def corpora(title, seed, n=400):
 
 
 def gains_of(accuracy):
-    study = SimpleNamespace(table=lambda _: accuracy)
-    given = {"study": study, "planted": PLANTED, "np": np, "pd": pd}
+    given = {"study": SimpleNamespace(table=lambda _: accuracy), "planted": PLANTED, "np": np, "pd": pd}
     return ran("64_planted_interventions", "aa86f1a0", "gains-table", **given).tables["gains"]
 
 

@@ -91,8 +91,7 @@ def test_15_families_are_linked_by_seed_and_by_premise():
     assert len(set(family)) == 3  # of an empty origin nothing follows
     random = np.random.default_rng(0)
     for _ in range(20):
-        origins = {name: random.choice(["", "x", "y", "z"], 8) for name in ("origin_uid", "pairID")}
-        table = corpus("w", 8, **origins)
+        table = corpus("w", 8, **{name: random.choice(["", "x", "y", "z"], 8) for name in ("origin_uid", "pairID")})
         table.table["premise"] = random.choice(["p", "q", "r", "s", "t", "u"], 8)
         ours, theirs = MIXING.families(table), np.array(slow_families(table.table))
         assert ((ours[:, None] == ours) == (theirs[:, None] == theirs)).all()

@@ -78,8 +78,7 @@ def test_numbers_are_those_of_a_plain_computation_and_planted_differences_are_fo
         assert each["difference"]["value"] == pytest.approx(own - twin)
         assert each["difference"]["low"] <= own - twin <= each["difference"]["high"]
         if name != "base":
-            above = own - right["base", ARM][TITLE].mean()
-            assert each["above the base"]["value"] == pytest.approx(above)
+            assert each["above the base"]["value"] == pytest.approx(own - right["base", ARM][TITLE].mean())
     assert arms["z-filter"]["verdict"] == BETTER and arms["hard"]["verdict"] == WORSE and arms["base"]["verdict"] == ""
     # Holm by hand: the smallest of four p counts four times, the next three
     (p, holm), (next_p, next_holm) = sorted(
@@ -406,8 +405,7 @@ def test_wrong_labels_that_gather_in_the_hard_level_are_found_and_shown():
     part = level_figures(OWN, runs, contradicted=WRONG)
     assert part["learnt"] and part["next"].startswith("Review the ") and "wrong labels gather there" in part["next"]
     assert {int(row["uid"][1:]) % 10 for row in part["rows"]} == {0}
-    elsewhere = level_figures(OWN, runs, contradicted=np.roll(WRONG, 1))
-    assert elsewhere["next"].startswith("Do not take the ")
+    assert level_figures(OWN, runs, contradicted=np.roll(WRONG, 1))["next"].startswith("Do not take the ")
     few = level_figures(OWN, runs, contradicted=np.isin(np.arange(120), [0, 20, 41, 61]))
     assert "which may be chance" in few["next"]
     without = level_figures(OWN, runs[:1])
