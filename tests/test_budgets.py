@@ -110,13 +110,11 @@ def test_what_can_be_detected_comes_from_two_draws_of_the_base():
 
 def slowly(values):
     """Tukey's comparisons arm by arm, as the definition says."""
-    arms, trainings = len(values), len(values[0])
-    row = [np.mean(each) for each in values]
+    arms, trainings, row = len(values), len(values[0]), [np.mean(each) for each in values]
     column = [np.mean([each[s] for each in values]) for s in range(trainings)]
     total = sum((values[k][s] - row[k] - column[s] + np.mean(row)) ** 2 for k in range(arms) for s in range(trainings))
     error = np.sqrt(total / ((arms - 1) * (trainings - 1)) / trainings)
-    limit = stats.studentized_range.ppf(0.95, arms, (arms - 1) * (trainings - 1)) * error
-    places = []
+    limit, places = stats.studentized_range.ppf(0.95, arms, (arms - 1) * (trainings - 1)) * error, []
     for k in range(arms):
         better = sum(row[j] - row[k] > limit for j in range(arms))
         worse = sum(row[k] - row[j] > limit for j in range(arms))

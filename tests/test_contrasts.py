@@ -21,8 +21,7 @@ BOTH = ["tied", "free"]
 def planted(n=600, seed=0):
     """One measure that follows the label everywhere, one that follows nothing; levels of 400, 100 and 100 pairs."""
     random = np.random.default_rng(seed)
-    labels = random.integers(0, 3, n)
-    levels = np.repeat([0, 1, 2], [n - 200, 100, 100])
+    labels, levels = random.integers(0, 3, n), np.repeat([0, 1, 2], [n - 200, 100, 100])
     measures = {"tied": labels + random.normal(0, 1.7, n), "free": random.normal(size=n)}
     return pd.DataFrame(measures).assign(gold=labels, level=levels)
 

@@ -78,8 +78,7 @@ def test_texts_are_quoted_and_numbers_stand_as_they_are():
 
 
 def test_a_recorded_table_of_the_same_fields_stays_as_it_is(tmp_path):
-    table = pd.DataFrame({"title": ["A, b", "c"], "value": [0.5, -1]})
-    path = tmp_path / "t.csv"
+    table, path = pd.DataFrame({"title": ["A, b", "c"], "value": [0.5, -1]}), tmp_path / "t.csv"
     table.to_csv(path, index=False)  # as tables were written before each text was quoted
     before = path.read_bytes(), path.stat().st_mtime_ns
     assert write_table(table, tmp_path / "t") == path and (path.read_bytes(), path.stat().st_mtime_ns) == before

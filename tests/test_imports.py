@@ -37,8 +37,7 @@ def dotted(path: Path) -> str:
 def imports(path: Path, top_level: bool = False, typed: bool = True) -> set[str]:
     """Every module that a file imports, as dotted names; only those outside functions when `top_level`, without those
     for the type checker alone unless `typed`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = set()
+    tree, inside = ast.parse(path.read_text(encoding="utf-8")), set()
     for node in ast.walk(tree):
         if not typed and isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             inside |= set(ast.walk(node))

@@ -77,8 +77,7 @@ def test_own_probabilities_to_a_list_of_suspects(tmp_path, monkeypatch):
     corpus, table = mine()
     table.to_csv(tmp_path / "mine.csv", index=False)
     random = np.random.default_rng(0)
-    flipped = random.choice(300, 15, replace=False)
-    truth = corpus.labels.copy()
+    flipped, truth = random.choice(300, 15, replace=False), corpus.labels.copy()
     truth[flipped] = (truth[flipped] + 1) % 3
     probabilities = random.dirichlet(np.ones(3), 300) * 0.3
     probabilities[np.arange(300), truth] += 0.7

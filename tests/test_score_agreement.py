@@ -237,8 +237,7 @@ def test_explained_is_one_minus_the_squared_error_over_the_variance():
 @pytest.mark.parametrize(("yes", "pairs"), [(9, N), (10, N), (None, 99), (None, 100), (0, N)])
 def test_just_enough_are_judged_and_too_few_are_not(yes, pairs):
     truth = GRADED[:pairs] if yes is None else (np.arange(N) < yes).astype(float)
-    some = {name: each[:, :pairs] for name, each in JUDGED.items()}
-    enough = yes == 10 or pairs == 100
+    some, enough = {name: each[:, :pairs] for name, each in JUDGED.items()}, yes == 10 or pairs == 100
     assert ("new" in follows(some, truth, THREES[:pairs], 2).index) == enough
     assert enough or follows(some, truth, THREES[:pairs], 2).empty
     assert enough or pairs < N or adds(some, truth).empty

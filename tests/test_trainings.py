@@ -53,8 +53,7 @@ def test_correlations_are_those_of_scipy_and_do_not_depend_on_the_order():
 
 
 def test_gaps_of_thirds_by_hand():
-    scores = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]])
-    wrong = [1, 1, 0, 0, 0, 1]
+    scores, wrong = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]]), [1, 1, 0, 0, 0, 1]
     assert gaps_of_thirds(scores, wrong)(np.arange(6)).tolist() == [0.5, -0.5]
     assert gaps_of_thirds(scores, wrong)(np.array([0, 0, 5])).tolist() == [0, 0]
 

@@ -122,8 +122,7 @@ def test_a_filter_that_keeps_nothing_has_no_words_and_no_mix():
 
 def planted_table(rows=600, count=40):
     random = np.random.default_rng(0)
-    labels = random.integers(3, size=rows)
-    matrix = random.random((rows, count)) < 0.2
+    labels, matrix = random.integers(3, size=rows), random.random((rows, count)) < 0.2
     matrix[:, 0] = (labels == 0) & (random.random(rows) < 0.9)
     return Features(sparse.csr_array(matrix), np.array([f"w{i}@hypothesis" for i in range(count)], object)), labels
 

@@ -158,8 +158,7 @@ def released(corpora, limit=None):
 
 def test_equally_many_originals_of_each_label_and_none_that_was_not_kept():
     draw = functions("40_spans_and_prompts").draw_originals
-    labels = np.array([0] * 50 + [1] * 30 + [2] * 4)
-    keep = np.arange(84) % 2 == 0
+    labels, keep = np.array([0] * 50 + [1] * 30 + [2] * 4), np.arange(84) % 2 == 0
     found = draw(keep, labels, 30)
     assert np.bincount(labels[found]).tolist() == [10, 10, 2] and keep[found].all()
     assert (np.diff(found) > 0).all() and (found == draw(keep, labels, 30)).all()

@@ -160,8 +160,7 @@ OPTIONS = {"n_classes": 3, "k": 2, "batch_size": 5}
 def pool():
     """180 pairs with 30 features, feature l goes with label l; their sources, and of which a teacher is sure."""
     random = np.random.default_rng(0)
-    labels = random.integers(3, size=180)
-    matrix = random.random((180, 30)) < 0.15
+    labels, matrix = random.integers(3, size=180), random.random((180, 30)) < 0.15
     matrix[np.arange(180), labels] |= random.random(180) < 0.6
     source = np.repeat(np.array(["D0", "G", "G*"], dtype=object), 60)
     return sparse.csr_array(matrix), labels, source, random.random(180) < 0.7

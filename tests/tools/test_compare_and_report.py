@@ -46,8 +46,7 @@ def test_the_pairs_that_are_needed_are_the_fewest_that_are_enough_and_are_told()
     def told(noise=NOISE, n=50, trainings=5, worth=0.1, title=""):
         return compare.too_small(noise, n=n, trainings=trainings, family=7, worth=worth, title=title)
 
-    needed = pairs_needed(NOISE, trainings=5, family=7, worth=0.1)
-    said = told(title="mine.csv")
+    needed, said = pairs_needed(NOISE, trainings=5, family=7, worth=0.1), told(title="mine.csv")
     assert f"{needed:,} test pairs are needed" in said and "mine.csv: with 50 test pairs and 5 trainings" in said
     assert told(n=needed) == "" and f"with 2 trainings: {more} trainings" in told(n=10_000, trainings=2, worth=0.05)
     assert "No number of trainings" in told(WIDE, n=9, worth=0.001)
@@ -382,8 +381,7 @@ OWN, WRONG = lengths(), np.arange(120) % 10 == 0
 def test_shares_of_levels_are_those_of_a_plain_count():
     runs = trainings(OWN, 2)
     part = level_figures(OWN, runs, contradicted=WRONG, said="two trainings")
-    found = values(part)
-    level = [levels(dynamics_features(*each, OWN.labels), seed=0) for each in runs]
+    found, level = values(part), [levels(dynamics_features(*each, OWN.labels), seed=0) for each in runs]
     words = np.array([len(text.split()) for text in OWN.hypothesis])
     for at, name in enumerate(("easy", "ambiguous", "hard")):
         inside = [each == at for each in level]
