@@ -12,9 +12,8 @@ def plainly(premises, hypotheses):
     """The definition, with a set of names for each pair; a dense table of sorted columns."""
     rows = []
     for premise, hypothesis in zip(premises, hypotheses, strict=True):
-        p, h = (
-            [words.vocabulary[i].as_py() for i in words.ids] for words in (tokenize([premise]), tokenize([hypothesis]))
-        )
+        p, h = ([words.vocabulary[i].as_py() for i in words.ids]
+            for words in (tokenize([premise]), tokenize([hypothesis])))  # fmt: skip
         names = {("says", w) for w in h} | {("then", a, b) for a, b in pairwise(h)}
         names |= {("lacks", w) for w in set(h) - set(p)} | {("only", w) for w in set(p) - set(h)}
         share = len(set(h) & set(p)) / max(len(set(h)), 1)

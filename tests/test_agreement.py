@@ -21,8 +21,7 @@ def both(ones, others):
     rows = [
         {"item": f"{at:03}", "annotator": who, "label": label} | texts
         for at, pair in enumerate(zip(ones, others, strict=True))
-        for who, label in zip("ab", pair, strict=True)
-    ]
+        for who, label in zip("ab", pair, strict=True)]  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -130,9 +129,8 @@ def test_all_weightings_at_once_are_scikit_learns_one_by_one():
     assert agreement.weighted_precision(some, wrong, weights) == pytest.approx(plain)
 
 
-examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40).filter(
-    lambda rows: any(wrong for _, wrong in rows)
-)
+examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1,
+    max_size=40).filter(lambda rows: any(wrong for _, wrong in rows))  # fmt: skip
 
 
 @given(examples, st.randoms(use_true_random=False))
@@ -174,8 +172,7 @@ def test_mismatches_by_hand():
     """Four pairs, two trainings. The first contradicts pairs 0, 1 and 2, the second pairs 0 and 1."""
     logits = {
         0: [[0, 3, -9], [0, 1, -9], [0, 5, -9], [2, 0, -9]],
-        1: [[0, 4, -9], [0, 2.5, -9], [1, 0, -9], [2, 0, -9]],
-    }
+        1: [[0, 4, -9], [0, 2.5, -9], [1, 0, -9], [2, 0, -9]]}  # fmt: skip
     found = Mismatches.of(logits, [0, 0, 0, 0], wrong=[True, False, False, True], premises=["a", "a", "b", "c"])
     assert found.chosen.tolist() == [[True, True, True, False], [True, True, False, False]]
     assert found.gap.tolist() == [[3, 1, 5, 0], [4, 2.5, 0, 0]]

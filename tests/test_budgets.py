@@ -176,9 +176,8 @@ def test_two_base_corpora_side_by_side():
         columns=columns) for found in (ends, others))  # fmt: skip
     both = CELLS.across_bases({"SNLI": one, "MultiNLI": other})
     assert list(both) == ["base", *columns[:2], *columns[3:], "apart"]
-    assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {
-        ("a", "g"): [2, 2], ("a", "h"): [-2, -2], ("b", "g"): [0, 0],
-    }  # fmt: skip
+    assert both.groupby(["arm", "group"])["apart"].agg(list).to_dict() == {("a", "g"): [2, 2], ("a", "h"): [-2, -2],
+        ("b", "g"): [0, 0]}  # fmt: skip
     assert both["base"].tolist() == ["SNLI"] * 3 + ["MultiNLI"] * 3
     other.loc[(other["arm"] == "b"), ["low", "high"]] = 1, 2
     assert CELLS.across_bases({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]

@@ -22,8 +22,7 @@ DECLARED = read_claims()
 SOUND = {
     **{"id": "wanli-toy", "paper": "wanli", "where": "Table 3", "claim": "Cats sit on mats.", "unit": "share"},
     **{"notebook": "10_data_map", "statistic": "Share of cats on mats; Wilson interval.", "paper_value": 0.7},
-    **{"confirm": {"above": 0.5}, "evidence": ["snli"], "min_n": 100},
-}
+    **{"confirm": {"above": 0.5}, "evidence": ["snli"], "min_n": 100}}  # fmt: skip
 ENOUGH = {"value": 0.65, "low": 0.6, "high": 0.7, "n": 100, "seeds": 3, "over": "trainings", "corpora": "snli"}
 BY_ID = {claim.id: claim for claim in DECLARED}
 

@@ -19,8 +19,7 @@ from nli_lib.tables import as_csv, read_csv, read_table, write_csv, write_table
 NASTY = [
     "He sleeps.\r=HYPERLINK(1)", "She waits.\n=1", "\r\n+1+1", " =1+1", "\u3000\uff1d1+1", "\u200b\ufeff=1", "\uff0bA1",
     "\uff20SUM(A1)", "\u2212A1", "a;=1+1", 'a;"=1+1', 'a\t "-A1', "a,\u00a0@b", "\tA dog.", "'=1", "''+A1;'=2", "-1+1",
-    "- He said no.", '"quoted", and, so on', "-5;+cmd(1)", "it's - as ever - all right; no sign",
-]  # fmt: skip
+    "- He said no.", '"quoted", and, so on', "-5;+cmd(1)", "it's - as ever - all right; no sign"]  # fmt: skip
 NUMBERS = ["-5", "+0.5", "-1e-05", "-.5"]
 UNSEEN = ("Z", "C")  # categories of characters: blanks, control and format signs
 
@@ -69,11 +68,8 @@ def test_texts_are_quoted_and_numbers_stand_as_they_are():
     table = pd.DataFrame({"text": ["-5", None, ""], "n": [-5, 2, 3], "x": np.array([0.1, np.nan, -2e-7], "float32")})
     table = table.assign(yes=[True, False, True], mixed=[-1.5, "-1", None], kind=pd.Categorical(["=a", "b", None]))
     assert as_csv(table).splitlines() == [
-        '"text","n","x","yes","mixed","kind"',
-        '"-5",-5,0.1,True,-1.5,"\'=a"',
-        ',2,,False,"-1","b"',
-        '"",3,-2e-07,True,,',
-    ]
+        '"text","n","x","yes","mixed","kind"', '"-5",-5,0.1,True,-1.5,"\'=a"', ',2,,False,"-1","b"',
+        '"",3,-2e-07,True,,']  # fmt: skip
     assert as_csv(pd.DataFrame({"alone": [np.nan, 1.5]})) == '"alone"\n""\n1.5\n'
 
 

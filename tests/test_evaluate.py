@@ -179,9 +179,8 @@ def test_correlations_with_the_same_columns_of_other_trainings():
     score = pairs.pivot(index="position", columns="training", values="score")
     expected = [score[one].corr(score[2 - one], "spearman") for one in range(3)]
     assert found.loc["score", "value"] == pytest.approx(np.mean(expected))
-    assert correlation_table(pairs, ["score"], pairs).loc[0, ["value", "low", "high"]].tolist() == pytest.approx(
-        [1] * 3
-    )
+    assert correlation_table(pairs, ["score"], pairs).loc[0,
+        ["value", "low", "high"]].tolist() == pytest.approx([1] * 3)  # fmt: skip
 
 
 # ---------------------------------------------------------------- exports

@@ -25,8 +25,7 @@ def claims(**changes):
         "statistic": "A share of pairs.", "unit": "share", "reference": "SNLI's five annotators", "region_low": 0.5,
         "region_high": math.inf, "paper_value": "0.58", "value": 0.62, "low": 0.55, "high": 0.7, "n": 1514, "seeds": 3,
         "verdict": HELD, "reason": "the interval lies inside", "verdict_99": HELD, "over": "pairs",
-        "declared": "before", "ours": False, "trained": True,
-    }  # fmt: skip
+        "declared": "before", "ours": False, "trained": True}  # fmt: skip
     empty = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0}
     other = {**held, **empty, "id": "zfilter-two", "paper": "zfilter", "verdict": NOT_JUDGED, "reason": "not recorded"}
     return pd.DataFrame([held | changes, other])
@@ -39,8 +38,7 @@ def test_numbers_are_said_in_their_unit():
         (-0.0988, "difference of flip rates", "-9.9 points"), (math.nan, "share", "–"),
         ("0.1316 (rows 11 and 13)", "difference of accuracy", "+13.2 points (rows 11 and 13)"),
         ("0 (of the fifteen printed)", "rank", "0 (of the fifteen printed)"),
-        ("several (picture)", "share", "several (picture)"),
-    ]  # fmt: skip
+        ("several (picture)", "share", "several (picture)")]  # fmt: skip
     assert [words.quantity(value, unit) for value, unit, _ in numbers] == [said for *_, said in numbers]
 
 

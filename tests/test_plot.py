@@ -18,12 +18,10 @@ mpl.use("Agg")
 COLOURS_SHARED = ("not_entailment", "non_contradiction")  # two-class names share the colour of what they hold
 WORDS = pd.DataFrame(
     [(f"{label} {i}", label, n, 0.2 + 0.1 * i) for i, n in enumerate((10, 200, 3000)) for label in LABELS],
-    columns=["feature", "label", "n", "p"],
-)
-SUITE = pd.DataFrame(
-    [(title, condition, 0.6, 0.55, 0.65) for title in ("SNLI test", "HANS") for condition in ("pair", "random twin")],
-    columns=["title", "condition", "accuracy", "low", "high"],
-)
+    columns=["feature", "label", "n", "p"])  # fmt: skip
+SUITE = pd.DataFrame([
+    (title, condition, 0.6, 0.55, 0.65) for title in ("SNLI test", "HANS") for condition in ("pair", "random twin")],
+    columns=["title", "condition", "accuracy", "low", "high"])  # fmt: skip
 PARTIAL = pd.DataFrame({"corpus": ["WANLI"], "view": "hypothesis", "accuracy": 0.42, "low": 0.4, "high": 0.44})
 
 
@@ -51,8 +49,7 @@ def figures():
         "data_map": plots.data_map(share / 2, 1 - share / 3, share, epochs=4, overlay=share == 0, title="A map"),
         "competency": plots.competency(WORDS, title="words"),
         "suite": interval_plot(SUITE, reference={"HANS": 0.5}, paper={"SNLI test": 0.9}),
-        "partial": interval_plot(PARTIAL, y="view", hue="corpus", **chance),
-    }
+        "partial": interval_plot(PARTIAL, y="view", hue="corpus", **chance)}  # fmt: skip
 
 
 def test_no_text_is_smaller_than_eleven_points_at_seven_inches(figures):
@@ -272,8 +269,7 @@ NAMED = {
     "mnli": "MultiNLI", "snli validation_matched": "SNLI validation_matched", "mine validation": "mine validation",
     "max_variability": "max variability", "not_entailment": "not entailment", "smollm2-6": "SmolLM2 (6 layers)",
     "disco, 2022 code": "DISCO, 2022 code", "mine_1.csv": "mine_1.csv", "hans up, mnli down": "hans up, mnli down",
-    3: 3, None: None,
-}  # fmt: skip
+    3: 3, None: None}  # fmt: skip
 PRINTED = {
     "subset-add-human-cad": "subset + Human-CAD", "wanli-add-disco": "WANLI + DISCO",
     "snli-own-split": "SNLI own split", "easy-multinli-deberta": "easy MultiNLI DeBERTa",

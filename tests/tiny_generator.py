@@ -14,9 +14,8 @@ def make_tokenizer(**special):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=360, special_tokens=[END, "<s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
-    )
+    trainer = trainers.BpeTrainer(vocab_size=360, special_tokens=[END, "<s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())  # fmt: skip
     tokenizer.train_from_iterator([" ".join(WORDS), *NAMES, *WORDS] * 3, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, **special)
 
@@ -27,9 +26,8 @@ def make_language_model(folder, kind="gpt2", *, seed=1):
     torch.manual_seed(seed)
     if kind == "gpt2":
         tokenizer = make_tokenizer()
-        config = GPT2Config(
-            vocab_size=len(tokenizer), n_positions=96, n_embd=32, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
-        )
+        config = GPT2Config(vocab_size=len(tokenizer), n_positions=96, n_embd=32, n_layer=2, n_head=2, eos_token_id=0,
+            bos_token_id=0)  # fmt: skip
         model = GPT2LMHeadModel(config)
     else:
         tokenizer = make_tokenizer(bos_token="<s>")

@@ -47,9 +47,8 @@ def tables(tmp_path, monkeypatch):
 
 
 def test_outcomes_by_label(tables):
-    table = tables(
-        ([0, 1], [implied("a", "b")] * 4 + [BAD]), ([1, 0], [implied("c", "d")] * 5), ([2, 2], [BAD] * 4 + [None])
-    )
+    table = tables(([0, 1], [implied("a", "b")] * 4 + [BAD]), ([1, 0], [implied("c", "d")] * 5),
+        ([2, 2], [BAD] * 4 + [None]))  # fmt: skip
     found = table("answers").set_index(["title", "outcome"])
     assert found.loc[("all labels", "a pair"), ["count", "n", "share"]].tolist() == [9, 15, 0.6]
     assert found.loc[("entailment", "a pair"), "share"] == 0.9
@@ -75,9 +74,8 @@ def test_nothing_parsed_has_no_likeness(tables):
 
 def test_words_of_the_own_seed_and_of_another_by_hand(tables):
     possible = "x\nPossibility: x"
-    table = tables(
-        ([0, 1], [implied("a dog", "ran")] * 5), ([1, 0], [implied("two", "cats")] * 5), ([2, 2], [possible] * 5)
-    )
+    table = tables(([0, 1], [implied("a dog", "ran")] * 5), ([1, 0], [implied("two", "cats")] * 5),
+        ([2, 2], [possible] * 5))  # fmt: skip
     found = table("likeness").set_index("seed")
     # {a, dog, ran} beside {a, dog}: 2/3, beside {two, cats}: 0; {two, cats} beside its own: 1, beside the other: 0.
     # The third context is alone with its label and has no control

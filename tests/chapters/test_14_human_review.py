@@ -82,8 +82,7 @@ CASES = [  # an annotation, what was released, and whether the rules can have ma
     (one("5", premise="A cat runs."), ("5", "A dog runs.", 0), True),
     (one("6", premise="A cat runs."), ("6", "A cow runs.", 0), True),  # both revised
     (one("7", premise="A cat runs."), ("7", "A cat runs.", 1), True),
-    (one("8", discarded=True), ("8", "A dog runs.", 1), False),
-]
+    (one("8", discarded=True), ("8", "A dog runs.", 1), False)]  # fmt: skip
 
 
 def test_what_can_have_been_released(tables):

@@ -191,9 +191,8 @@ def test_both_t_tests_are_scipys():
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss")
-@pytest.mark.parametrize(
-    ("a", "b", "p"), [([0.5] * 2, [0.5] * 2, 1), ([0.6] * 2, [0.5] * 2, 0), ([0.5], [0.4], np.nan)]
-)
+@pytest.mark.parametrize(("a", "b", "p"),
+    [([0.5] * 2, [0.5] * 2, 1), ([0.6] * 2, [0.5] * 2, 0), ([0.5], [0.4], np.nan)])  # fmt: skip
 def test_t_tests_without_any_spread(a, b, p):
     found = functions("25_debiased_training").t_tests(np.array(a), np.array(b))
     assert found[-2:] == pytest.approx([p, p], nan_ok=True)

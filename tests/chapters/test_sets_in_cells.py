@@ -53,12 +53,7 @@ def test_15_the_training_sets_of_a_comparison():
 def test_15_of_all_pairs_there_is_no_twin_and_another_seed_draws_others():
     whole, more = mixed(None, 0.5), mixed(31, 0.5)
     assert {name: len(each) for name, each in whole.items()} == {
-        "A": 30,
-        "B": 15,
-        "B, part": 15,
-        "A ◇ B": 30,
-        "A + B": 45,
-    }
+        "A": 30, "B": 15, "B, part": 15, "A ◇ B": 30, "A + B": 45}  # fmt: skip
     assert whole["B"].digest == whole["B, part"].digest
     assert {name: each.digest for name, each in more.items()} == {name: each.digest for name, each in whole.items()}
     one, two = (mixed(8, 0.5, seed=seed) for seed in (0, 1))

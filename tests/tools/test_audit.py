@@ -525,8 +525,7 @@ REFUSED = [
     (pairs(), FOREIGN, ["--columns", "premise"], "--columns"),
     (pairs(), {}, ["--columns", "premise=hypothesis,hypothesis=hypothesis"], "stands for two"),
     (pairs(), {}, ["--columns", "premise=a,premise=b"], "is named twice"),
-    (pairs(), {}, ["--test", "gone.csv"], "no such file"),
-]
+    (pairs(), {}, ["--test", "gone.csv"], "no such file")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "form", "words", "said"), REFUSED)

@@ -80,9 +80,8 @@ def test_numbers_are_those_of_a_plain_computation_and_planted_differences_are_fo
             assert each["above the base"]["value"] == pytest.approx(own - right["base", ARM][TITLE].mean())
     assert arms["z-filter"]["verdict"] == BETTER and arms["hard"]["verdict"] == WORSE and arms["base"]["verdict"] == ""
     # Holm by hand: the smallest of four p counts four times, the next three
-    (p, holm), (next_p, next_holm) = sorted(
-        (arms[name]["difference"]["p"], arms[name]["difference"]["p, Holm"]) for name in arms if name != "base"
-    )[:2]
+    (p, holm), (next_p, next_holm) = sorted((arms[name]["difference"]["p"], arms[name]["difference"]["p, Holm"])
+        for name in arms if name != "base")[:2]  # fmt: skip
     assert (holm, next_holm) == pytest.approx((min(1, 4 * p), min(1, max(4 * p, 3 * next_p))))
     assert arms["z-filter"]["rank"]["value"] == 1 and arms["hard"]["rank"]["value"] == 5
     first = "Keep the pairs that the z-filter keeps: the model trained so predicts held.csv better"
@@ -242,8 +241,7 @@ REFUSED = [
     (["--anyway"], {"test": ONE}, "its pairs have one label"),
     (["--anyway", "--encoder", "minilm"], {}, "ships in a package that is not installed"),
     (["--added", "mine"], {}, "--added mine: write NAME=FILE"),
-    (["--anyway", "--added", "few=few.csv"], {}, "--added few: few has 6 pairs for this arm, and"),
-]
+    (["--anyway", "--added", "few=few.csv"], {}, "--added few: few has 6 pairs for this arm, and")]  # fmt: skip
 
 
 @pytest.mark.usefixtures("untrained")
