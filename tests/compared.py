@@ -24,8 +24,7 @@ def answers(truth=TRUTH, seed=0):
 
 
 def made(truth=TRUTH, worth=0.1):
-    right = answers(truth)
-    own = named([name for name in truth if not name.startswith("<")], ["<b>mine</b>"])
+    right, own = answers(truth), named([name for name in truth if not name.startswith("<")], ["<b>mine</b>"])
     labels = np.arange(N) % 2
     return right, comparison(right, PREMISES, TITLE, arms={name: own[name] for name in truth},
         whole={TITLE: right["base", ARM][TITLE]}, distinct=dict.fromkeys(right, 250), rows=300,

@@ -14,10 +14,8 @@ from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
 from nli_lib.stats import t_interval, with_trainings
 
-CELLS = functions("61_equal_budgets")
-GROUPS = {"near": ["a"], "far": ["b", "c"], "nothing at hand": []}
-COUNTS = {"a": 200, "b": 400, "c": 200}
-SIZES = {"a": 1000, "b": 3000, "c": 1000}
+CELLS, GROUPS = functions("61_equal_budgets"), {"near": ["a"], "far": ["b", "c"], "nothing at hand": []}
+COUNTS, SIZES = {"a": 200, "b": 400, "c": 200}, {"a": 1000, "b": 3000, "c": 1000}
 PREMISES = {title: [f"p{at // 2}" for at in range(n)] for title, n in COUNTS.items()}
 
 

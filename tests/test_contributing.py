@@ -18,8 +18,7 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 def chapter():
     """The notebook that the page shows in the percent format."""
-    text = re.search(r"```python\n(# %%.*?)```", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL)[1]
-    cells = []
+    text, cells = re.search(r"```python\n(# %%.*?)```", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL)[1], []
     for head, body in re.findall(r"^# %%(.*)\n((?:(?!# %%).*\n)*)", text, re.MULTILINE):
         if "[markdown]" in head:
             cells.append(new_markdown_cell(re.sub(r"^# ?", "", body, flags=re.MULTILINE)))

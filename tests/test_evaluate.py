@@ -144,8 +144,7 @@ def test_each_level_and_its_twin():
 def test_a_gap_over_trainings_and_premises_by_its_definition():
     """A slow twin: premises drawn as whole groups of rows with the trainings kept, then Student's interval."""
     pairs = leveled(90)
-    gap = level_gap(pairs, "right", "easy", "hard")
-    each = mean_by_hand(pairs, 0) - mean_by_hand(pairs, 2)
+    gap, each = level_gap(pairs, "right", "easy", "hard"), mean_by_hand(pairs, 0) - mean_by_hand(pairs, 2)
     of_premise, random, draws = dict(list(pairs.groupby("premise"))), np.random.default_rng(5), []
     for _ in range(500):
         again = pd.concat(of_premise[premise] for premise in random.integers(30, size=30))

@@ -15,8 +15,7 @@ MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT 
 ROOMS = ["tools", "study", "beside", "generate", "select", "measure", "learn", "corpora", "ground"]
 # modules beside the rooms: estimates, tables, claims, words, figures
 BESIDE = {"agreement", "claims", "compare", "evaluate", "ledger", "names", "plots", "stats"}
-GROUND = {"errors", "paths", "store", "tables"}
-HEAVY = {"torch", "transformers", "accelerate"}
+GROUND, HEAVY = {"errors", "paths", "store", "tables"}, {"torch", "transformers", "accelerate"}
 
 
 def room(name: str) -> str:

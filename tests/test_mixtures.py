@@ -134,8 +134,7 @@ def test_one_stress_test_is_almost_two_thirds_of_the_robustness():
 
 
 def test_an_average_is_that_of_the_slow_twin():
-    one, two = answers(0.8, 0, 5, TWO), answers(0.5, 1, 5, TWO)
-    weights = CELLS.weights_of(["hans", "st"], ROWS)
+    one, two, weights = answers(0.8, 0, 5, TWO), answers(0.5, 1, 5, TWO), CELLS.weights_of(["hans", "st"], ROWS)
     by_hand = slow(one, two, columns(TWO), weights)
     found = average(one, BY_PREMISE, ["hans", "st"], weights, other=two, resamples=40)
     assert found.value == pytest.approx(by_hand) and found.low < found.value < found.high

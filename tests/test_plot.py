@@ -186,8 +186,7 @@ def in_levels(table, columns, **options):
 
 
 def test_a_panel_for_each_column_with_its_medians_and_means(measured):
-    figure = in_levels(measured, ["overlap", "length"])
-    for axes, column in zip(figure.axes, ("overlap", "length"), strict=True):
+    for axes, column in zip(in_levels(measured, ["overlap", "length"]).axes, ("overlap", "length"), strict=True):
         assert axes.get_title() == "" and axes.get_title(loc="left") == column
         heights, of_level = [y for line in axes.lines for y in line.get_ydata()], measured.groupby("level")[column]
         assert all(np.isclose(heights, median, atol=1e-6).any() for median in of_level.median())

@@ -135,8 +135,7 @@ def test_the_interval_covers():
 
 # ---------------------------------------------------------------- of a truth
 
-N, S = 900, 3
-RANDOM = np.random.default_rng(42)
+N, S, RANDOM = 900, 3, np.random.default_rng(42)
 THREES = np.repeat(np.arange(N // 3), 3)
 BASE, NEW = RANDOM.uniform(-2, 2, size=(2, N))
 JUDGED = {

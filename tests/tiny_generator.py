@@ -6,8 +6,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from tokenizers.decoders import ByteLevel
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-END = "<|endoftext|>"
-NAMES = ["entailment", "neutral", "contradiction"]
+END, NAMES = "<|endoftext|>", ["entailment", "neutral", "contradiction"]
 
 
 def make_tokenizer(**special):

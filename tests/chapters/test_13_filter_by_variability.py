@@ -18,8 +18,7 @@ from nli_lib.study.notebook import Study
 KEPT, TWIN, DROPPED = "kept half", "random twin", "dropped half"
 ENTROPY, OTHER, INTENDED = "entropy (bits)", "estimated max variability", "predicts the intended label"
 GENERATED, DEALT, WRITTEN = "generated pairs", "random twin: labels dealt out", "pairs by people"
-AMBIGUOUS, HARDER = "wanli-sec2.3-keeps-ambiguous", "wanli-appc.4-contradictions-harder"
-LABELS = np.arange(120) % 3
+AMBIGUOUS, HARDER, LABELS = "wanli-sec2.3-keeps-ambiguous", "wanli-appc.4-contradictions-harder", np.arange(120) % 3
 
 
 @pytest.fixture

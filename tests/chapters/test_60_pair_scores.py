@@ -76,8 +76,7 @@ def test_equal_to_a_slow_twin():
 
 def test_cleanlab_is_the_library_itself_and_left_out_where_it_is_missing(monkeypatch):
     rank, what = pytest.importorskip("cleanlab.rank"), said()
-    found = scores(what)
-    theirs = rank.get_label_quality_scores(GOLD, softmax(what["crossed"][1], axis=1))
+    found, theirs = scores(what), rank.get_label_quality_scores(GOLD, softmax(what["crossed"][1], axis=1))
     assert found[CLEANLAB][1] == pytest.approx(-theirs) and set(found) == set(CHAPTER.SCORES)
     monkeypatch.setitem(CHAPTER.low_quality.__globals__, "find_spec", lambda _: None)
     assert set(scores(what)) == set(CHAPTER.SCORES) - {CLEANLAB}
@@ -130,8 +129,7 @@ def test_aligned_by_names():
 
 def test_sensitivity_is_the_mean_over_the_revisions_of_a_pair():
     """The worked example of DISCO's formula, .55, and a revision that changes nothing."""
-    before = np.log([[[0.7, 0.2, 0.1]] * 3])
-    after = np.log([[[0.1, 0.7, 0.2], [0.7, 0.2, 0.1], [0.1, 0.7, 0.2]]])
+    before, after = np.log([[[0.7, 0.2, 0.1]] * 3]), np.log([[[0.1, 0.7, 0.2], [0.7, 0.2, 0.1], [0.1, 0.7, 0.2]]])
     found = CHAPTER.sensitivity_of_pairs(before, after, [2, 2, 0], 4)[0]
     assert found == pytest.approx([0.55, np.nan, 0.275, np.nan], nan_ok=True)
 

@@ -39,8 +39,7 @@ def test_16_words_of_either_text_count_once_a_pair():
 # ---------------------------------------------------------------- 14: revisions
 
 
-REVISED = functions("14_human_review")
-SUPPLY = " is the only source of continuous electric power for the city."
+REVISED, SUPPLY = functions("14_human_review"), " is the only source of continuous electric power for the city."
 
 
 @pytest.mark.parametrize(("before", "after", "change", "changed"),

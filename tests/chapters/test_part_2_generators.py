@@ -15,8 +15,7 @@ from nli_lib.measure.features import Features
 from nli_lib.measure.giveaways import flagged_words, joint_features
 from nli_lib.select.zfilter import z_filter
 
-CLASSES = np.array(LABELS, dtype=object)
-DEBIASED = "23_debiased_generator"
+CLASSES, DEBIASED = np.array(LABELS, dtype=object), "23_debiased_generator"
 
 
 def pairs_of(corpus, generator, labels=None):

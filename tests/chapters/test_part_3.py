@@ -17,13 +17,11 @@ from nli_lib.stats import with_trainings
 # ---------------------------------------------------------------- 34: known errors
 
 KNOWN = functions("34_known_errors", np=np, pd=pd)
-COUNTS, FIVE, MODELS = KNOWN.COUNTS, KNOWN.FIVE, KNOWN.MODELS
-RANDOM = np.random.default_rng(1)
+COUNTS, FIVE, MODELS, RANDOM = KNOWN.COUNTS, KNOWN.FIVE, KNOWN.MODELS, np.random.default_rng(1)
 WRONG = RANDOM.random(120) < 0.2
 GOOD = RANDOM.normal(size=(3, 120)) + 1.5 * WRONG  # three trainings that know something
 WEIGHTS = KNOWN.weights_of(WRONG, np.arange(120) // 2, 200)
-AP = [average_precision_score(WRONG, row) for row in GOOD]
-NORMAL = stats.norm.ppf(0.975)
+AP, NORMAL = [average_precision_score(WRONG, row) for row in GOOD], stats.norm.ppf(0.975)
 STUDENT = stats.t.ppf(0.975, 2) * np.std(AP, ddof=1) / np.sqrt(3)
 UNPUBLISHED = pd.DataFrame(columns=["method", "run", "key", "score"])
 

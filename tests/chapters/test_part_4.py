@@ -36,8 +36,7 @@ def test_one_set_of_counts_is_behind_table_1(name, counts):
     """The only numbers of examples by direction that both flip rates and their averages allow (D8): their weighted
     means are the printed averages, which the plain means are not."""
     rows = SHARES.loc[[f"flip-rate-{name}", f"soft-flip-rate-{name}"], ["e2c", "e2n", "n2c", "n2e", "c2n", "c2e"]]
-    averages = SHARES.loc[rows.index, "average"]
-    total = int(paper_value("disco-table1caption-annotated"))
+    averages, total = SHARES.loc[rows.index, "average"], int(paper_value("disco-table1caption-annotated"))
     assert QUALITY.counts_behind(rows.to_numpy(), averages, total) == [counts] and sum(counts) == total
     assert np.average(rows, axis=1, weights=counts) == pytest.approx(averages, abs=0.0101)
     assert abs(rows.iloc[0].mean() - averages.iloc[0]) > 0.06
@@ -325,8 +324,7 @@ def test_the_released_files_are_what_they_are_said_to_be():
 
 # ---------------------------------------------------------------- 44: counterfactual sensitivity
 
-SENSITIVE = functions("44_counterfactual_sensitivity")
-EDITED = load_pairs("planted", "test", originals=30)
+SENSITIVE, EDITED = functions("44_counterfactual_sensitivity"), load_pairs("planted", "test", originals=30)
 OLD, NEW = EDITED.old_labels, EDITED.revised.labels
 
 

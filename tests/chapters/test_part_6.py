@@ -114,8 +114,7 @@ def test_shares_add_up_and_claims_without_an_interval_are_left_out():
 
 # ---------------------------------------------------------------- 64: planted interventions
 
-OFF = dict.fromkeys(STRENGTHS, 0.0)
-PLANTED = {"words": {"artifact": 0.6}, "flips": {"flips": 0.25}, "nothing": {}}
+OFF, PLANTED = dict.fromkeys(STRENGTHS, 0.0), {"words": {"artifact": 0.6}, "flips": {"flips": 0.25}, "nothing": {}}
 HELP = functions("64_planted_interventions", planted=PLANTED, pd=pd)
 LINEAR, ENCODER = "n-grams of the hypothesis", "encoder"
 TRUTH, Z, PRUNED, AMBIGUOUS = HELP.REMOVES

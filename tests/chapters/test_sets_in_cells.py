@@ -148,8 +148,7 @@ def test_21_the_three_ways_compared_on_two_corpora():
 # ---------------------------------------------------------------- 24: debiased sets
 
 
-DEBIASED = functions("24_three_datasets", np=np, pd=pd)
-OPTIONS = {"n_classes": 3, "k": 2, "batch_size": 5}
+DEBIASED, OPTIONS = functions("24_three_datasets", np=np, pd=pd), {"n_classes": 3, "k": 2, "batch_size": 5}
 
 
 def pool():

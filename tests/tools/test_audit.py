@@ -60,8 +60,7 @@ def test_repeated_pairs_and_leakage_by_hand():
 def remembered(hypotheses, size=600):
     """Pairs whose label is their hypothesis's own, drawn at random: nothing to learn, much to remember."""
     random = np.random.default_rng(0)
-    label = random.permutation(np.arange(hypotheses) % 3)
-    drawn = enumerate(random.integers(0, hypotheses, size))
+    label, drawn = random.permutation(np.arange(hypotheses) % 3), enumerate(random.integers(0, hypotheses, size))
     return corpus([(f"premise {at}", f"w{one} v{one}{'.' * (at % 2)}", LABELS[label[one]]) for at, one in drawn])
 
 
@@ -451,8 +450,7 @@ def audited(*words, rows=None, **form):
 
 def test_an_audit_writes_two_files_the_same_each_time_and_tells_its_progress(here, home):
     before, text = set(home.rglob("*")), (here / "mine.csv").read_bytes()
-    said = ran("audit", "mine.csv").splitlines()
-    new = {path for path in home.rglob("*") if path.is_file()} - before
+    said, new = ran("audit", "mine.csv").splitlines(), {path for path in home.rglob("*") if path.is_file()} - before
     assert {path.name for path in new} == {"audit.html", "audit.json"}
     assert len({path.parent for path in new}) == 1 and (here / "mine.csv").read_bytes() == text
     content, first = numbers_of("audit.json"), {path: path.read_bytes() for path in new}

@@ -29,8 +29,7 @@ from nli_tools.audit import distance, points
 from nli_tools.compare import ARMS, BETTER, OPEN, SAME, UNLEARNT, WORSE, CompareError, Noise, pairs_needed, smallest
 from nli_tools.report import CONTRADICTED, level_figures
 
-NOISE = Noise(0.01, 0.45)
-WIDE = Noise(1.0, 1)
+NOISE, WIDE = Noise(0.01, 0.45), Noise(1.0, 1)
 
 
 def test_the_pairs_that_are_needed_are_the_fewest_that_are_enough_and_are_told():
@@ -155,8 +154,7 @@ def runs():
 @pytest.mark.slow
 def test_a_comparison_from_a_file_to_a_page_and_again_at_no_cost(ask, tmp_path, request):
     added = write(tmp_path / "new.csv", telling(60, start=2_000))
-    words = ["--anyway", "--added", f"{NASTY}={added}"]
-    leaked = [*telling(120, start=1_000), *telling(4)]
+    words, leaked = ["--anyway", "--added", f"{NASTY}={added}"], [*telling(120, start=1_000), *telling(4)]
     said = ask(*words, test=leaked, run=ran).splitlines()
     content, folder = numbers_of("compare.json"), export("compare.json").parent
     names = ["compare.csv", "compare.html", "compare.json", "compare_pairs.csv"]
@@ -361,8 +359,7 @@ def lengths(classes=LABELS):
 
 def trainings(own, count, seed=0):
     """Logits of models that learn most pairs at once, some late and every tenth never."""
-    random, made = np.random.default_rng(seed), []
-    n, classes = len(own), len(own.classes)
+    random, made, n, classes = np.random.default_rng(seed), [], len(own), len(own.classes)
     kind = np.where(np.arange(n) % 10 == 0, -4.0, np.where(np.arange(n) % 3 == 0, 1.5, 4.0))
     for _ in range(count):
         views = []
