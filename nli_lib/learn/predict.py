@@ -5,19 +5,17 @@
     cross_score(spec, corpus, fold)                    # (N, C), each example by a model that did not train on it
 
 `stored` finds a run that another chapter has trained by the spec that the chapter recorded, and `cross_predict` asks
-the models of the folds about other texts. `watch` tells what a model makes of pairs that it does not learn from, after
-every epoch.
+the models of the folds about other texts. With `ClassifyOthers` a run records what a model makes of pairs that it does
+not learn from, after every epoch.
 """
 
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import joblib
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from pydantic import ValidationError
@@ -274,27 +272,6 @@ def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike)
 
 
 # ---------------------------------------------------------------- held out
-
-
-class Watched(NamedTuple):
-    """A finished run, and the logits (E, H, C) of the H pairs that it watched, in the corpus's order."""
-
-    run: Run
-    logits: np.ndarray
-
-
-def watch(spec: RunSpec, corpus: Corpus, held_out: ArrayLike) -> Watched:
-    """What a model that learns from other premises alone makes of some pairs, after each epoch.
-
-    held_out (N,) bool, the H pairs of `corpus`. The other pairs of their premises are left out altogether. The run is
-    one of the store, resumed if it was killed and found again if it is finished.
-    """
-    held_out = np.asarray(held_out, dtype=bool)
-    keep = held_out | ~pd.Series(corpus.premise).isin(corpus.premise[held_out]).to_numpy()
-    objective = ClassifyOthers(held_out[keep])
-    spec = spec.model_copy(update={"subset": "other premises", "objective": objective.name})
-    run = fit(spec, corpus, keep, objective=objective)
-    return Watched(run, np.asarray(run.logits[:, held_out[keep]]))
 
 
 class ClassifyOthers(Classify):

@@ -1,9 +1,11 @@
-"""Names and texts around the models, which need no torch::
+"""Names and texts around the models::
 
-resolve_model("minilm")                  # the package, hub id or folder that a model's short name stands for
-generate_name(0.5), debias_name(masks)   # what `RunSpec.objective` says of a generator: its runs can be looked up
-parse(texts, classes)                    # generated texts, written as `learn.encode` writes pairs, and what they say
-sentence_vectors(texts)                  # sentences as a frozen sentence encoder has them; this one imports torch
+    resolve_model("minilm")                  # the package, hub id or folder that a model's short name stands for
+    generate_name(0.5), debias_name(masks)   # what `RunSpec.objective` says of a generator: its runs can be looked up
+    parse(texts, classes)                    # what generated texts say, written as `learn.encode` writes pairs
+    sentence_vectors(texts)                  # sentences as a frozen sentence encoder has them
+
+The last one alone needs torch, and imports it when it is called.
 """
 
 import hashlib
