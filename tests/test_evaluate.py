@@ -48,8 +48,7 @@ def test_suite_table_reports_both_rules_of_two_class_sets():
     suite = {"three": corpus([0, 1, 2]), "two": corpus([0, 1], classes=TWO, name="pair")}
     predictions = {"three": np.eye(3) * 4, "two": np.log([[0.4, 0.3, 0.3], [0.1, 0.1, 0.8]])}
     three, *two = suite_table(predictions, suite, seed=7)[["title", "rule", "accuracy", "n", "seed"]].values.tolist()
-    assert three == ["three", "argmax", 1.0, 3, 7]
-    assert two == [["two", "argmax", 1.0, 2, 7], ["two", "sum", 0.5, 2, 7]]
+    assert three == ["three", "argmax", 1.0, 3, 7] and two == [["two", "argmax", 1.0, 2, 7], ["two", "sum", 0.5, 2, 7]]
     mine = {"two": np.array([[0, 1], [0, 1.0]])}  # a model of these two classes is judged by its own
     own = suite_table(mine, {"two": suite["two"]}, classes=TWO, seed=3)
     assert own[["correct", "rule", "seed"]].values.tolist() == [[1, "argmax", 3]]
@@ -178,8 +177,8 @@ def test_correlations_with_the_same_columns_of_other_trainings():
     score = pairs.pivot(index="position", columns="training", values="score")
     expected = [score[one].corr(score[2 - one], "spearman") for one in range(3)]
     assert found.loc["score", "value"] == pytest.approx(np.mean(expected))
-    assert correlation_table(pairs, ["score"], pairs).loc[0,
-        ["value", "low", "high"]].tolist() == pytest.approx([1] * 3)  # fmt: skip
+    same = correlation_table(pairs, ["score"], pairs)
+    assert same.loc[0, ["value", "low", "high"]].tolist() == pytest.approx([1] * 3)
 
 
 # ---------------------------------------------------------------- exports

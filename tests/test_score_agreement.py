@@ -143,8 +143,7 @@ JUDGED = {
     "bent": noisy(BASE, 0.1, 1) ** 2,  # nothing but confidence
     "new": noisy(NEW, 0.1, 1), "part": np.where(np.arange(N) < 300, noisy(NEW, 0.1, 1), np.nan),
     "flat": np.ones((S, N))}  # fmt: skip
-GRADED = BASE**2 / 2 + NEW + RANDOM.normal(size=N) * 0.5
-YES = (BASE + NEW + RANDOM.normal(size=N) > 1).astype(float)
+GRADED, YES = BASE**2 / 2 + NEW + RANDOM.normal(size=N) * 0.5, (BASE + NEW + RANDOM.normal(size=N) > 1).astype(float)
 
 
 def follows(scores, truth, premises=THREES, resamples=20):

@@ -24,12 +24,9 @@ def test_mann_whitney_agrees_with_counting_pairs(a, b):
 
 
 def test_mann_whitney_direction_family_and_ties():
-    assert mann_whitney([5, 6, 7], [1, 2, 3]).effect == 1
-    assert mann_whitney([1, 1], [1, 1, 1])[:4] == (3, 1.0, 1.0, 0.0)
+    assert mann_whitney([5, 6, 7], [1, 2, 3]).effect == 1 and mann_whitney([1, 1], [1, 1, 1])[:4] == (3, 1.0, 1.0, 0.0)
     shifted = mann_whitney(np.arange(40), np.arange(40) + 12, family=9)
     assert shifted.effect < 0 and shifted.p_bonferroni == pytest.approx(min(1, 9 * shifted.p))
-    with pytest.raises(ValueError, match="not finite"):
-        mann_whitney([np.nan], [2])
 
 
 def test_mann_whitney_corrects_for_ties_and_continuity_as_by_hand():
@@ -50,9 +47,6 @@ def test_an_effect_by_hand():
     assert stats.effect_interval([1, 3], [2]) == (0.0, -1.0, 1.0, 3, 1, "pairs")
     assert stats.effect_interval([2, 2], [2, 2])[:3] == (0, 0, 0)
     assert stats.effect_interval([5, 6], [1, 2])[:3] == (1, 1, 1)
-    for a, b in (([], [1]), ([1], []), ([np.nan], [1])):
-        with pytest.raises(ValueError, match="on both sides"):
-            stats.effect_interval(a, b)
 
 
 def test_the_interval_of_an_effect_is_that_of_resampled_pairs():
@@ -88,8 +82,6 @@ def test_bootstrap_of_a_difference():
 
 def test_bootstrap_edges_and_how_often_it_covers():
     assert stats.bootstrap_interval([3.0]) == (3.0, 3.0, 3.0, 1, 1, "pairs")
-    with pytest.raises(ValueError, match="N > 0"):
-        stats.bootstrap_interval([])
     generator, inside = np.random.default_rng(3), 0
     for trial in range(200):
         _, low, high, *_ = stats.bootstrap_interval(generator.normal(size=80), resamples=300, seed=trial)
@@ -103,8 +95,6 @@ def test_resample_counts_draw_whole_groups():
     assert counts.shape == (50, 6) and (counts[:, 0] == counts[:, 1]).all() and (counts[:, 3] == counts[:, 5]).all()
     assert (counts[:, [0, 2, 3]].sum(axis=1) == 3).all()
     assert [each.sum() for each in stats.resample_counts(9, resamples=5)] == [9] * 5
-    with pytest.raises(ValueError, match="2 entries for 3"):
-        next(stats.resample_counts(3, groups=np.array([1, 2])))
 
 
 def test_wilson_against_the_formula():
@@ -114,9 +104,6 @@ def test_wilson_against_the_formula():
     assert wilson(40, 50) == (0.8, pytest.approx(ends[0]), pytest.approx(ends[1]), 50, 1, "pairs")
     assert stats.share([True] * 4 + [False]) == wilson(4, 5)
     assert wilson(0, 10).low == pytest.approx(0, abs=1e-12) and wilson(10, 10).high == pytest.approx(1)
-    for impossible in ((3, 0), (3, 2), (-1, 2)):
-        with pytest.raises(ValueError, match="0 <= correct <= n"):
-            wilson(*impossible)
 
 
 def test_with_wilson_adds_the_share_and_its_interval_to_every_row():
@@ -124,8 +111,6 @@ def test_with_wilson_adds_the_share_and_its_interval_to_every_row():
     rows = stats.with_wilson(table, correct="wrong", value="share")[["share", "low", "high"]].to_numpy()
     assert rows[0] == pytest.approx(wilson(4, 5)[:3]) and np.isnan(rows[1]).all()
     assert rows[2] == pytest.approx([0.24, *wilson(2, 10)[1:3]])
-    with pytest.raises(ValueError, match="0 <= wrong <= n"):
-        stats.with_wilson(table.assign(n=1), correct="wrong")
 
 
 def test_t_interval_by_hand_and_of_one_seed():
@@ -150,8 +135,6 @@ def test_correlations_are_scipys_and_a_constant_has_none():
     assert spearman.value == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
     assert -1 <= spearman.low < spearman.value < spearman.high <= 1
     assert stats.correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
-    with pytest.raises(ValueError, match="constant"):
-        stats.correlation(np.ones(5), np.arange(5))
     x, y = generator.normal(size=(2, 4, 30))
     wanted = [scipy.stats.pearsonr(*each).statistic for each in zip(x, y, strict=True)]
     assert stats.pearson(x, y) == pytest.approx(wanted) == stats.pearson(x.T, y.T, axis=0)
@@ -166,9 +149,6 @@ def test_premises_by_hand():
     assert stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"]) == (0.5, 0.0, 1.0, 2, 1, "premises")
     gap = stats.mean_over_premises([1, 1, 0, 0], ["a", "a", "b", "b"], other=([1, 1, 1], ["c", "d", "c"]))
     assert (gap.value, gap.low, gap.high, gap.n) == (-0.5, -1.0, 0.0, 2)
-    for values, premises in (([], []), ([1, 0], ["a"]), ([np.nan], ["a"])):
-        with pytest.raises(ValueError, match="a finite one for each pair"):
-            stats.mean_over_premises(values, premises)
 
 
 def test_equal_to_drawing_premises_one_by_one():
@@ -248,8 +228,7 @@ def test_a_bootstrap_of_groups_agrees():
     flags = random.random(1500) < random.beta(2, 4, size=300)[groups]
     drawn = stats.mean_over_premises(flags, groups, resamples=2000)
     for ours in (clustered_share(flags, groups), stats.clustered_mean(flags, groups)):
-        assert ours.value == drawn.value
-        assert (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=0.006)
+        assert ours.value == drawn.value and (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=0.006)
 
 
 def test_the_area_is_that_of_each_label_and_fold():
@@ -275,7 +254,22 @@ def test_one_group_has_no_spread_and_nothing_no_mean():
     assert np.isnan(stats.clustered_mean([1, 0, 1], ["a", "a", "a"]).low)
     assert clustered_share(np.ones(96, bool), np.zeros(96)).high == 1.0  # where all are equal an end is exact
     assert clustered_share(np.zeros(30, bool), np.arange(30)).low == 0.0
-    for function in (clustered_share, stats.clustered_mean):
-        for values, groups in (([], []), ([1, 0], ["a"])):
-            with pytest.raises(ValueError, match="give one for each pair"):
-                function(values, groups)
+
+
+REFUSED = [
+    (mann_whitney, [([np.nan], [2])], "not finite"),
+    (stats.effect_interval, [([], [1]), ([1], []), ([np.nan], [1])], "on both sides"),
+    (stats.bootstrap_interval, [([],)], "N > 0"), (stats.correlation, [(np.ones(5), np.arange(5))], "constant"),
+    (lambda n, groups: next(stats.resample_counts(n, groups=groups)), [(3, np.array([1, 2]))], "2 entries for 3"),
+    (wilson, [(3, 0), (3, 2), (-1, 2)], "0 <= correct <= n"),
+    (stats.with_wilson, [(pd.DataFrame({"correct": [4, 0, 2.4], "n": 1}),)], "0 <= correct <= n"),
+    (stats.mean_over_premises, [([], []), ([1, 0], ["a"]), ([np.nan], ["a"])], "a finite one for each pair"),
+    (clustered_share, [([], []), ([1, 0], ["a"])], "give one for each pair"),
+    (stats.clustered_mean, [([], []), ([1, 0], ["a"])], "give one for each pair")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "cases", "said"), REFUSED)
+def test_what_has_no_estimate_is_refused(function, cases, said):
+    for case in cases:
+        with pytest.raises(ValueError, match=said):
+            function(*case)

@@ -40,8 +40,7 @@ def test_arrays_and_log_are_kept_and_an_epoch_done_again_replaces_its_row_and_wh
             run.add_log({"epoch": epoch, "loss": loss})
     with opened(tmp_path / "run") as run:
         assert (run.array("logits")[0] == 1.5).all() and (run.array("logits")[1] == 0).all()
-        assert run.done.tolist() == [True, False]
-        assert run.log == [{"epoch": 0, "loss": 1.0}, {"epoch": 1, "loss": 0.8}]
+        assert run.done.tolist() == [True, False] and run.log == [{"epoch": 0, "loss": 1.0}, {"epoch": 1, "loss": 0.8}]
 
 
 def test_a_different_spec_names_the_field_and_one_that_is_not_stored_counts_as_its_default(tmp_path):

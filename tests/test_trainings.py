@@ -66,10 +66,9 @@ def test_one_training_has_an_interval_over_the_pairs_alone():
 
 
 def test_a_statistic_without_a_value_is_refused():
-    with pytest.raises(ValueError, match="finite values, one a training"):
-        over_trainings(correlations_with(np.zeros((3, 5)), np.arange(5)), 5)
-    with pytest.raises(ValueError, match="finite values, one a training"):
-        over_trainings(lambda rows: np.float64(1), 5)
+    for statistic in (correlations_with(np.zeros((3, 5)), np.arange(5)), lambda rows: np.float64(1)):
+        with pytest.raises(ValueError, match="finite values, one a training"):
+            over_trainings(statistic, 5)
 
 
 def test_gaps_between_two_parts_of_the_pairs():

@@ -73,9 +73,8 @@ def test_nothing_parsed_has_no_likeness(tables):
 
 
 def test_words_of_the_own_seed_and_of_another_by_hand(tables):
-    possible = "x\nPossibility: x"
     table = tables(([0, 1], [implied("a dog", "ran")] * 5), ([1, 0], [implied("two", "cats")] * 5),
-        ([2, 2], [possible] * 5))  # fmt: skip
+        ([2, 2], ["x\nPossibility: x"] * 5))  # fmt: skip
     found = table("likeness").set_index("seed")
     # {a, dog, ran} beside {a, dog}: 2/3, beside {two, cats}: 0; {two, cats} beside its own: 1, beside the other: 0.
     # The third context is alone with its label and has no control

@@ -43,8 +43,7 @@ def test_15_the_training_sets_of_a_comparison():
     uids = {name: set(each.uid) for name, each in sets.items()}
     assert uids["B, part"] < uids["B"] and uids["A + B"] == uids["A"] | uids["B, part"]
     stayed = [uids[f"A ◇ {name}"] & uids["A"] for name in ("B", "written", "random twin")]
-    assert stayed[0] == stayed[1] == stayed[2] and len(stayed[0]) == 12
-    assert uids["A ◇ B"] - stayed[0] == uids["B, part"]
+    assert stayed[0] == stayed[1] == stayed[2] and len(stayed[0]) == 12 and uids["A ◇ B"] - stayed[0] == uids["B, part"]
     twin = uids["A ◇ random twin"] - stayed[0]
     assert len(twin) == 4 and all(uid.startswith("a") for uid in twin) and not twin & uids["A"]
     assert uids["A + random twin"] == uids["A"] | twin

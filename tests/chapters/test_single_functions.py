@@ -105,8 +105,7 @@ def levels(**columns):
 
 def test_cells_agree_with_themselves_and_one_that_one_of_the_two_lacks_is_left_out():
     pairs = levels(moved=lambda t: t["level"] % 2)
-    for other in ("level", "moved"):
-        assert CELL_AGREEMENT(pairs, "flag", "level", other).value == pytest.approx(1)
+    assert all(CELL_AGREEMENT(pairs, "flag", "level", other).value == pytest.approx(1) for other in ("level", "moved"))
 
 
 def test_the_agreement_by_hand():
