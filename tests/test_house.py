@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST = {"nli_lib": (13_155, 69), "nli_tools": (3_135, 15), "tests": (22_800, 225)}  # lines of code, files
+MOST = {"nli_lib": (10_822, 56), "nli_tools": (2_936, 13), "tests": (17_999, 120)}  # lines of code, files
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -33,15 +33,13 @@ def lines_of_code(source):
 @pytest.mark.parametrize("folder", MOST)
 def test_it_does_not_grow(folder):
     files = sorted((ROOT / folder).rglob("*.py"))
-    lines = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in files)
-    most_lines, most_files = MOST[folder]
-    assert lines <= most_lines and len(files) <= most_files, f"{folder}: {lines} lines of code in {len(files)} files"
+    found = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in files), len(files)
+    assert found[0] <= MOST[folder][0] and found[1] <= MOST[folder][1], f"{folder}: {found}, lines of code and files"
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 def test_no_link_is_tracked():
     """A link points to a place on one machine; a fresh clone would have it dangling."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a clone")
     tracked = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert tracked and not [line for line in tracked.splitlines() if line.startswith("120000")]
 
