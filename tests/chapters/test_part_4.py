@@ -328,29 +328,23 @@ SENSITIVE, EDITED = functions("44_counterfactual_sensitivity"), load_pairs("plan
 OLD, NEW = EDITED.old_labels, EDITED.revised.labels
 
 
-def sure(labels):
-    """Logits (S, K, C) of three models that predict the labels with near certainty."""
-    return np.repeat(20.0 * np.eye(3)[labels][None], 3, axis=0)
-
-
 MODELS = [(OLD, NEW, [1, 1, 0]), ((OLD + 1) % 3, (NEW + 1) % 3, [1, 0, 1]), (OLD, OLD, [0, 0, 0])]
 
 
 @pytest.mark.parametrize(("before", "after", "means"), MODELS, ids=["right", "wrong", "stubborn"])
 def test_right_wrong_and_stubborn_models(before, after, means):
-    found = SENSITIVE.pair_values(sure(before), sure(after), EDITED)
+    sure = (np.repeat(20.0 * np.eye(3)[labels][None], 3, axis=0) for labels in (before, after))  # by three models
+    found = SENSITIVE.pair_values(*sure, EDITED)
     assert list(found) == ["sensitivity", "accuracy of pairs", "sensitive and wrong"]
-    assert [each.mean() for each in found.values()] == pytest.approx(means)
-    assert all(each.shape == (3, 60) for each in found.values())
+    assert [(each.mean(), each.shape) for each in found.values()] == [(pytest.approx(at), (3, 60)) for at in means]
 
 
 def test_values_are_those_of_the_measures_training_by_training():
     before, after = np.random.default_rng(0).normal(size=(2, 2, 60, 3))
     found = SENSITIVE.pair_values(before, after, EDITED)
-    for s in range(2):
-        assert found["sensitivity"][s] == pytest.approx(sensitivity(before[s], after[s]))
-        both = (before[s].argmax(axis=1) == OLD) & (after[s].argmax(axis=1) == NEW)
-        assert found["accuracy of pairs"][s].tolist() == both.tolist()
+    assert all(found["sensitivity"][s] == pytest.approx(sensitivity(before[s], after[s])) for s in range(2))
+    both = (before.argmax(axis=2) == OLD) & (after.argmax(axis=2) == NEW)
+    assert found["accuracy of pairs"].tolist() == both.tolist()
     assert not (found["accuracy of pairs"] * found["sensitive and wrong"]).any()
 
 

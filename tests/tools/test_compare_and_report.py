@@ -5,6 +5,7 @@ Run alone: pytest tests/tools/test_compare_and_report.py"""
 import json
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -274,9 +275,6 @@ def test_without_a_package_of_the_study_it_says_what_to_install(ask, monkeypatch
 
 
 def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(ask, monkeypatch):
-    def broken(*given):
-        raise StoreError("logits.npy cannot be written (No space left on device)")
-
     def twice(self):
         spec = self.spec(self.whole, 0, capture="train")
         first, self.test = self.answers(spec, self.whole), self.test[:50]
@@ -287,7 +285,7 @@ def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(a
         self.answers(other, self.whole)
         trained = (other.folder / "about.json").stat().st_mtime_ns
         with monkeypatch.context() as full:  # a disk that is full costs no training
-            full.setattr(predict, "predict", broken)
+            full.setattr(predict, "predict", Mock(side_effect=StoreError("No space left on device")))
             with pytest.raises(StoreError, match="No space left"):
                 self.answers(other, self.whole)
         assert (other.folder / "about.json").stat().st_mtime_ns == trained
@@ -509,10 +507,7 @@ def test_a_comparison_of_the_file_as_it_is_now_is_a_part(mine):
 
 @pytest.mark.parametrize("name", ["torch", "transformers"])
 def test_what_cannot_be_measured_is_named_and_the_rest_is_there(mine, monkeypatch, name):
-    def fail(*_args, **_more):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(report, "measure_levels", fail)
+    monkeypatch.setattr(report, "measure_levels", Mock(side_effect=ModuleNotFoundError("No module", name=name)))
     ran("report", mine)
     assert numbers_of("report.json")["missing"]["levels"].startswith(f"{name} is not installed")
     assert "pip install" in text_of("report.html")
