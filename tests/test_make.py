@@ -56,12 +56,9 @@ def test_a_stage_before_its_time_says_which_comes_first(project, stage, there):
     if there:
         environment(folder, *there)
     first = "study" if there else "base"
-    said, errors = call(".ci/setup", stage)
-    assert errors == (
-        f"setup: error: stage {stage} comes after stage {first}, which is not there or does not run: "
-        f"call .ci/setup {first} first\n"
-    )
-    assert not said and not (folder / ".venv" / f".{stage}").exists()
+    fault = f"setup: error: stage {stage} comes after stage {first}, which is not there or does not run: "
+    assert call(".ci/setup", stage) == ("", f"{fault}call .ci/setup {first} first\n")
+    assert not (folder / ".venv" / f".{stage}").exists()
 
 
 def test_an_environment_of_somebody_elses_stays(project):

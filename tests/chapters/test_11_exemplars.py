@@ -30,8 +30,7 @@ def test_likeness_by_hand():
     vectors = np.array([[2.0, 0], [1, 0], [0, 3], [-1, 0]])
     likeness = cells_for(TEXTS, genre=["talk", "talk", "letters", ""]).likeness
     every = likeness(np.array([0, 2]), np.array([[1, 2], [0, 3]]), vectors)
-    assert list(every) == [WORDS, SENTENCES, ELSEWHERE, "same genre"]
-    assert len(every) == 4 and every.loc[[1, 3]].isna().all(axis=None)
+    assert list(every) == [WORDS, SENTENCES, ELSEWHERE, "same genre"] and every.loc[[1, 3]].isna().all(axis=None)
     # pair 0 beside 1: all words; beside 2: "a" of {a, dog, cat}; pair 2 beside 0: a third; beside 3: none
     assert every.loc[[0, 2], WORDS].tolist() == pytest.approx([(1 + 1 / 3) / 2, 1 / 6])
     assert every.loc[[0, 2], [SENTENCES, ELSEWHERE, "same genre"]].to_numpy().tolist() == [[0.5] * 3, [0] * 3]
