@@ -262,7 +262,7 @@ REFUSED = [
     (stats.bootstrap_interval, [([],)], "N > 0"), (stats.correlation, [(np.ones(5), np.arange(5))], "constant"),
     (lambda n, groups: next(stats.resample_counts(n, groups=groups)), [(3, np.array([1, 2]))], "2 entries for 3"),
     (wilson, [(3, 0), (3, 2), (-1, 2)], "0 <= correct <= n"),
-    (stats.with_wilson, [(pd.DataFrame({"correct": [4, 0, 2.4], "n": 1}),)], "0 <= correct <= n"),
+    (stats.with_wilson, [(pd.DataFrame({"wrong": [4, 0, 2.4], "n": 1}), "wrong")], "0 <= wrong <= n"),
     (stats.mean_over_premises, [([], []), ([1, 0], ["a"]), ([np.nan], ["a"])], "a finite one for each pair"),
     (clustered_share, [([], []), ([1, 0], ["a"])], "give one for each pair"),
     (stats.clustered_mean, [([], []), ([1, 0], ["a"])], "give one for each pair")]  # fmt: skip
