@@ -321,16 +321,17 @@ def absent_chapters(chapters: Path) -> str:
 
 
 LEDGER = "63_claims.ledger"
-EXHIBITS = paths.BOOK / "exhibits.yaml"  # paper -> table or figure -> shows, chapters, note, without
 
 
-def exhibits(file: Path = EXHIBITS) -> dict[str, str]:
-    """For each paper, a Markdown table of its tables and figures and of the chapters that have their counterparts."""
-    found = {}
+def exhibits() -> dict[str, str]:
+    """For each paper, a Markdown table of its tables and figures and of the chapters that have their counterparts; from
+    exhibits.yaml, whose head says what its fields are."""
+    found, file = {}, paths.BOOK / "exhibits.yaml"
+    titles = {path.stem: title_of(path.stem) for path in paths.NOTEBOOKS.glob("*.ipynb")}
     for paper, rows in yaml.safe_load(file.read_text(encoding="utf-8")).items() if file.is_file() else ():
         lines = [f"| {PAPERS[paper]} | shows | here |", "|---|---|---|"]
         for name, row in rows.items():
-            links = [f"[{title_of(each)}](chapters/{each})" for each in row.get("chapters", ())]
+            links = [f"[{titles[each]}](chapters/{each})" for each in row.get("chapters", ()) if each in titles]
             told = [", ".join(links), row.get("note"), f"None: {row['without']}" if "without" in row else None]
             lines.append(f"| {name} | {row['shows']} | {'; '.join(filter(None, told))} |")
         found[f"exhibits {paper}"] = "\n".join(lines)

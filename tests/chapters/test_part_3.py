@@ -1,7 +1,5 @@
 """Cells of the chapters on known errors and on the order of suspects. Alone: pytest tests/chapters/test_part_3.py"""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,7 +91,7 @@ def test_flips_are_found_by_models_that_see_the_truth():
     watched = {seed: np.random.default_rng(seed).normal(size=(2, len(items), 3)) for seed in (0, 1)}
     for logits in watched.values():
         logits[:, np.arange(len(items)), true] += 3
-    found = tables({seed: SimpleNamespace(logits=logits) for seed, logits in watched.items()}, items)
+    found = tables(watched, items)
     value = found["found"].query("items == 'all labels'").set_index("score")["value"]
     assert value.is_monotonic_decreasing and value[MODELS] > 0.8 and value[TWIN] < 0.3
     assert value["label counts alone"] == pytest.approx(items["error"].mean())  # one annotator each
