@@ -393,10 +393,15 @@ class Site:
         return self.output / "_build" / "html" / "index.html"
 
     @property
+    def pages(self) -> list[str]:
+        """Every page of the table of contents, as its path without a suffix."""
+        toc = yaml.safe_load((self.source / "_toc.yml").read_text(encoding="utf-8"))
+        return [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]
+
+    @property
     def names(self) -> list[str]:
         """The notebooks in the table of contents, in its order."""
-        toc = yaml.safe_load((self.source / "_toc.yml").read_text(encoding="utf-8"))
-        pages = [page["file"].partition("chapters/") for part in toc["parts"] for page in part["chapters"]]
+        pages = [page.partition("chapters/") for page in self.pages]
         return [name for before, _, name in pages if not before and name != "status"]
 
 
