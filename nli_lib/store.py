@@ -300,7 +300,7 @@ def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
 
 @contextlib.contextmanager
 def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterator[RunFolder]:
-    """Open a run's folder for writing, alone: create it, or compare `store` with the stored one and continue.
+    """Open a run's folder for writing, alone: create it, or compare `spec` with the stored one and continue.
 
     `arrays` maps a name to (shape, dtype); `steps` is the number of done bits (epochs). A second process that opens the
     same folder says so and waits. Raises `StoreError` when the specs differ (it names the field), when a file is

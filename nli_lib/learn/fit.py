@@ -151,7 +151,7 @@ class _Group:
 
 
 class FlatAdamW:
-    """AdamW, schedule and clipping as `store` says, on the flat masters of a model's parameters, over `steps` updates.
+    """AdamW, schedule and clipping as `spec` says, on the flat masters of a model's parameters, over `steps` updates.
 
     With `bf16` the model holds bf16 copies of what only its linear layers use. Parameters that need no gradient are
     left alone.

@@ -175,7 +175,7 @@ FEATURES = tuple(f"{view} {measure.__name__}" for view in ("pair", "hypothesis")
 
 
 def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """The eight features of an example, (N, 8), in the order of `FEATURES`; each is described in `dynamics`.
+    """The eight features of an example, (N, 8), in the order of `FEATURES`; each is a measure of this module.
 
     Notes
     -----

@@ -235,9 +235,7 @@ def study_of(name: str, request: Request) -> str:
     """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
     if not request.others:
         return request.study
-    begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
-    given = [node.value for tree in begin for node in ast.walk(tree) if getattr(node, "arg", "") == "knobs"]
-    knobs = ast.literal_eval(given[0]) if given else {}
+    _, knobs = declared_rules(name)
     turned = {knob: request.others[knob] for knob in knobs if request.others.get(knob) is not None}
     return standing.study_name(request.scale, request.corpus, turned)
 
