@@ -33,15 +33,10 @@ import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from scipy import stats
 
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError
 from nli_lib.paths import BOOK
 
 PAPERS = BOOK / "papers.yaml"
-
-
-class ClaimError(UserError, ValueError):
-    """A file of numbers, claims or lessons is malformed, or does not hold what was asked for; or a claim is unknown, or
-    recorded with impossible numbers."""
 
 
 class Entry(BaseModel, frozen=True, extra="forbid"):
@@ -72,21 +67,21 @@ def read_yaml(text: str) -> object:
 
 
 def read_entries(path: Path, model: type[Entry]) -> list[Entry]:
-    """A YAML file's list of entries as records of ``model``; a malformed file is one `ClaimError` that names the
+    """A YAML file's list of entries as records of ``model``; a malformed file is one `StudyError` that names the
     entry, by its id where it has one, and the field."""
     try:
         entries = read_yaml(path.read_text(encoding="utf-8"))
         return TypeAdapter(list[model]).validate_python(entries)
     except yaml.YAMLError as fault:
-        raise ClaimError(f"{path} is not valid YAML: {fault}") from None
+        raise StudyError(f"{path} is not valid YAML: {fault}") from None
     except ValidationError as fault:
         first = fault.errors()[0]
     if not first["loc"]:
-        raise ClaimError(f"{path} must be a list")
+        raise StudyError(f"{path} must be a list")
     number, *field = first["loc"]
     name = entries[number].get("id", number + 1) if isinstance(entries[number], dict) else number + 1
     field = ".".join(map(str, field)) or "whole"
-    raise ClaimError(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}")
+    raise StudyError(f"{path}: {model.__name__.lower()} {name}: field {field}: {first['msg']}")
 
 
 @lru_cache(maxsize=8)
@@ -103,7 +98,7 @@ def paper_values(path: Path = PAPERS) -> pd.DataFrame:
     values = pd.DataFrame(rows)
     repeated = values.loc[values["key"].duplicated(), "key"]
     if len(repeated):
-        raise ClaimError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
+        raise StudyError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
     return values
 
 
@@ -112,7 +107,7 @@ def paper_value(key: str) -> float:
     values = paper_values().set_index("key")["value"]
     if key not in values.index:
         near = get_close_matches(key, values.index, n=8)
-        raise ClaimError(f"{PAPERS} has no number {key!r}; near it: {', '.join(near) or 'nothing'}")
+        raise StudyError(f"{PAPERS} has no number {key!r}; near it: {', '.join(near) or 'nothing'}")
     return float(values[key])
 
 
@@ -122,7 +117,7 @@ def paper_table(paper: str, where: str) -> pd.DataFrame:
     part = values[(values["paper"] == paper) & (values["where"] == where)]
     if part.empty:
         known = ", ".join(sorted(values.loc[values["paper"] == paper, "where"].unique()))
-        raise ClaimError(f"{PAPERS} has no {where!r} of paper {paper!r}; it has {known or 'nothing of that paper'}")
+        raise StudyError(f"{PAPERS} has no {where!r} of paper {paper!r}; it has {known or 'nothing of that paper'}")
     wide = part.pivot(index="row", columns="column", values="value")
     return wide.loc[part["row"].unique(), part["column"].unique()]
 
@@ -211,7 +206,7 @@ class Claim(Entry):
         if not self.id.startswith(f"{self.paper}-"):
             raise ValueError(f"id {self.id!r} does not start with its paper {self.paper!r}")
         for key in self.paper_keys:
-            paper_value(key)  # raises ClaimError, a ValueError, when the key does not exist
+            paper_value(key)  # raises StudyError, a ValueError, when the key does not exist
         return self
 
 
@@ -220,7 +215,7 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
     claims = read_entries(path, Claim)
     ids = pd.Series([claim.id for claim in claims])
     for repeated in ids[ids.duplicated()]:
-        raise ClaimError(f"{path}: claim {repeated}: field id: appears twice")
+        raise StudyError(f"{path}: claim {repeated}: field id: appears twice")
     return claims
 
 
@@ -296,10 +291,10 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     declared = [claim.id for claim in claims]
     for unknown in records.loc[~records["id"].isin(declared), "id"]:
         near = get_close_matches(unknown, declared) or declared
-        raise ClaimError(f"no claim {unknown!r} in book/claims.yaml; declared: {', '.join(near)}")
+        raise StudyError(f"no claim {unknown!r} in book/claims.yaml; declared: {', '.join(near)}")
     records = records.assign(part=records["part"].fillna("") if "part" in records else "")
     for repeated in records.loc[records.duplicated(["id", "part"]), "id"]:
-        raise ClaimError(f"claim {repeated!r} was recorded twice")
+        raise StudyError(f"claim {repeated!r} was recorded twice")
     numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an end that was not recorded becomes NaN
     recorded = {id: rows.to_dict("records") for id, rows in records.assign(**numbers).groupby("id")}
     nothing = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0, "over": "", "corpora": ""}

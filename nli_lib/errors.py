@@ -22,6 +22,11 @@ class TrainingError(UserError, ValueError, RuntimeError):
         super().__init__(message.rpartition(f"{type(self).__name__}: ")[2].strip())
 
 
+class StudyError(UserError, ValueError, RuntimeError):
+    """The study cannot do what was asked: a parameter, a table, or a file of notebooks/ or book/ is wrong; the message
+    names it, what was given and what is allowed."""
+
+
 class PackageError(UserError, ModuleNotFoundError):
     """A package is not installed; the message says what needs it and how to get it."""
 

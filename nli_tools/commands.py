@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from nli_lib.errors import StudyError
 from nli_lib.study import cli
 from nli_lib.study.cli import Encoder, Epochs, Model, Scale, Seeds, TestFile, YourFile, reads_a_file, request_of
-from nli_lib.study.dial import ParameterError, read_scale
+from nli_lib.study.dial import read_scale
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
 
 
@@ -235,7 +236,7 @@ def review(
 
     request = request_of("small", corpus, **form)
     if (export and aggregate) or (answers and not aggregate):
-        raise ParameterError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
+        raise StudyError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
     if export or aggregate:
         people.write(request, export, answers or [], seed=seed)
     else:

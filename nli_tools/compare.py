@@ -38,7 +38,6 @@ from nli_lib import paths
 from nli_lib.compare import BASE, PLAIN, Right
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import LABELS, Corpus, concat
-from nli_lib.errors import UserError
 from nli_lib.select.arms import ARM, BY_NAME, CANDIDATES, TWIN, Arm, Pool, TrainingSet, budget_of, why_absent
 from nli_lib.stats import Estimate, clustered_share
 from nli_lib.store import RunSpec, StoreError, alone
@@ -50,6 +49,7 @@ from nli_lib.tables import write_csv
 from nli_tools import audit, own_corpus
 from nli_tools.audit import POINTS, SHARE, Figure, distance, ends, percent, short_points
 from nli_tools.audit_page import as_estimate, templates
+from nli_tools.own_corpus import ToolError
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20
@@ -334,10 +334,6 @@ ARMS = ("base", "random more", "z-filter", "consensus pruning", "ambiguous third
 WHOLE = "it keeps every pair, in all trainings"
 
 
-class CompareError(UserError, RuntimeError):
-    """A comparison cannot be made, or is not worth its trainings; the message says why and what it would take."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """How a comparison is made. budget: rows of every training set, None: a third of the pairs; share: of them, how
@@ -374,10 +370,10 @@ class Work(Budget):
             self.right(np.zeros((len(test), len(corpus.classes))), test)
         except ValueError:
             told = f"{title} has the labels {', '.join(test.classes)}, and the corpus {', '.join(corpus.classes)}"
-            raise CompareError(f"{told}: a model of one cannot be judged by the other.") from None
+            raise ToolError(f"{told}: a model of one cannot be judged by the other.") from None
         for arm in self.arms.values():
             if arm.source in added and (why := why_absent(arm, Pool(corpus, added), self.extra)):
-                raise CompareError(f"--added {arm.source}: {why}.")
+                raise ToolError(f"--added {arm.source}: {why}.")
         self.sets(0, [BASE])  # an error where the corpus is too small for the budget
 
     def additions(self, seed: int) -> dict[str, Corpus]:
@@ -395,12 +391,12 @@ class Work(Budget):
                     path.unlink()
 
     def check_size(self, noise: Noise) -> None:
-        """Raise `CompareError` where a difference that is worth knowing of would not be found; say it with anyway."""
+        """Raise `ToolError` where a difference that is worth knowing of would not be found; say it with anyway."""
         plan = self.plan
         sizes = {"n": len(self.test), "trainings": plan.seeds, "family": len(self.arms) - 1}
         if said := too_small(noise, **sizes, worth=plan.worth, title=self.title):
             if not plan.anyway:
-                raise CompareError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
+                raise ToolError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
             print(said, flush=True)
         found = 100 * smallest(noise, **sizes)
         said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
@@ -465,7 +461,7 @@ class Work(Budget):
         return {key: {self.title: np.stack(each)} for key, each in found.items()}
 
     def check_base(self, right: Mapping) -> None:
-        """Raise `CompareError` where the base has learnt nothing, or its trainings say that nothing would be found."""
+        """Raise `ToolError` where the base has learnt nothing, or its trainings say that nothing would be found."""
         accuracy, most = float(right[BASE, ARM][self.title].mean()), self.majority.value
         if accuracy <= most:
             said = (
@@ -474,7 +470,7 @@ class Work(Budget):
                 "such models compares noise."
             )
             if not self.plan.anyway:
-                raise CompareError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
+                raise ToolError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
             print(said, flush=True)
         self.check_size(measured_noise(right, {self.title: self.test.premise}, self.title))
 
@@ -507,11 +503,11 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     same = [each for each in additions.values() if each.classes == corpus.classes]
     seen = audit.stand_in(held_out, concat([corpus, *same], name="trained on"))
     if seen.all():
-        raise CompareError(f"{test}: all of its pairs that can be used stand in what is trained on.")
+        raise ToolError(f"{test}: all of its pairs that can be used stand in what is trained on.")
     if seen.any():
         print(f"{seen.sum():,} of the {len(seen):,} pairs of {test} are trained on as well, and are taken out of it.")
     if len(set(held_out.labels[~seen])) < 2:
-        raise CompareError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
+        raise ToolError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(PLANNED)
     with alone(paths.RUNS / "compare" / request.study, "this comparison"):  # it deletes the weights that it has used
@@ -542,14 +538,14 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
 
 
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
-    """Raise `CompareError` or `TrainingError`, before anything begins, where this machine cannot train the encoder of a
+    """Raise `ToolError` or `TrainingError`, before anything begins, where this machine cannot train the encoder of a
     scale, or the "model" of the changes to its recipe."""
     try:
         from nli_lib.learn.model import load_tokenizer
 
         load_tokenizer(str(changes.get("model", read_scale(scale).model)))
     except ModuleNotFoundError as error:
-        raise CompareError(absent(error)) from None
+        raise ToolError(absent(error)) from None
 
 
 def absent(error: ModuleNotFoundError) -> str:

@@ -50,7 +50,7 @@ from nli_lib.evaluate import PLACED
 from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic, reading, write_json
-from nli_tools.own_corpus import IntegrationError, write
+from nli_tools.own_corpus import ToolError, write
 from nli_tools.suspects import GIVEN
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Dynamics:
         shape = self.logits.shape
         if len(shape) != 3 or self.labels.shape != shape[1:2] or self.uid.shape != shape[1:2]:
             told = f"logits {shape}, labels {self.labels.shape}, uid {self.uid.shape}"
-            raise IntegrationError(f"{told}: logits (epochs, rows, classes) with a label and a name for each row")
+            raise ToolError(f"{told}: logits (epochs, rows, classes) with a label and a name for each row")
         names, counts = np.unique(self.uid, return_counts=True)
         if (counts > 1).any():
             name = names[counts > 1][0].item()
-            raise IntegrationError(f"uid {name!r} names more than one row: each name stands once")
+            raise ToolError(f"uid {name!r} names more than one row: each name stands once")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -117,7 +117,7 @@ class Dynamics:
 
         Raises
         ------
-        IntegrationError
+        ToolError
             Where the corpus has rows that were not recorded, or other labels; rows that the corpus does not have are
             left out.
         """
@@ -125,10 +125,10 @@ class Dynamics:
         if (at < 0).any():
             first, count = corpus.uid[np.argmax(at < 0)], (at < 0).sum()
             told = f"{count:,} of {len(corpus):,} rows of {corpus.name} were not recorded, the first {first!r}"
-            raise IntegrationError(f"{told}: give the corpus that was trained on, or the part of it that was")
+            raise ToolError(f"{told}: give the corpus that was trained on, or the part of it that was")
         wrong = np.flatnonzero(self.labels[at] != corpus.labels)
         if wrong.size:
-            raise IntegrationError(
+            raise ToolError(
                 f"row {corpus.uid[wrong[0]]!r} was recorded with label {self.labels[at[wrong[0]]]}, and {corpus.name} "
                 f"says {corpus.labels[wrong[0]]} ({wrong.size:,} such rows): labels must mean {corpus.classes} in both"
             )
@@ -182,7 +182,7 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
 
     Raises
     ------
-    IntegrationError
+    ToolError
         Naming the file and the row for a line that is not one, an epoch that is missing, a row that stands twice in an
         epoch with other logits or changes its label, and for logits of different lengths.
     """
@@ -193,13 +193,13 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
 
     widths = together["logits"].str.len()
     if widths.nunique() > 1:
-        raise IntegrationError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
+        raise ToolError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
     repeated = together.duplicated(["epoch", "name"])
     if repeated.any():
         same = together.assign(logits=together["logits"].map(tuple)).duplicated(["epoch", "name", "logits", "gold"])
         if (other := repeated & ~same).any():
             told = f"{named(int(np.argmax(other)))} stands in two rows that say different things"
-            raise IntegrationError(f"{told}: leave one of them out")
+            raise ToolError(f"{told}: leave one of them out")
         first = named(int(np.argmax(repeated)))
         print(f"{folder}: {repeated.sum():,} rows that repeat another were left out, the first in {first}.")
         together = together[~repeated].reset_index(drop=True)
@@ -207,16 +207,16 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
     labels = together.groupby(row, sort=False)["gold"].first().sort_index().to_numpy(np.int64)
     changed = np.flatnonzero(together["gold"].to_numpy() != labels[row])
     if changed.size:
-        raise IntegrationError(f"{named(changed[0])} changes its gold label")
+        raise ToolError(f"{named(changed[0])} changes its gold label")
     width = int(widths.iloc[0])
     if ((labels < 0) | (labels >= width)).any():
-        raise IntegrationError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")
+        raise ToolError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")
     logits = np.full((len(files), len(names), width), np.nan)
     logits[together["epoch"], row] = np.array(together["logits"].tolist())
     if classes is not None:  # for each of our classes, its place among theirs
         if sorted(classes) != sorted(LABELS) or width != len(LABELS):
             told = f"classes {', '.join(classes)} for {width} logits"
-            raise IntegrationError(f"{told}: the three are {', '.join(LABELS)}")
+            raise ToolError(f"{told}: the three are {', '.join(LABELS)}")
         order = np.array([list(classes).index(name) for name in LABELS])
         logits, labels = logits[:, :, order], np.argsort(order)[labels]
     uid = np.asarray(names)
@@ -228,7 +228,7 @@ def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]
 
     The numbers come back bit for bit. A row that an epoch lacks is not written for it; cartography's own reader wants
     every row in every epoch, see `Dynamics.whole`. It also takes every file of the folder for an epoch, so a folder
-    that holds anything else is an `IntegrationError`.
+    that holds anything else is an `ToolError`.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]
     paths = [folder / f"dynamics_epoch_{epoch}.jsonl" for epoch in range(len(given.logits))]
     other = sorted({path.name for path in folder.glob("*")} - {path.name for path in paths}) if folder.is_dir() else []
     if other:
-        raise IntegrationError(f"{folder} holds {other[0]}, which cartography takes for an epoch: give an empty folder")
+        raise ToolError(f"{folder} holds {other[0]}, which cartography takes for an epoch: give an empty folder")
     gold, names = given.labels.tolist(), given.uid.tolist()
     for epoch, path in enumerate(paths):
         there, logits = ~np.isnan(given.logits[epoch]).any(axis=1), given.logits[epoch].tolist()
@@ -274,7 +274,7 @@ def read_coordinates(path: File) -> pd.DataFrame:
     table = _read(Path(path)).to_pandas()
     missing = {"guid", "confidence", "variability"} - set(table)
     if missing:
-        raise IntegrationError(f"{path} has no {', '.join(sorted(missing))}: it is no data map of cartography's")
+        raise ToolError(f"{path} has no {', '.join(sorted(missing))}: it is no data map of cartography's")
     return table
 
 
@@ -283,22 +283,22 @@ def _epochs(folder: Path, id_field: str) -> tuple[list[Path], pd.DataFrame]:
     found = ((re.fullmatch(r"dynamics_epoch_(\d+)\.jsonl", path.name), path) for path in folder.glob("*"))
     there = {int(name[1]): path for name, path in found if name}
     if not there:
-        raise IntegrationError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
+        raise ToolError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
     if missing := sorted(set(range(max(there) + 1)) - set(there)):
-        raise IntegrationError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
+        raise ToolError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
     tables = []
     for epoch, path in sorted(there.items()):
         table, fields = _read(path), [id_field, f"logits_epoch_{epoch}", "gold"]
         if missing := [field for field in fields if field not in table.column_names]:
-            raise IntegrationError(f"{path} has no field {missing[0]!r}: its rows have {', '.join(table.column_names)}")
+            raise ToolError(f"{path} has no field {missing[0]!r}: its rows have {', '.join(table.column_names)}")
         for field in fields:
             if table[field].null_count:
                 at = int(np.argmax(table[field].is_null().to_numpy(zero_copy_only=False)))
-                raise IntegrationError(f"{path}, row {at}: {field} is missing")
+                raise ToolError(f"{path}, row {at}: {field} is missing")
         if not pa.types.is_integer(table["gold"].type):
-            raise IntegrationError(f"{path}: gold is {table['gold'].type}, and must be a whole number")
+            raise ToolError(f"{path}: gold is {table['gold'].type}, and must be a whole number")
         if not pa.types.is_list(table[fields[1]].type):
-            raise IntegrationError(f"{path}: {fields[1]} must be a list of numbers")
+            raise ToolError(f"{path}: {fields[1]} must be a list of numbers")
         columns = (table[field].to_pylist() for field in fields)
         tables.append(pd.DataFrame(dict(zip(["name", "logits", "gold"], columns, strict=True))).assign(epoch=epoch))
     return [path for _, path in sorted(there.items())], pd.concat(tables, ignore_index=True)
@@ -308,7 +308,7 @@ def _read(path: Path) -> pa.Table:
     try:
         return arrow.read_json(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise IntegrationError(f"{path} cannot be read as one JSON object a line: {error}") from None
+        raise ToolError(f"{path} cannot be read as one JSON object a line: {error}") from None
 
 
 # ---------------------------------------------------------------- frames
@@ -336,9 +336,9 @@ def _beside(corpus: Corpus, selection: Selection | None, scores: Mapping[str, Ar
         found = {"kept": selection.keep, "reason": selection.reason, **found}
     for name, values in found.items():
         if name in corpus.table:
-            raise IntegrationError(f"{corpus.name} has a column {name!r}: give the score another name")
+            raise ToolError(f"{corpus.name} has a column {name!r}: give the score another name")
         if values.shape != (len(corpus),):
-            raise IntegrationError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
+            raise ToolError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
     return corpus.table.assign(**found)
 
 
@@ -351,7 +351,7 @@ def datalab(
     """A `cleanlab.Datalab` of the corpus in which issues were looked for.
 
     Labels are given as numbers: names would be put into alphabetical order, and the columns of the probabilities would
-    then belong to other classes. For the same reason every class must occur. Raises `IntegrationError` otherwise, and
+    then belong to other classes. For the same reason every class must occur. Raises `ToolError` otherwise, and
     where cleanlab is not installed.
 
     Parameters
@@ -367,25 +367,25 @@ def datalab(
     try:
         from cleanlab import Datalab
     except ImportError:
-        raise IntegrationError("cleanlab is not installed: pip install cleanlab datasets") from None
+        raise ToolError("cleanlab is not installed: pip install cleanlab datasets") from None
     given: dict[str, np.ndarray] = {}
     if pred_probs is not None:
         values, wanted = np.asarray(pred_probs, dtype=np.float64), (len(corpus), len(corpus.classes))
         if values.shape != wanted:
-            raise IntegrationError(f"pred_probs have shape {values.shape}: {wanted} is needed, a row for each pair")
+            raise ToolError(f"pred_probs have shape {values.shape}: {wanted} is needed, a row for each pair")
         wrong = ~((values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= 1e-3))
         if wrong.any():
-            raise IntegrationError(f"pred_probs of row {corpus.uid[wrong][0]!r} are no probabilities that add up to 1")
+            raise ToolError(f"pred_probs of row {corpus.uid[wrong][0]!r} are no probabilities that add up to 1")
         if absent := [name for name, count in corpus.counts.items() if not count]:
             told = f"{corpus.name} has no row of {', '.join(absent)}"
-            raise IntegrationError(f"{told}: cleanlab would mix the columns up")
+            raise ToolError(f"{told}: cleanlab would mix the columns up")
         given["pred_probs"] = values
     if features is not None:
         given["features"] = np.asarray(features)
         if given["features"].ndim != 2 or len(given["features"]) != len(corpus):
-            raise IntegrationError(f"features have shape {given['features'].shape} for {len(corpus):,} rows: (rows, D)")
+            raise ToolError(f"features have shape {given['features'].shape} for {len(corpus):,} rows: (rows, D)")
     if not given:
-        raise IntegrationError("give pred_probs, features, or both: there is nothing to look at")
+        raise ToolError("give pred_probs, features, or both: there is nothing to look at")
     table = {name: corpus.table[name].astype(str).tolist() for name in ("uid", "premise", "hypothesis")}
     lab = Datalab({**table, "label": corpus.labels.tolist()}, label_name="label", verbosity=0)
     lab.find_issues(**given, **options)
@@ -399,7 +399,7 @@ def issues(lab: Datalab, corpus: Corpus) -> pd.DataFrame:
     """
     found = lab.get_issues().reset_index(drop=True)
     if len(found) != len(corpus):
-        raise IntegrationError(f"the Datalab has {len(found):,} rows, {corpus.name} {len(corpus):,}: give its corpus")
+        raise ToolError(f"the Datalab has {len(found):,} rows, {corpus.name} {len(corpus):,}: give its corpus")
     names = np.array(corpus.classes, dtype=object)
     table = corpus.table[["uid", "premise", "hypothesis"]].assign(gold=names[corpus.labels])
     if "is_label_issue" in found:
@@ -552,22 +552,22 @@ def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFra
 
     Raises
     ------
-    IntegrationError
+    ToolError
         Naming the column or the row for a list that lacks a column, with a uid twice, or with a label that is no class.
     """
     needed = ("uid", "premise", "hypothesis", "gold", "predicted")
     if missing := [column for column in needed if column not in suspects]:
-        raise IntegrationError(f"the list has no column {', '.join(missing)}: give what `review_list` makes")
+        raise ToolError(f"the list has no column {', '.join(missing)}: give what `review_list` makes")
     if not len(suspects):
-        raise IntegrationError("the list of suspects is empty: there is nothing to review")
+        raise ToolError("the list of suspects is empty: there is nothing to review")
     if (twice := suspects["uid"].duplicated()).any():
-        raise IntegrationError(f"uid {suspects['uid'][twice].iloc[0]!r} stands in two rows of the list: each pair once")
+        raise ToolError(f"uid {suspects['uid'][twice].iloc[0]!r} stands in two rows of the list: each pair once")
     occur = pd.unique(suspects[["gold", "predicted"]].to_numpy().ravel()).tolist()
     names = tuple(classes or (LABELS if set(occur) <= set(LABELS) else sorted(occur)))
     if other := [name for name in occur if name not in names]:
-        raise IntegrationError(f"label {other[0]!r} is none of the classes {', '.join(names)}")
+        raise ToolError(f"label {other[0]!r} is none of the classes {', '.join(names)}")
     if DISCARD in names:
-        raise IntegrationError(f"a class is called {DISCARD!r}, which is an answer of its own: rename it")
+        raise ToolError(f"a class is called {DISCARD!r}, which is an answer of its own: rename it")
     return suspects.reset_index(drop=True), names
 
 
@@ -590,7 +590,7 @@ def write_label_studio(
 
     Raises
     ------
-    IntegrationError
+    ToolError
         For a list that does not fit.
     """
     table, names = checked(suspects, classes)
@@ -613,7 +613,7 @@ def read_label_studio(path: File, suspects: pd.DataFrame, *, classes: Classes = 
 
     label is a name, None for a discarded pair. One row an annotation, in the export's order; a skipped task has none.
     Annotators bear the numbers that Label Studio gave them. An annotation without annotator or without one label, and a
-    second one of the same annotator, are counted, and it is said. Raises `IntegrationError` naming the file, the task
+    second one of the same annotator, are counted, and it is said. Raises `ToolError` naming the file, the task
     and the field, or where no annotation is left.
     """
 
@@ -630,11 +630,11 @@ def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Calla
     """The decisions of a file. said: gives of each pair where it stands, its uid, how a message calls it, and its
     answers (annotator, label, note)."""
     table, names = checked(suspects, classes)
-    answers = Answers(path, (*names, DISCARD), IntegrationError)
+    answers = Answers(path, (*names, DISCARD), ToolError)
     known = {str(row["uid"]): {"uid": row["uid"], "gold": row["gold"]} for row in table.to_dict("records")}
     for where, uid, called, given in said(answers):
         if uid not in known:
-            raise IntegrationError(f"{path}: {called} is not in the list. Is this the review of another list?")
+            raise ToolError(f"{path}: {called} is not in the list. Is this the review of another list?")
         for annotator, label, note in given:
             discarded = label == DISCARD
             decision = {"label": None if discarded else label, "discarded": discarded, "note": note}
@@ -732,7 +732,7 @@ def read_argilla(path: File, suspects: pd.DataFrame, *, classes: Classes = None)
     """The decisions in what `dataset.records.to_json` wrote: columns uid, gold, annotator, label, discarded, note.
 
     One row a response. Annotators bear the ids that Argilla gave them. A response without user or without one label,
-    and a second one of the same user, are counted, and it is said. Raises `IntegrationError` naming the file, the
+    and a second one of the same user, are counted, and it is said. Raises `ToolError` naming the file, the
     record and the field, or where no response is left.
     """
 

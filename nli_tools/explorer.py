@@ -39,7 +39,7 @@ from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
 from nli_lib.tables import read_csv, write_csv
 from nli_tools.exchange import Dynamics, dynamics_of
-from nli_tools.own_corpus import IntegrationError
+from nli_tools.own_corpus import ToolError
 from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
 
 HERE = Path(__file__).parent
@@ -136,7 +136,7 @@ def explore(
 
     Raises
     ------
-    IntegrationError
+    ToolError
         Naming the column or the row for arrays that do not fit the corpus.
     """
     columns: dict[str, np.ndarray] = {}
@@ -148,14 +148,14 @@ def explore(
     columns |= {name: np.asarray(values) for name, values in (scores or {}).items()}
     for name, values in columns.items():
         if values.shape != (len(corpus),):
-            raise IntegrationError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
+            raise ToolError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
     table = corpus.table[["uid", "premise", "hypothesis"]].assign(label=names[corpus.labels])
     if taken := sorted(columns.keys() & set(table)):
-        raise IntegrationError(f"a score may not be called {taken[0]}: the table has a column of that name")
+        raise ToolError(f"a score may not be called {taken[0]}: the table has a column of that name")
     table = table.assign(**columns)
     for name in (x, y, color):
         if name not in table:
-            raise IntegrationError(f"there is no {name} to draw: {', '.join(columns) or 'no scores were given'}")
+            raise ToolError(f"there is no {name} to draw: {', '.join(columns) or 'no scores were given'}")
     return Explorer(table, x, y, color)
 
 
@@ -184,7 +184,7 @@ class Explorer:
         given = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if given.size and (given[0] < 0 or given[-1] >= len(self.table)):
             wrong = given[(given < 0) | (given >= len(self.table))][0]
-            raise IntegrationError(f"position {wrong} is outside 0..{len(self.table) - 1}")
+            raise ToolError(f"position {wrong} is outside 0..{len(self.table) - 1}")
         self.selected = given
         self._tell()
 
@@ -192,7 +192,7 @@ class Explorer:
         """Tag every pair of the lasso, in place of the tag it had; how many there are. "" takes tags away."""
         name = " ".join(str(name).split())
         if len(name) > 60:
-            raise IntegrationError(f"a tag of {len(name)} letters: use up to 60")
+            raise ToolError(f"a tag of {len(name)} letters: use up to 60")
         self.tags[self.selected] = name
         self._tell()
         return len(self.selected)
@@ -224,11 +224,11 @@ class Explorer:
         """Take the tags of a file that `save` wrote; what was tagged before stays, where the file says nothing."""
         known = read_csv(Path(path))
         if not {"uid", "tag"} <= set(known):
-            raise IntegrationError(f"{path} has no columns uid and tag: give a file that `save` wrote")
+            raise ToolError(f"{path} has no columns uid and tag: give a file that `save` wrote")
         place = pd.Series(np.arange(len(self.table)), index=self.table["uid"].astype(str))
         if not (there := known["uid"].isin(place.index)).all():
             other = known.loc[~there, "uid"].iloc[0]
-            raise IntegrationError(f"{path}: uid {other!r} is not in the corpus: give its own file")
+            raise ToolError(f"{path}: uid {other!r} is not in the corpus: give its own file")
         self.tags[place[known["uid"]]] = known["tag"]
         self._tell()
 
@@ -250,7 +250,7 @@ class Explorer:
         if tag is None:
             return self.selected
         if tag not in self.counts:
-            raise IntegrationError(f"no pair is tagged {tag!r}; tags are {', '.join(self.counts) or 'not given yet'}")
+            raise ToolError(f"no pair is tagged {tag!r}; tags are {', '.join(self.counts) or 'not given yet'}")
         return np.flatnonzero(self.tags == tag)
 
     def _tell(self) -> None:
@@ -265,10 +265,10 @@ def _beside(given: object, corpus: Corpus) -> Dynamics:
     logits = np.asarray(getattr(given, "logits", given))
     if logits.ndim != 3 or logits.shape[1:] != (len(corpus), len(corpus.classes)):
         wanted = f"(epochs, {len(corpus)}, {len(corpus.classes)})"
-        raise IntegrationError(f"logits have shape {logits.shape}: {wanted} is needed for {corpus.name}")
+        raise ToolError(f"logits have shape {logits.shape}: {wanted} is needed for {corpus.name}")
     labels = np.asarray(getattr(given, "labels", corpus.labels))
     if not np.array_equal(labels, corpus.labels):
-        raise IntegrationError(f"the run was trained on other labels than those of {corpus.name}: give its corpus")
+        raise ToolError(f"the run was trained on other labels than those of {corpus.name}: give its corpus")
     return Dynamics(logits, corpus.labels, np.arange(len(corpus)), "")
 
 
@@ -306,14 +306,14 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
     page, file = Path(folder) / "suspects.html", Path(folder) / "decisions.csv"
     if not page.is_file():
         told = "give the folder that `nli-study suspects` wrote to"
-        raise IntegrationError(f"{Path(folder)} holds no suspects.html: {told}.")
+        raise ToolError(f"{Path(folder)} holds no suspects.html: {told}.")
     shown = read_page(page)
     if not file.is_file():
         return SuspectsWidget(shown, shown["made"], file)
     table = read_csv(file)
     if absent := [name for name in ("uid", "decision") if name not in table]:
         told = f"{file} has no column {absent[0]!r}"
-        raise IntegrationError(f"{told}: move it away, or put an exported csv in its place.")
+        raise ToolError(f"{told}: move it away, or put an exported csv in its place.")
     # the words of the decisions were checked by who wrote them
     table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")

@@ -13,7 +13,6 @@ import pandas as pd
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
-from nli_lib.errors import UserError
 from nli_lib.evaluate import write_jsonl
 from nli_lib.generate import llm, perturb
 from nli_lib.generate.journal import Journal
@@ -23,16 +22,13 @@ from nli_lib.generate.perturb import template
 from nli_lib.select.selection import KEPT
 from nli_lib.study import runner, standing
 from nli_lib.study.dial import read_scale
+from nli_tools.own_corpus import ToolError
 
 CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
 KEPT_SHARE = 0.5  # of the pairs that pass the heuristics, the share that the filter by variability keeps
 BETTER = "name a better language model (OPENAI_BASE_URL, --model)."
 FILE = "generated.jsonl"
 COLUMNS = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
-
-
-class GenerateError(UserError, RuntimeError):
-    """No pairs can be, or were, generated; the message says why and what to do."""
 
 
 def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
@@ -47,7 +43,7 @@ def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
 
     Raises
     ------
-    GenerateError
+    ToolError
         Where a chapter does not finish; the same command continues there.
     """
     wanli = read_scale(request.scale).wanli
@@ -57,18 +53,18 @@ def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
 
 
 def check_labels(corpus: Corpus, disco: str | None = None) -> None:
-    """Raise `GenerateError` where the prompt has no word for a label of the corpus: that of a version of ``disco`` for
+    """Raise `ToolError` where the prompt has no word for a label of the corpus: that of a version of ``disco`` for
     counterfactuals, else WANLI's."""
     words = template(disco)["masked"]["words"] if disco else prompts()[WANLI]["words"]
     if unknown := [name for name in corpus.classes if name not in words]:
         told = f"{corpus.name}: the prompt has no word for the label {unknown[0]!r}"
-        raise GenerateError(f"{told}; it knows {', '.join(words)}.")
+        raise ToolError(f"{told}; it knows {', '.join(words)}.")
 
 
 def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, request: runner.Request) -> None:
     """Run chapters in turn, each with its own parameters, after a look at the language model that ``asks`` needs.
 
-    A chapter that lacks no more than answers of the model lets the next one follow. Raises `GenerateError` where one
+    A chapter that lacks no more than answers of the model lets the next one follow. Raises `ToolError` where one
     does not finish.
     """
     if runner.stale(asks, replace(request, others=chapters[asks])):
@@ -77,7 +73,7 @@ def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, reque
         (end,) = runner.run([name], replace(request, others=own))
         incomplete = end.state == standing.INCOMPLETE and standing.unanswered(standing.read(name, request.study))
         if end.state != standing.FINISHED and not incomplete:
-            raise GenerateError(f"{name} did not finish. The same command continues there.")
+            raise ToolError(f"{name} did not finish. The same command continues there.")
 
 
 def exemplars_for(n: int, draws: int) -> int:
@@ -118,7 +114,7 @@ def write_pairs(request: runner.Request) -> Path:
         f"{len(passed):,} pass the heuristics, and the most ambiguous {len(kept):,} of them are kept."
     )
     if kept.empty:
-        raise GenerateError(f"No pair is left: raise --n, or {BETTER}")
+        raise ToolError(f"No pair is left: raise --n, or {BETTER}")
     table = kept.assign(label=kept["intended_label"])[[*COLUMNS, "max_variability"]]
     return write_jsonl(folder / FILE, table.round({"max_variability": 4}))
 
@@ -145,7 +141,7 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
 
     Raises
     ------
-    GenerateError
+    ToolError
         Where a chapter does not finish; the same command continues there.
     """
     given = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
@@ -181,5 +177,5 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
         print(f"{count:>7,}  {why}")
     dropped = write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
     if kept.empty:
-        raise GenerateError(f"No counterfactual is left; {dropped} says why, one by one. Raise --n, or {BETTER}")
+        raise ToolError(f"No counterfactual is left; {dropped} says why, one by one. Raise --n, or {BETTER}")
     return write_jsonl(folder / COUNTERFACTUALS, kept[JUDGED]), dropped

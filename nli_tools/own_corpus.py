@@ -42,8 +42,9 @@ TIMES = 24  # memory that reading and an audit take, in sizes of the file, at mo
 MIN_ROWS = 20  # of each class, the fewest that a command looks at
 
 
-class IntegrationError(UserError, ValueError):
-    """A file or an object from outside does not fit; the message names the file, row or field, and what to do."""
+class ToolError(UserError, ValueError, RuntimeError):
+    """A file or an object from outside does not fit, or a command cannot do what was asked; the message names the file,
+    row or field, or says why, and what to do."""
 
 
 def look_at(request: Request, what: str, rows_a_class: int = MIN_ROWS) -> Corpus | None:
@@ -215,13 +216,13 @@ def read_probabilities(
 
     Raises
     ------
-    IntegrationError
+    ToolError
         Where a row or a class is missing, two rows of one pair differ, texts or labels that the file brings are not
         those of the corpus, or a row is no distribution.
     """
     table = _table(path, corpus)
     if not len(table):
-        raise IntegrationError(f"{path} has no rows.")
+        raise ToolError(f"{path} has no rows.")
     cells, order = _cells(path, table, corpus)
 
     def number(cell: object) -> float:
@@ -240,12 +241,12 @@ def read_probabilities(
         at, column = (int(found[0]) for found in np.nonzero(no_number))
         row, name = int(place[at]), cells.columns[column]
         told = f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number"
-        raise IntegrationError(f"{told}. Every pair needs one for each class.")
+        raise ToolError(f"{told}. Every pair needs one for each class.")
     wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # files are rounded
     if wrong.any():
         row = int(np.argmax(wrong))
         told = ", ".join(f"{value:g}" for value in found[row])
-        raise IntegrationError(
+        raise ToolError(
             f"{path}: the probabilities of {corpus.uid[row]!r} are {told}: they must lie between 0 and 1 and add up to "
             f"1 ({wrong.sum():,} such rows). Write probabilities of all classes of the corpus, "
             f"{', '.join(corpus.classes)}: take the softmax of logits first, and divide percent by 100."
@@ -259,7 +260,7 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
     if path.suffix.lower() in (".npy", ".npz"):
         return _arrays(path, corpus)
     if not reading.kind(path):
-        raise IntegrationError(f"{path}: its ending is none of those that are read. {SHAPES}")
+        raise ToolError(f"{path}: its ending is none of those that are read. {SHAPES}")
     if reading.kind(path) == ".json" and path.is_file():
         try:
             found = json.loads(path.read_bytes())
@@ -270,7 +271,7 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
     rows = reading.read(path)
     if rows.skipped:
         counted = ", ".join(f"{why} {count:,}" for why, count in rows.skipped.items())
-        raise IntegrationError(f"{path}: some of its rows cannot be read ({counted}). Write the file again.")
+        raise ToolError(f"{path}: some of its rows cannot be read ({counted}). Write the file again.")
     return rows.table
 
 
@@ -281,12 +282,12 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
             found = np.load(file, allow_pickle=False)
             arrays = {"pred_probs": found} if isinstance(found, np.ndarray) else {n: found[n] for n in found}
     except Exception as error:  # of a damaged file, whatever comes
-        raise IntegrationError(f"{path} is no file of plain arrays ({error}). Save it with {SAVE}.") from None
+        raise ToolError(f"{path} is no file of plain arrays ({error}). Save it with {SAVE}.") from None
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     matrix = matrices[0] if len(matrices) == 1 else "pred_probs"
     if matrix not in arrays:
         found = ", ".join(arrays) or "none"
-        raise IntegrationError(f"{path} has no array 'pred_probs'; found {found}. Save it with {SAVE}.")
+        raise ToolError(f"{path} has no array 'pred_probs'; found {found}. Save it with {SAVE}.")
     values = arrays.pop(matrix)
     named = "classes" in arrays
     names = arrays.pop("classes").astype(str).tolist() if named else list(corpus.classes)
@@ -294,7 +295,7 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
     arrays = {name: array for name, array in arrays.items() if array.ndim == 1}
     wrong = [f"; {name} has {len(array)} values" for name, array in arrays.items() if len(array) != shape[0]]
     if values.shape != shape or len(set(names)) < shape[1] or values.dtype.kind not in "fiu" or wrong:
-        raise IntegrationError(
+        raise ToolError(
             f"{path}: {matrix} has shape {values.shape} ({values.dtype}); classes are {', '.join(names)}"
             f"{''.join(wrong)}. Save numbers of shape (pairs, classes), and one value for each pair."
         )
@@ -303,7 +304,7 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
         given = arrays["labels"]
         if given.dtype.kind not in "iu" or ((given < 0) | (given >= shape[1])).any():
             told = f"{path}: labels must hold a number from 0 to {shape[1] - 1} for each of {shape[0]} rows"
-            raise IntegrationError(f"{told}, the place of the label in classes; or leave it out.")
+            raise ToolError(f"{told}, the place of the label in classes; or leave it out.")
         columns["labels"] = pd.Series([canonical(names[label]) or names[label] for label in given], dtype=object)
     scores = dict(zip(names, values.T, strict=True)) if named else {matrix: pd.Series(values.tolist(), dtype=object)}
     return pd.DataFrame({**columns, **scores})
@@ -324,7 +325,7 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
             table = pd.DataFrame(cells, columns=list(corpus.classes))
             order = f" Its numbers bear no names: they were taken for {', '.join(corpus.classes)}, in this order."
         else:
-            raise IntegrationError(
+            raise ToolError(
                 f"{path}: {lists[0]!r} does not hold a number for each class in every row. Write one for each of "
                 f"{', '.join(corpus.classes)}, in this order, or in columns that bear these names."
             )
@@ -334,7 +335,7 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
     for known in corpus.classes:
         if len(found.get(known, ())) != 1:
             said = "no column" if known not in found else f"the columns {', '.join(map(repr, found[known]))}"
-            raise IntegrationError(
+            raise ToolError(
                 f"{path} has {said} for the class {known!r}; found {', '.join(map(repr, list(table)[:20]))}. Name one "
                 f"column for each class, {', '.join(corpus.classes)}, as numbers do not say which is which. {SHAPES}"
             )
@@ -367,7 +368,7 @@ def _place(path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, col
             given = _keys(_folded, *(table[sides[side]] for side in SIDES))
             wanted = _keys(_folded, corpus.premise, corpus.hypothesis)
             if (absent := ~wanted.isin(given)).any():
-                raise IntegrationError(
+                raise ToolError(
                     f"{path} has neither the id nor the texts of {absent.sum():,} of the {len(corpus):,} pairs, the "
                     f"first of them {corpus.uid[absent][0]!r}. Give every pair its probabilities."
                 )
@@ -396,7 +397,7 @@ def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray,
                 fits[number] = start
         if len(fits) != 1:
             absent = corpus.uid[~own.isin(given)]
-            raise IntegrationError(
+            raise ToolError(
                 f"{path} has no row for {len(absent):,} of the {count:,} pairs, the first of them {absent[0]!r}; its "
                 f"{ids[0]!r} begins with {given[0]!r}. "
                 + (SHAPES if len(absent) == count else "Give every pair its probabilities.")
@@ -411,7 +412,7 @@ def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray,
         return rows, how + "its file has rows"
     left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
     told = f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}"
-    raise IntegrationError(f"{told}: which is which cannot be known. {SHAPES}")
+    raise ToolError(f"{told}: which is which cannot be known. {SHAPES}")
 
 
 def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> Place:
@@ -426,7 +427,7 @@ def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> P
     differ = known & ~np.isclose(values, values[first], rtol=0, atol=1e-6, equal_nan=True).all(axis=1)
     if differ.any():
         at = int(np.argmax(differ))
-        raise IntegrationError(
+        raise ToolError(
             f"{path}: {' / '.join(given[at].split(chr(0)))!r} stands in more than one row, and rows {first[at] + 1} "
             f"and {at + 1} have different probabilities. Leave one of them out, or add a column uid."
         )
@@ -451,7 +452,7 @@ def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, 
     """What the file says of its pairs must be what the corpus says."""
     if (differ := given != own).any():
         at = int(np.argmax(differ))
-        raise IntegrationError(
+        raise ToolError(
             f"{path}: the {what} of {corpus.uid[at]!r} is {str(given[at])[:60]!r} there and {str(own[at])[:60]!r} in "
             f"the corpus ({differ.sum():,} such rows): {why}"
         )

@@ -30,16 +30,17 @@ from numpy.typing import NDArray
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
+from nli_lib.errors import StudyError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
 from nli_lib.measure.consensus import EVERY, next_suspects
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.store import now, reading, write_json
-from nli_lib.study.dial import ParameterError, as_options, read_scale
+from nli_lib.study.dial import as_options, read_scale
 from nli_lib.study.runner import Request
 from nli_lib.tables import read_csv, write_csv
 from nli_tools import own_corpus
-from nli_tools.own_corpus import IntegrationError, read_probabilities
+from nli_tools.own_corpus import ToolError, read_probabilities
 
 MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
 LIST_SHOWN = ("uid", "premise", "hypothesis", "gold", "predicted", "kind", "gap", "p_gold")
@@ -122,14 +123,14 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     Raises
     ------
     StoreError
-        For a file that is none, and `IntegrationError` on a missing column, any other word, a label that is none of
+        For a file that is none, and `ToolError` on a missing column, any other word, a label that is none of
         ``classes`` or stands without the decision fix, and a uid that is decided twice.
     """
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
         if name not in table:
             cure = f"Add a column named decision to suspects.csv, and write {words} or nothing into each row."
-            raise IntegrationError(f"{path} has no column {name!r}. {cure}")
+            raise ToolError(f"{path} has no column {name!r}. {cure}")
     made = table.reindex(columns=["uid", *GIVEN, *SIDES], fill_value="").assign(line=np.arange(2, len(table) + 2))
     made["decision"] = made["decision"].str.strip().str.lower()
     made = made[made[["decision", "fix_to", "note"]].ne("").any(axis=1)]
@@ -146,7 +147,7 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     }
     for said, wrong in checks.items():
         for row in made[wrong].head(1).to_dict("records"):
-            raise IntegrationError(f"{path}, row {row['line']}, {said.format(**row)}.")
+            raise ToolError(f"{path}, row {row['line']}, {said.format(**row)}.")
     return made.set_index("uid")[[*GIVEN, *SIDES]]
 
 
@@ -254,7 +255,7 @@ class Asked:
 
     Raises
     ------
-    ParameterError
+    StudyError
         For what does not go together.
     """
 
@@ -267,9 +268,9 @@ class Asked:
 
     def __post_init__(self):
         if (self.fast or self.probs) and (self.seeds > 1 or (self.fast and self.probs)):
-            raise ParameterError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+            raise StudyError("--fast and --probs stand alone: they take neither each other nor --seeds.")
         if self.embeddings and not self.fast:
-            raise ParameterError("--embeddings goes with --fast.")
+            raise StudyError("--embeddings goes with --fast.")
 
     @property
     def count(self) -> int:
@@ -291,7 +292,7 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
     folder = paths.EXPORTS / request.study / asked.part
     names, classes = (tuple(own.table), own.classes) if own else ((), None)
     if asked.decided and "decision" in names:
-        raise IntegrationError(f"{request.corpus} has a column decision of its own: rename it there.")
+        raise ToolError(f"{request.corpus} has a column decision of its own: rename it there.")
     made = None if "decision" in names else kept(folder, classes)
     if asked.decided:
         made = joined(made, read_decisions(asked.decided, classes))

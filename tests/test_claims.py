@@ -10,8 +10,9 @@ import yaml
 from scipy import stats
 
 from nli_lib import claims
-from nli_lib.claims import RECORD, VERDICTS, ClaimError, ledger, paper_table, paper_value, read_claims, verdict, widened
+from nli_lib.claims import RECORD, VERDICTS, ledger, paper_table, paper_value, read_claims, verdict, widened
 from nli_lib.corpora.suites import NAIK_SHARES
+from nli_lib.errors import StudyError
 from nli_lib.paths import BOOK, NOTEBOOKS
 from nli_lib.stats import t_interval
 
@@ -73,11 +74,11 @@ def test_tables_5_and_6_of_paper_004_weigh_their_kinds_by_size():
 
 
 def test_unknown_places_are_errors_that_help():
-    with pytest.raises(ClaimError, match=r"no number 'wanli-table3-multinli-hanz'.*wanli-table3-multinli-hans"):
+    with pytest.raises(StudyError, match=r"no number 'wanli-table3-multinli-hanz'.*wanli-table3-multinli-hans"):
         paper_value("wanli-table3-multinli-hanz")
-    with pytest.raises(ClaimError, match="no number '009-nothing'"):
+    with pytest.raises(StudyError, match="no number '009-nothing'"):
         paper_value("009-nothing")
-    with pytest.raises(ClaimError, match=r"no 'Table 9' of paper 'zfilter'.*Table 12"):
+    with pytest.raises(StudyError, match=r"no 'Table 9' of paper 'zfilter'.*Table 12"):
         paper_table("zfilter", "Table 9")
 
 
@@ -89,7 +90,7 @@ def test_unknown_places_are_errors_that_help():
 def test_a_malformed_file_of_numbers_is_one_error(tmp_path, text, message):
     path = tmp_path / "papers.yaml"
     path.write_text(text)
-    with pytest.raises(ClaimError, match=message):
+    with pytest.raises(StudyError, match=message):
         claims.paper_values(path)
 
 
@@ -207,7 +208,7 @@ def test_ledger_has_every_claim_once_and_in_order(tmp_path):
         (pd.concat([records, records]).assign(part="a"), "was recorded twice"),
         (records.assign(id="wanli-toi"), "no claim 'wanli-toi'.*wanli-toy"),
     ):
-        with pytest.raises(ClaimError, match=message):
+        with pytest.raises(StudyError, match=message):
             ledger(both, wrong, "small")
 
 
@@ -219,7 +220,7 @@ def test_ledger_has_every_claim_once_and_in_order(tmp_path):
     ({"paper_keys": ["wanli-table3-multinli-hanz"]}, "whole", "no number 'wanli-table3-multinli-hanz'"),
     ({"min_n": 0}, "min_n", "greater than or equal to 1"), ({"colour": "blue"}, "colour", "Extra inputs")])  # fmt: skip
 def test_a_malformed_claim_is_one_error_that_names_claim_and_field(tmp_path, change, field, message):
-    with pytest.raises(ClaimError) as error:
+    with pytest.raises(StudyError) as error:
         read_claims(written(tmp_path, SOUND | change))
     assert f"claim wanli-toy: field {field}:" in str(error.value) and message in str(error.value)
 
@@ -231,7 +232,7 @@ def test_other_broken_files(tmp_path):
     texts[yaml.safe_dump([missing])] = "claim wanli-toy: field unit: Field required"
     for text, message in texts.items():
         (tmp_path / "claims.yaml").write_text(text)
-        with pytest.raises(ClaimError, match=message):
+        with pytest.raises(StudyError, match=message):
             read_claims(tmp_path / "claims.yaml")
 
 

@@ -12,7 +12,8 @@ import yaml
 from cells import functions
 
 from nli_lib import ledger as words
-from nli_lib.claims import LEDGER, RECORD, VERDICTS, ClaimError, ledger, read_claims
+from nli_lib.claims import LEDGER, RECORD, VERDICTS, ledger, read_claims
+from nli_lib.errors import StudyError
 from nli_lib.ledger import Lesson, ledger_table, verdict_sentence
 
 HELD, NOT_HELD, INCONCLUSIVE, NOT_JUDGED = VERDICTS
@@ -214,7 +215,7 @@ def test_a_malformed_lesson_is_named(tmp_path):
         yaml.safe_dump([both]): "give claims or a chapter",
     }.items():
         path.write_text(text)
-        with pytest.raises(ClaimError, match=rf"lessons\.yaml: .*{message}"):
+        with pytest.raises(StudyError, match=rf"lessons\.yaml: .*{message}"):
             words.read_lessons(path)
 
 

@@ -22,9 +22,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, ValidationError
 
-from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError
 from nli_lib.corpora.reading import LONGEST
-from nli_lib.errors import UserError
 from nli_lib.generate.journal import Appended, Line
 from nli_lib.generate.pairs import UNPUNCTUATED
 from nli_lib.store import now
@@ -37,10 +36,6 @@ BOTH = "both revised: one of them, text and label"
 COSMETIC = "one revised, punctuation or case alone: that revision"
 ONE = "one revised: the other's text and label"
 NONE = "neither revised: one of the two labels"
-
-
-class ReviewError(UserError, ValueError):
-    """An answer or an annotation cannot be taken or read; the message names the file, the pair or the column."""
 
 
 def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
@@ -87,7 +82,7 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
     other = np.logical_or(*(own[side] != own[f"{side}_now"] for side in SIDES))
     if other.any():
         item = own.loc[other, "item"].iloc[0]
-        raise ReviewError(f"pair {item!r} is not there, or its text is not the one that was annotated")
+        raise CorpusError(f"pair {item!r} is not there, or its text is not the one that was annotated")
     kept = aggregate(annotations, seed=seed)
     kept = kept[kept["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
     origin = pairs.set_index("item")[list(ORIGINS)].reindex(kept["uid"]).reset_index(drop=True)
@@ -108,14 +103,14 @@ def untouched(annotations: pd.DataFrame) -> np.ndarray:
 def _two_each(annotations: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two annotations of each item, in random order, as two tables whose rows are the items in their order."""
     if lacking := [name for name in NEEDED if name not in annotations]:
-        raise ReviewError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
+        raise CorpusError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
     table = annotations.astype({"discarded": bool})
     twice = table.duplicated(["item", "annotator"])
     if twice.any():
-        raise ReviewError(f"item {table.loc[twice, 'item'].iloc[0]} has two annotations of one annotator")
+        raise CorpusError(f"item {table.loc[twice, 'item'].iloc[0]} has two annotations of one annotator")
     mixed = table.iloc[np.random.default_rng(seed).permutation(len(table))].groupby("item", sort=True)
     if (few := mixed.size()[mixed.size() < 2]).size:
-        raise ReviewError(f"item {few.index[0]} has one annotation, and two are needed")
+        raise CorpusError(f"item {few.index[0]} has one annotation, and two are needed")
     return mixed.nth(0).sort_values("item"), mixed.nth(1).sort_values("item")
 
 
@@ -182,13 +177,13 @@ class Review:
 
     def __init__(self, pairs: pd.DataFrame, folder: Path, annotator: str, *, seed: int = 0):
         if not NAME.fullmatch(annotator):
-            raise ReviewError(f"annotator {annotator!r}: write 1 to 64 ASCII letters, digits, dots, _ and -.")
+            raise CorpusError(f"annotator {annotator!r}: write 1 to 64 ASCII letters, digits, dots, _ and -.")
         self.annotator = annotator
         self._queue = {pair["item"]: pair for pair in queue(pairs, seed)}
         self.answers = Answers(Path(folder) / f"answers.{annotator}.jsonl")
         for item, answer in self.answers.standing.items():
             if item in self._queue and any(getattr(answer, side) != self._queue[item][side] for side in SIDES):
-                raise ReviewError(
+                raise CorpusError(
                     f"{self.answers.path}: pair {item!r} was answered when its text was another. Restore the pairs, or "
                     "move the answers away to begin again."
                 )
@@ -209,7 +204,7 @@ class Review:
         left = {side: as_left(shown[side], text) for side, text in given.items()}
         for side, text in left.items():
             if not text.strip() or "\0" in text or len(text) > LONGEST:
-                raise ReviewError(
+                raise CorpusError(
                     f"pair {item!r}: the {side} must have 1 to {LONGEST:,} characters and no NUL. Restore it, or "
                     "discard the pair."
                 )
@@ -227,7 +222,7 @@ class Review:
 
     def _known(self, item: str) -> dict[str, str]:
         if item not in self._queue:
-            raise ReviewError(f"pair {item!r} is not in this queue of {len(self._queue):,} pairs.")
+            raise CorpusError(f"pair {item!r} is not in this queue of {len(self._queue):,} pairs.")
         return self._queue[item]
 
     def _give(self, act: str, item: str, **said: str) -> None:
@@ -235,7 +230,7 @@ class Review:
             answer = Answer(act=act, **self._known(item), **said, given=now())
         except ValidationError as error:
             first = error.errors()[0]
-            raise ReviewError(f"pair {item!r}, field {first['loc'][0]}: {first['msg']}.") from None
+            raise CorpusError(f"pair {item!r}, field {first['loc'][0]}: {first['msg']}.") from None
         with self.answers:
             if item not in self.answers.standing:
                 self.answers.add(answer)
@@ -244,7 +239,7 @@ class Review:
 def queue(pairs: pd.DataFrame, seed: int = 0) -> list[dict[str, str]]:
     """What annotators are shown of each pair, item, premise and hypothesis, in the order that ``seed`` decides."""
     if (again := pairs["item"].duplicated()).any():
-        raise ReviewError(f"item {pairs.loc[again, 'item'].iloc[0]!r} names two pairs: give each a name of its own.")
+        raise CorpusError(f"item {pairs.loc[again, 'item'].iloc[0]!r} names two pairs: give each a name of its own.")
     order = np.random.default_rng(seed).permutation(len(pairs))
     return pairs[["item", *SIDES]].iloc[order].to_dict("records")
 

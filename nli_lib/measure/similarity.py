@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib.errors import packages
+from nli_lib.errors import UserError, packages
 from nli_lib.learn.text import resolve_model
 from nli_lib.measure import check_labels, check_pairs
 from nli_lib.measure.features import spaced, tokenize
@@ -441,10 +441,6 @@ ROWS = 256  # of the cost that are taken at once in double precision
 State = tuple[NDArray[np.float64], NDArray[np.float64]]  # potentials (N,), (M,)
 
 
-class NotConverged(ValueError):
-    """Sinkhorn's algorithm did not reach its tolerance; the message says what to change."""
-
-
 def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
     """Squared Euclidean distances (N, M) between the rows of (N, D) and (M, D)."""
     cost = -2 * one @ other.T
@@ -474,7 +470,7 @@ def sinkhorn(
     """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, and the potentials.
 
     The value is that of the dual at potentials of which one is exact for the other: never above the optimum, and below
-    it by the square of the potentials' error. Raises `NotConverged` after `STEPS` steps.
+    it by the square of the potentials' error. Raises `UserError` after `STEPS` steps.
 
     Parameters
     ----------
@@ -530,7 +526,7 @@ def _steps(cost: NDArray, level: float, f: NDArray, g: NDArray, symmetric: bool,
             relax = _relaxation(errors, relax, symmetric)
     else:
         if last:
-            raise NotConverged(
+            raise UserError(
                 f"transport has not converged in {STEPS:,} steps at regularisation {level:g}, for costs up to "
                 f"{cost.max():g} (error {errors[-1] if errors else np.inf:.1e}): take a larger one, or 0 for the exact "
                 "value"

@@ -6,8 +6,9 @@ the processes that only run notebooks are modules of this package too.
 
 from importlib import import_module
 
+from nli_lib.errors import StudyError as StudyError
+
 HOMES = {"begin": "notebook", "show_interactive": "notebook", "Study": "notebook"}
-HOMES |= {"ParameterError": "dial", "StudyError": "standing"}
 
 
 def __getattr__(name: str) -> object:

@@ -63,12 +63,13 @@ from papermill.parameterize import parameterize_notebook
 from plotly.offline import get_plotlyjs
 
 from nli_lib import claims, paths
+from nli_lib.errors import StudyError
 from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
 from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import standing
 from nli_lib.study.notebook import DRAW, PLOTLY, SMOKE_LABEL, as_text
 from nli_lib.study.runner import Request, order, resolve, socket_folder
-from nli_lib.study.standing import StudyError, stale, stamps, write_text
+from nli_lib.study.standing import stale, stamps, write_text
 from nli_lib.tables import find_table, read_table
 
 PAGES = Environment(loader=FileSystemLoader(Path(__file__).with_name("pages")), undefined=ChainableUndefined)

@@ -17,11 +17,11 @@ from typing import Annotated
 import typer
 import yaml
 
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError, UserError
 from nli_lib.generate import perturb
 from nli_lib.learn import text
 from nli_lib.study import runner, standing
-from nli_lib.study.dial import ParameterError, is_own_file, read_scale
+from nli_lib.study.dial import is_own_file, read_scale
 from nli_lib.study.runner import Request
 
 # ---------------------------------------------------------------- options
@@ -57,10 +57,10 @@ def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[st
     """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
     split = [pair.partition("=") for pair in pairs]
     if wrong := ["".join(parts) for parts in split if not all(parts)]:
-        raise ParameterError(f"{option} {wrong[0]}: write NAME={value}")
+        raise StudyError(f"{option} {wrong[0]}: write NAME={value}")
     names = [name.strip() for name, _, _ in split]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ParameterError(f"{option}: {twice[0]} is named twice")
+        raise StudyError(f"{option}: {twice[0]} is named twice")
     return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
 
 
@@ -85,7 +85,7 @@ def yaml_values(pairs: list[str]) -> dict[str, object]:
     try:
         return {name: yaml.safe_load(value) for name, value in named_values("-p", pairs).items()}
     except yaml.YAMLError:
-        raise ParameterError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
+        raise StudyError(f"-p {' '.join(pairs)}: cannot be read as a value (YAML)") from None
 
 
 def request_of(scale: str, corpus: str | None, **more: object) -> Request:
@@ -99,9 +99,9 @@ def request_of(scale: str, corpus: str | None, **more: object) -> Request:
         said = more.get(name)
         more[name] = named_values(f"--{name}", said.split(",")) if said else None
         if said and name == "columns" and len(set(more[name].values())) < len(more[name]):
-            raise ParameterError(f"--columns {said}: one column stands for two")
+            raise StudyError(f"--columns {said}: one column stands for two")
     request = Request(scale, corpus, **more)
-    request.standard()  # raises ParameterError on wrong values
+    request.standard()  # raises StudyError on wrong values
     return request
 
 
@@ -115,7 +115,7 @@ def _absolute(path: str) -> str:
     try:
         return os.path.normpath(Path(path).expanduser().absolute())
     except RuntimeError:
-        raise ParameterError(f"{path}: there is no such user. A file of this name is ./{path}") from None
+        raise StudyError(f"{path}: there is no such user. A file of this name is ./{path}") from None
 
 
 # ---------------------------------------------------------------- what a machine lacks

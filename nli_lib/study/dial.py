@@ -27,7 +27,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 from pydantic_core import to_jsonable_python
 
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError
 from nli_lib.store import RunSpec
 
 SCALES = ("smoke", "small", "full")
@@ -41,28 +41,24 @@ RANGES = {
 }  # fmt: skip
 
 
-class ParameterError(UserError, ValueError):
-    """A parameter, or a key of the dial, is wrong; the message names it, what was given and what is allowed."""
-
-
 def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "") -> dict[str, Any]:
     """``whole`` with what a file says in its place; a key that is not there, or a value of another kind, is refused."""
     if not isinstance(said, dict):
-        raise ParameterError(f"{path}: {section or 'the file'} has no keys, but {said!r}")
+        raise StudyError(f"{path}: {section or 'the file'} has no keys, but {said!r}")
     merged = dict(whole)
     for name, value in said.items():
         key = f"{section}{name}"
         if name not in whole:
-            raise ParameterError(f"{path}: {key}: there is no such key{close(name, whole)}")
+            raise StudyError(f"{path}: {key}: there is no such key{close(name, whole)}")
         if not section and isinstance(whole[name], dict):  # a section
             merged[name] = _merged(whole[name], value, path, f"{name}.")
             continue
         kinds = [KINDS.get(type(each)) for each in (whole[name], value)]
         if None not in kinds and kinds[0] != kinds[1]:
-            raise ParameterError(f"{path}: {key}: a {kinds[0]} is needed, and {value!r} is a {kinds[1]}")
+            raise StudyError(f"{path}: {key}: a {kinds[0]} is needed, and {value!r} is a {kinds[1]}")
         low, high = RANGES.get(key, (value, value))
         if key in RANGES and not low < value < high:
-            raise ParameterError(f"{path}: {key}: {value!r} does not lie between {low} and {high}")
+            raise StudyError(f"{path}: {key}: {value!r} does not lie between {low} and {high}")
         merged[name] = _fixed(value)
     return merged
 
@@ -86,7 +82,7 @@ def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
 
     Raises
     ------
-    ParameterError
+    StudyError
         Naming the file and the key.
     """
     values = {}
@@ -94,7 +90,7 @@ def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
         try:
             said = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError) as error:
-            raise ParameterError(f"{path}: {error}") from None
+            raise StudyError(f"{path}: {error}") from None
         values = _merged(values or said, said, path)
     return _scale(values)
 
@@ -111,7 +107,7 @@ def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str
 
     Raises
     ------
-    ParameterError
+    StudyError
         Naming the knob, where its key cannot have the value.
     """
     whole = {name: vars(said) if isinstance(said, SimpleNamespace) else said for name, said in vars(scale).items()}
@@ -253,7 +249,7 @@ def is_own_file(corpus: str) -> bool:
 
 
 def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None) -> dict[str, object]:
-    """All parameters, defaults filled in, or one `ParameterError` that lists every problem.
+    """All parameters, defaults filled in, or one `StudyError` that lists every problem.
 
     `values` are names and values as given; `extra` declares a notebook's own parameters, which must all be given.
     """
@@ -262,7 +258,7 @@ def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None)
     try:
         return model.model_validate(dict(values)).model_dump()
     except ValidationError as error:
-        raise ParameterError("\n".join(_told(each, model.model_fields) for each in error.errors())) from None
+        raise StudyError("\n".join(_told(each, model.model_fields) for each in error.errors())) from None
 
 
 def literals(namespace: Mapping[str, object]) -> dict[str, object]:

@@ -44,12 +44,12 @@ from pydantic_core import to_jsonable_python
 from nli_lib import paths
 from nli_lib.corpora import sources, suites
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
+from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Journal
 from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.stats import Estimate
 from nli_lib.store import RunSpec, atomic, device, now
 from nli_lib.study import dial, parts, standing
-from nli_lib.study.standing import StudyError
 from nli_lib.tables import find_table, read_table, write_table
 
 NOTHING: Mapping = MappingProxyType({})
@@ -194,7 +194,7 @@ def begin(
 
     Raises
     ------
-    ParameterError
+    StudyError
         Naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
     """
     known = namespace.get(SEEN)

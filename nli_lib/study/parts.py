@@ -61,10 +61,9 @@ from scipy.special import softmax
 
 from nli_lib import paths
 from nli_lib.corpora.corpus import SIDES, Corpus
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError
 from nli_lib.learn.text import debias_name, generate_name, one_line, parse
 from nli_lib.store import RunFolder, RunSpec, StoreError, alone, atomic, device, now, reading, revision, write_json
-from nli_lib.study.standing import StudyError
 from nli_lib.tables import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ NAMES_ROWS = {"corpus", "content", "split", "limit", "subset", "validation"}  # 
 WANTED = "wanted.json"
 
 
-class MissingPartsError(UserError, RuntimeError):
+class MissingPartsError(StudyError):
     """Parts are missing where nothing but parts is made; the message says how many."""
 
 

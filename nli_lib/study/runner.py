@@ -40,10 +40,10 @@ from pydantic import TypeAdapter, ValidationError
 from traitlets.config import Config
 
 from nli_lib import paths
+from nli_lib.errors import StudyError
 from nli_lib.store import atomic, draft_folder, now
 from nli_lib.study import dial, standing
-from nli_lib.study.dial import FORM, ParameterError, Parameters, as_options, check, close
-from nli_lib.study.standing import StudyError
+from nli_lib.study.dial import FORM, Parameters, as_options, check, close
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
@@ -119,7 +119,7 @@ class Request:
     force: bool = False
 
     def standard(self) -> dict[str, object]:
-        """The parameters every notebook takes, checked. Raises `ParameterError`."""
+        """The parameters every notebook takes, checked. Raises `StudyError`."""
         return check({name: getattr(self, name.lower()) for name in Parameters.model_fields})
 
     @property
@@ -209,17 +209,17 @@ def declared_rules(name: str) -> tuple[dict[str, object], dict[str, str]]:
 
 
 def resolve(notebook: str, request: Request) -> dict[str, object]:
-    """Every parameter's value as the notebook will see it. Raises `ParameterError` for names that it does not have, and
+    """Every parameter's value as the notebook will see it. Raises `StudyError` for names that it does not have, and
     for values that its `begin` would refuse."""
     declared = declared_parameters(notebook)
     own = [name for name in declared if name not in Parameters.model_fields]
     for name in request.others:
         if name in Parameters.model_fields:
             option = name.lower().replace("_", "-")
-            raise ParameterError(f"-p {name}: use --{option}, which also decides where the results go")
+            raise StudyError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in own:
             has = ", ".join(own) or "none of its own"
-            raise ParameterError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
+            raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     given = {**declared, **asked, **request.others}
     if request.others:

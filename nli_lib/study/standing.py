@@ -44,7 +44,7 @@ import psutil
 from pydantic_core import to_jsonable_python
 
 from nli_lib import paths
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError
 from nli_lib.store import DEFAULTS, atomic, environment, now, reading, revision, write_json
 from nli_lib.study.dial import is_own_file, own_path, read_scale, recipes
 
@@ -486,10 +486,6 @@ TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
 NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
-
-
-class StudyError(UserError, RuntimeError):
-    """The study cannot do what was asked; the message says why and what to do."""
 
 
 def study_name(scale: str, corpus: str | None, turned: Mapping[str, object] | None = None) -> str:

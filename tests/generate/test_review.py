@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from small_reviews import NASTY, corpus
 
+from nli_lib.corpora.corpus import CorpusError
 from nli_lib.generate import review as made
-from nli_lib.generate.review import BOTH, COSMETIC, DISCARDED, NONE, ONE, Review, ReviewError, aggregate, annotations
+from nli_lib.generate.review import BOTH, COSMETIC, DISCARDED, NONE, ONE, Review, aggregate, annotations
 from nli_lib.store import StoreError
 
 # ---------------------------------------------------------------- the queue
@@ -110,22 +111,22 @@ def test_two_windows_may_be_open(tmp_path, pairs):
 )
 def test_what_is_no_answer_is_not_written(tmp_path, pairs, what, said):
     review = Review(pairs, tmp_path, "anna")
-    with pytest.raises(ReviewError, match=said):
+    with pytest.raises(CorpusError, match=said):
         what(review)
     assert not (tmp_path / "answers.anna.jsonl").exists() and review.progress == (0, 3)
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 65, "é"])
 def test_a_name_that_is_no_file_name_is_refused(tmp_path, pairs, name):
-    with pytest.raises(ReviewError, match="write 1 to 64 ASCII letters"):
+    with pytest.raises(CorpusError, match="write 1 to 64 ASCII letters"):
         Review(pairs, tmp_path, name)
 
 
 def test_a_name_for_two_pairs_a_changed_text_and_a_damaged_line_are_named(tmp_path, pairs):
-    with pytest.raises(ReviewError, match="item 'p0' names two pairs"):
+    with pytest.raises(CorpusError, match="item 'p0' names two pairs"):
         Review(pairs.assign(item="p0"), tmp_path, "anna")
     label(Review(pairs, tmp_path, "anna"))
-    with pytest.raises(ReviewError, match=r"answers.anna.jsonl: pair 'p\d' was answered when its text was another"):
+    with pytest.raises(CorpusError, match=r"answers.anna.jsonl: pair 'p\d' was answered when its text was another"):
         Review(pairs.assign(premise="Other."), tmp_path, "anna")
     with (tmp_path / "answers.anna.jsonl").open("a") as file:
         file.write("{}\n")
@@ -151,7 +152,7 @@ def test_the_corpus_of_a_review_says_where_its_pairs_are_from(tmp_path):
     }
     assert found.loc["p1", ["premise", "maker", "genre"]].tolist() == ["A cat sat.", "gpt, worker", "generated_revised"]
     assert aggregate(annotations(tmp_path))["item"].tolist() == ["p0", "p1", "p2"]
-    with pytest.raises(ReviewError, match="pair 'p.' is not there, or its text is not the one"):
+    with pytest.raises(CorpusError, match="pair 'p.' is not there, or its text is not the one"):
         made.reviewed(pairs.assign(premise="Other."), annotations(tmp_path))
 
 
@@ -252,7 +253,7 @@ def test_the_items_stand_in_their_order_and_more_than_two_annotations_are_drawn_
     ],
 )
 def test_what_cannot_be_aggregated_is_named(rows, said):
-    with pytest.raises(ReviewError, match=said):
+    with pytest.raises(CorpusError, match=said):
         aggregate(pd.DataFrame(rows))
 
 

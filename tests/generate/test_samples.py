@@ -9,11 +9,12 @@ from tiny_generator import make_language_model
 from tiny_words import make_corpus
 
 from nli_lib import paths
+from nli_lib.errors import StudyError
 from nli_lib.learn import generator
 from nli_lib.learn.fit import Run
 from nli_lib.learn.generator import Generate, train
 from nli_lib.store import RunSpec, StoreError
-from nli_lib.study import StudyError, parts
+from nli_lib.study import parts
 from nli_lib.study.parts import as_corpus, counts, draw, pack_samples, read_samples, unpack_samples
 
 FORM = "the dog\nneutral\na cat"

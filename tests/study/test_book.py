@@ -11,10 +11,10 @@ import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tiny import SAVE, SHOW, write_notebook
 
+from nli_lib.errors import StudyError
 from nli_lib.study import book, standing
 from nli_lib.study.dial import read_scale
 from nli_lib.study.runner import Request
-from nli_lib.study.standing import StudyError
 
 LIMIT = read_scale("smoke").limit
 

@@ -19,10 +19,11 @@ from tiny_encoder import write_encoder
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import overlap
+from nli_lib.errors import StudyError
 from nli_lib.select.arms import ARM, ARMS, BY_NAME, CLASSIFY, GENERATED, PRODUCT, PRODUCT_TWIN, TrainingSet
 from nli_lib.select.selection import TWIN, Selection
 from nli_lib.store import RunSpec
-from nli_lib.study import StudyError, budgets, dial
+from nli_lib.study import budgets, dial
 from nli_lib.study.budgets import TWINS, Plan, own_pairs, run_job
 from nli_lib.study.parts import files_in, gather, key_of
 from nli_lib.study.runner import Request

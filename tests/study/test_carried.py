@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from nli_lib import paths
+from nli_lib.errors import StudyError
 from nli_lib.store import write_json
 from nli_lib.study import runner
 from nli_lib.study.cli import WITHOUT_NOTEBOOKS
-from nli_lib.study.standing import StudyError
 from nli_tools.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
+from nli_lib.errors import StudyError
 from nli_lib.store import RunSpec
 from nli_lib.study import dial
-from nli_lib.study.dial import Dial, ParameterError, read_scale, recipes, run_spec
+from nli_lib.study.dial import Dial, read_scale, recipes, run_spec
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def small_that_says(text, folder):
     ],
 )
 def test_a_wrong_key_or_value_is_refused_by_file_and_name(tmp_path, said, told):
-    with pytest.raises(ParameterError, match=told):
+    with pytest.raises(StudyError, match=told):
         small_that_says(said, tmp_path)
 
 

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from nli_lib import paths, tables
 from nli_lib.corpora.suites import load_each
+from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.pairs import WANLI, digest_prompt
 from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
-from nli_lib.study import StudyError, begin, dial, runner, standing
-from nli_lib.study.dial import ParameterError, check
+from nli_lib.study import begin, dial, runner, standing
+from nli_lib.study.dial import check
 
 ONE = pd.DataFrame({"x": [1]})
 SHARE = Estimate(0.5, 0.4, 0.6, n=10, seeds=2)
@@ -70,23 +71,23 @@ OWN = {"K": (1, 100), "MODE": ["eval", "train"], "RATE": (0.0, 1.0), "LONG": boo
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_named(given, said):
-    with pytest.raises(ParameterError, match=re.escape(said)) as caught:
+    with pytest.raises(StudyError, match=re.escape(said)) as caught:
         check(given, {name: OWN[name] for name in given if name in OWN})
-    assert caught.value._render_traceback_() == [f"ParameterError: {caught.value}"]  # without our own frames
+    assert caught.value._render_traceback_() == [f"StudyError: {caught.value}"]  # without our own frames
 
 
 @given(st.one_of(st.text(), st.floats(), st.lists(st.integers()), st.integers(max_value=0), st.integers(min_value=21)))
 def test_no_value_passes_for_seeds_but_small_whole_numbers(value):
-    with pytest.raises(ParameterError, match="^SEEDS: Input should be"):
+    with pytest.raises(StudyError, match="^SEEDS: Input should be"):
         check({"SEEDS": value})
 
 
 def test_parameters_are_complete_and_every_problem_is_told_at_once():
     assert check({}) == dial.Parameters().model_dump()
     assert check({"SEEDS": 20, "RATE": 1}, {"RATE": (0.0, 1.0)})["RATE"] == 1
-    with pytest.raises(ParameterError, match="K: declared, but the parameters cell does not set it"):
+    with pytest.raises(StudyError, match="K: declared, but the parameters cell does not set it"):
         check({}, {"K": (1, 2)})
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(StudyError) as caught:
         check({"SCALE": "tiny", "SEEDS": "two", "SEDS": 1})
     assert len(str(caught.value).splitlines()) == 3
 
@@ -132,10 +133,10 @@ def test_a_turned_knob_is_what_the_dial_says_and_its_results_have_a_folder_of_th
 )
 def test_a_value_of_another_kind_is_refused_and_by_the_runner_before_anything_starts(home, given, told):
     asked = {"EPOCHS": None, "PAIRS": 300, **given}
-    with pytest.raises(ParameterError, match=told):
+    with pytest.raises(StudyError, match=told):
         begin("00_start_here", asked, knobs={"EPOCHS": "epochs"}, extra={"PAIRS": (300, 100_000)})
     shutil.copy(Path(__file__).parents[2] / "notebooks" / "00_start_here.ipynb", home / "notebooks")
-    with pytest.raises(ParameterError, match=told):
+    with pytest.raises(StudyError, match=told):
         runner.run(["00"], runner.Request(others=given))
     assert standing.read("00_start_here", "smoke")["state"] == "never run"
 

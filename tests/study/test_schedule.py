@@ -17,11 +17,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from tiny import SAVE, SHOW, write_notebook
 
 from nli_lib import paths
+from nli_lib.errors import StudyError
 from nli_lib.store import now
 from nli_lib.study import runner, standing
-from nli_lib.study.dial import ParameterError
 from nli_lib.study.runner import Request
-from nli_lib.study.standing import StudyError
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,7 +158,7 @@ def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
         ([], Request(others={"DATA_DIR": "small"}), "-p DATA_DIR: use --data-dir"),
         (["9"], Request(), "no notebook '9'.*there are: 1_fine"),
     ):
-        with pytest.raises((ParameterError, StudyError), match=told):
+        with pytest.raises((StudyError, StudyError), match=told):
             runner.run(names, request)
     assert standing.read("1_fine", "smoke")["state"] == "never run"
 

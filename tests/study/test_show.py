@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from IPython.display import Markdown
 
+from nli_lib.errors import StudyError
 from nli_lib.stats import Estimate
-from nli_lib.study import StudyError, notebook
+from nli_lib.study import notebook
 from nli_lib.study.notebook import fill, show
 
 SCRIPT = "<script>alert(1)</script>"

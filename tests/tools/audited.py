@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_tools import commands
-from nli_tools.own_corpus import IntegrationError
+from nli_tools.own_corpus import ToolError
 
 WORDS = ("surely", "perhaps", "never")  # one a label
 NAMES = [f"n{at}" for at in range(60)]
@@ -30,7 +30,7 @@ def ran(*words):
     return done.stdout
 
 
-def refused(said, function, *given, error=IntegrationError, **options):
+def refused(said, function, *given, error=ToolError, **options):
     """That a call ends in an error that says so."""
     with pytest.raises(error, match=said):
         function(*given, **options)

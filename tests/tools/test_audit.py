@@ -21,11 +21,10 @@ from audited import call, corpus, elements, export, numbers_of, planted, ran, sh
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, TWO_WAY, CorpusError, concat
-from nli_lib.errors import UserError
+from nli_lib.errors import StudyError, UserError
 from nli_lib.measure.features import features_in_shards, z_from_counts, z_statistics
 from nli_lib.measure.giveaways import cross_fitted
 from nli_lib.stats import Estimate
-from nli_lib.study.dial import ParameterError
 from nli_lib.study.runner import Request
 from nli_tools import audit as audits
 from nli_tools import audit_page, own_corpus
@@ -528,7 +527,7 @@ REFUSED = [
 def test_what_cannot_be_audited_is_one_message_before_anything_is_written(here, rows, form, words, said):
     write(here / "mine.csv", rows, **form)
     fault = call("audit", "mine.csv", *words).exception
-    assert isinstance(fault, CorpusError | ParameterError) and said in str(fault)
+    assert isinstance(fault, CorpusError | StudyError) and said in str(fault)
     assert "no such file" in str(call("audit", "yours.csv").exception) and not list(paths.EXPORTS.rglob("*"))
 
 

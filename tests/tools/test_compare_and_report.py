@@ -27,7 +27,8 @@ from nli_lib.store import StoreError
 from nli_lib.study.runner import version
 from nli_tools import compare, report
 from nli_tools.audit import distance, points
-from nli_tools.compare import ARMS, BETTER, OPEN, SAME, UNLEARNT, WORSE, CompareError, Noise, pairs_needed, smallest
+from nli_tools.compare import ARMS, BETTER, OPEN, SAME, UNLEARNT, WORSE, Noise, pairs_needed, smallest
+from nli_tools.own_corpus import ToolError
 from nli_tools.report import CONTRADICTED, level_figures
 
 NOISE, WIDE = Noise(0.01, 0.45), Noise(1.0, 1)
@@ -264,7 +265,7 @@ def test_a_base_that_has_learnt_nothing_or_differs_too_much_ends_it_early(ask, m
     monkeypatch.setattr(compare.Work, "answers", answers)
     monkeypatch.setattr(compare.Work, "score", lambda *_args: pytest.fail("scored the candidates"))
     done = ask("--worth", 100)
-    assert isinstance(done.exception, CompareError) and said in str(done.exception)
+    assert isinstance(done.exception, ToolError) and said in str(done.exception)
 
 
 @pytest.mark.parametrize("name", ["torch", "transformers"])
@@ -289,7 +290,7 @@ def test_a_model_whose_weights_are_gone_is_trained_again_for_another_test_file(a
             with pytest.raises(StoreError, match="No space left"):
                 self.answers(other, self.whole)
         assert (other.folder / "about.json").stat().st_mtime_ns == trained
-        raise CompareError("seen")
+        raise ToolError("seen")
 
     monkeypatch.setattr(compare.Work, "everything", twice)
     assert str(ask("--anyway").exception) == "seen"

@@ -217,10 +217,10 @@ def test_nothing_left_is_an_error_that_says_what_to_do(mine, capsys, tmp_path):
     request = runner.Request(scale="small", corpus=str(tmp_path / "mine.csv"))
     folder = paths.EXPORTS / request.study
     continued(folder, kept=0)
-    refused("No pair is left: raise --n", generate.write_pairs, request, error=generate.GenerateError)
+    refused("No pair is left: raise --n", generate.write_pairs, request, error=generate.ToolError)
     assert "the most ambiguous 0 of them are kept" in capsys.readouterr().out
     perturbed(folder, kept=0)
-    refused("No counterfactual is left", generate.write_counterfactuals, request, 5, error=generate.GenerateError)
+    refused("No counterfactual is left", generate.write_counterfactuals, request, 5, error=generate.ToolError)
     assert [row["reason"] for row in lines(folder / generate.DROPPED)] == REASONS
     assert not (folder / generate.COUNTERFACTUALS).exists()
 

@@ -22,7 +22,7 @@ from nli_lib.store import StoreError
 from nli_lib.study import book, runner
 from nli_tools import suspects
 from nli_tools.explorer import suspects_widget
-from nli_tools.own_corpus import IntegrationError
+from nli_tools.own_corpus import ToolError
 from nli_tools.suspects import ASIDE, kept, read_decisions, read_page, reorder, worklist, write_page
 
 COLUMNS = "premise=context,hypothesis=claim,label=verdict"
@@ -269,7 +269,7 @@ NO_DECISIONS = [
 
 @pytest.mark.parametrize(("text", "said"), NO_DECISIONS)
 def test_decisions_that_cannot_be_used_are_one_message(folder, text, said):
-    with pytest.raises(IntegrationError if text else StoreError, match=said):
+    with pytest.raises(ToolError if text else StoreError, match=said):
         read_decisions(folder / "decided.csv") if text is None else decide(folder, text)
 
 
