@@ -43,8 +43,7 @@ from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, Trai
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.corpora.sources import load
-from nli_lib.learn import encode, fast
-from nli_lib.learn import fit as training
+from nli_lib.learn import encode, fast, fit as training
 from nli_lib.learn.fit import Loop, fit, train_epoch
 from nli_lib.learn.model import load_classifier, load_tokenizer, pick_device
 from nli_lib.learn.predict import predict

@@ -27,7 +27,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from matplotlib.ticker import MaxNLocator
 
 import nli_lib
-from nli_lib import paths
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import MANY, Corpus
 from nli_lib.evaluate import export_filtered
@@ -278,7 +277,7 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     pairs
         write `LIST` as well
     """
-    folder, clock = paths.EXPORTS / request.study, Clock()
+    folder, clock = request.exports, Clock()
     with clock("reading"):
         corpus = read(request.corpus, request)
         other = read_test(test, request) if test else None
@@ -308,14 +307,14 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     return written
 
 
-def write_card(request: Request, test: str | None = None) -> Path:
-    """Write the section for a dataset card of a corpus that was audited as it is now, or is audited now; its path."""
-    return write(paths.EXPORTS / request.study / "card.md", card(content(request, test)))
+def write_card(request: Request, test: str | None = None) -> tuple[str, Path]:
+    """Write the section for a dataset card of a corpus that was audited, or is audited now; it and its path."""
+    return (text := card(content(request, test))), write(request.exports / "card.md", text)
 
 
 def content(request: Request, test: str | None = None) -> dict:
     """What audit.json holds of a corpus that was audited as it is now, or is audited now."""
-    path = paths.EXPORTS / request.study / NUMBERS
+    path = request.exports / NUMBERS
     stored = _stored(path, request, test)
     if stored is None:
         run(request, test)

@@ -40,8 +40,7 @@ def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
     """
     from nli_tools import audit_page
 
-    path = audit_page.write_card(request_of("small", corpus, **form), cli.absolute_file(test))
-    print(path.read_text(encoding="utf-8"), path, sep="\n")
+    print(*audit_page.write_card(request_of("small", corpus, **form), cli.absolute_file(test)), sep="\n")
 
 
 @reads_a_file
@@ -181,7 +180,7 @@ def generate(
     """
     from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
 
-    request = request_of(scale, corpus, **form, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds).apart("generate")
     if own := look_at(request, "generating pairs"):
         pairs.check_labels(own)
     _say_review(request, pairs.generate(request, n, model))
@@ -203,7 +202,7 @@ def counterfactuals(
     """
     from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
 
-    request = request_of(scale, corpus, **form, seeds=seeds)
+    request = request_of(scale, corpus, **form, seeds=seeds).apart("counterfactuals")
     if own := look_at(request, "counterfactuals"):
         refuse_unspaced(own, "the parser that finds the spans reads English alone")
         pairs.check_labels(own, read_scale(request.scale).disco.prompt)

@@ -33,8 +33,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from nli_lib import compare as judging
-from nli_lib import paths
+from nli_lib import compare as judging, paths
 from nli_lib.compare import BASE, PLAIN, Right
 from nli_lib.corpora import check_enough
 from nli_lib.corpora.corpus import LABELS, Corpus, concat
@@ -527,7 +526,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     about = {"name": Path(test).name, "digest": own_corpus.digest(test, request), "pairs": len(work.test)}
     about |= {"taken out": int(seen.sum()), "premises": len(set(work.test.premise))}
     content |= {**request.form, "test": about, "added": {name: len(each) for name, each in additions.items()}}
-    folder = paths.EXPORTS / request.study
+    folder = request.exports
     print(content["next"])
     return [
         own_corpus.write(folder / PAGE, page(content)),

@@ -45,7 +45,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.corpora.sources import from_dataset
-from nli_lib.errors import UserError
 from nli_lib.evaluate import PLACED
 from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
@@ -228,7 +227,7 @@ def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]
 
     The numbers come back bit for bit. A row that an epoch lacks is not written for it; cartography's own reader wants
     every row in every epoch, see `Dynamics.whole`. It also takes every file of the folder for an epoch, so a folder
-    that holds anything else is an `ToolError`.
+    that holds anything else is a `ToolError`.
 
     Parameters
     ----------
@@ -422,12 +421,10 @@ class Answers:
         what is read, for messages
     names
         the answers that there are
-    error
-        what is raised where none can be used
     """
 
-    def __init__(self, file: object, names: Sequence[str], error: type[UserError]) -> None:
-        self.file, self.names, self.error = file, names, error
+    def __init__(self, file: object, names: Sequence[str]) -> None:
+        self.file, self.names = file, names
         self._taken: dict[tuple[str, str], dict[str, object]] = {}
         self.left: dict[str, list[str]] = defaultdict(list)  # where something was left out, by the reason
 
@@ -450,26 +447,26 @@ class Answers:
             self.left["an answer that was given before"].append(where)
 
     def rows(self) -> list[dict[str, object]]:
-        """All that was taken, in its order; says what was left out, and raises `error` where that is everything."""
+        """All that was taken, in its order; says what was left out, and raises `ToolError` where that is everything."""
         rows = [row for row in self._taken.values() if row]
         told = "; ".join(f"{why} ({len(places):,}, the first in {places[0]})" for why, places in self.left.items())
         if told and not rows:
-            raise self.error(f"{self.file}: no answer can be used: {told}.")
+            raise ToolError(f"{self.file}: no answer can be used: {told}.")
         if told:
             print(f"{self.file}: left out: {told}.")
         return rows
 
     def exported(self, record: type[BaseModel], called: str, how: str) -> list[BaseModel]:
-        """The records of the file, an export as JSON. Raises `error` naming the file, the record and the field, and
+        """The records of the file, an export as JSON. Raises `ToolError` naming the file, the record and the field, and
         ``how`` the export is made."""
         try:
             return TypeAdapter(list[record]).validate_json(Path(self.file).read_bytes())
         except OSError as reason:
-            raise self.error(f"{self.file} cannot be read ({reason.strerror}). {how}") from None
+            raise ToolError(f"{self.file} cannot be read ({reason.strerror}). {how}") from None
         except ValidationError as reason:
             first = reason.errors()[0]
             field = ".".join(map(str, first["loc"])) or "whole"
-            raise self.error(f"{self.file}: {called} and field {field}: {first['msg']}. {how}") from None
+            raise ToolError(f"{self.file}: {called} and field {field}: {first['msg']}. {how}") from None
 
 
 # ---------------------------------------------------------------- label studio: any project
@@ -630,7 +627,7 @@ def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Calla
     """The decisions of a file. said: gives of each pair where it stands, its uid, how a message calls it, and its
     answers (annotator, label, note)."""
     table, names = checked(suspects, classes)
-    answers = Answers(path, (*names, DISCARD), ToolError)
+    answers = Answers(path, (*names, DISCARD))
     known = {str(row["uid"]): {"uid": row["uid"], "gold": row["gold"]} for row in table.to_dict("records")}
     for where, uid, called, given in said(answers):
         if uid not in known:

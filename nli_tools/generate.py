@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from nli_lib import paths
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.evaluate import write_jsonl
 from nli_lib.generate import llm, perturb
@@ -68,7 +67,7 @@ def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, reque
     does not finish.
     """
     if runner.stale(asks, replace(request, others=chapters[asks])):
-        check_server(model, paths.EXPORTS / request.study / f"{asks}.journal.jsonl")
+        check_server(model, request.exports / f"{asks}.journal.jsonl")
     for name, own in chapters.items():
         (end,) = runner.run([name], replace(request, others=own))
         incomplete = end.state == standing.INCOMPLETE and standing.unanswered(standing.read(name, request.study))
@@ -103,7 +102,7 @@ def write_pairs(request: runner.Request) -> Path:
 
     One line a pair, with `COLUMNS` and max_variability; ``label`` is the intended one, which nobody has judged.
     """
-    folder = paths.EXPORTS / request.study
+    folder = request.exports
     written, passed = (pd.read_parquet(folder / f"{name}.pairs.parquet") for name in (WRITES, FILTERS))
     kept = passed[passed["kept"].astype(bool)].sort_values("max_variability", ascending=False, kind="stable")
     failed = written["text"].isna().sum()
@@ -135,7 +134,7 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
     Parameters
     ----------
     n
-        pairs that are wanted, at most; it decides how many premises are perturbed (`EACH`)
+        pairs that are wanted, at most; it decides how many premises are perturbed: `EACH` as many, and three at least
     model
         language model, as its server calls it; None: the dial's
 
@@ -144,16 +143,11 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
     ToolError
         Where a chapter does not finish; the same command continues there.
     """
-    given = {ASKS: {"ORIGINALS": originals_for(n)}, DISCO_FILTER: {"GENERATOR": model}}
+    given = {ASKS: {"ORIGINALS": max(3, round(n * EACH))}, DISCO_FILTER: {"GENERATOR": model}}
     if runner.stale(ASKS, replace(request, others=given[ASKS])):
         perturb.parser()
     _run(given, DISCO_FILTER, model or read_scale(request.scale).disco.generator, request)
     return write_counterfactuals(request, n)
-
-
-def originals_for(n: int) -> int:
-    """How many premises are perturbed to leave about n pairs; three at least, one of each label."""
-    return max(3, round(n * EACH))
 
 
 def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
@@ -162,7 +156,7 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
     One line a pair, with `JUDGED`; ``label`` is the intended one, which nobody has judged. A dropped one has a reason
     besides, and no shift where it did not come so far.
     """
-    folder = paths.EXPORTS / request.study
+    folder = request.exports
     written = pd.read_parquet(folder / f"{DISCO_FILTER}.written.parquet")
     order = written["shift"].where(written["reason"] == KEPT).rank(ascending=False, method="first")
     reason = written["reason"].mask((written["reason"] == KEPT) & (order > n), TOO_MANY)

@@ -26,7 +26,6 @@ import psutil
 import typer
 from numpy.typing import NDArray
 
-from nli_lib import paths
 from nli_lib.corpora import check_enough, load, reading
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.corpora.reading import OWN, OWN_IDS
@@ -130,7 +129,7 @@ def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) ->
     """
     from nli_lib.study import book  # what draws and renders takes seconds to be imported
 
-    folder = paths.EXPORTS / request.study
+    folder = request.exports
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
     ended = [end for name, own in chapters.items() for end in runner.run([name], replace(request, others=own))]
     for path in sorted(path for path in folder.glob("*.*") if path.is_file()):

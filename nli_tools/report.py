@@ -15,6 +15,7 @@ The page is self-contained and opens from disk. Text of the corpus goes through 
 script and forbids all requests.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
@@ -220,7 +221,7 @@ def run(
     """
     if "model" in changes and not fast:
         compare.check_encoder(request.scale, changes)
-    folder, numbers = paths.EXPORTS / request.study, audit_page.content(request, test)
+    folder, numbers = request.exports, audit_page.content(request, test)
     corpus = own_corpus.read(request.corpus, request)
     parts, missing = {"audit": numbers}, {}
 
@@ -260,16 +261,17 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
     """Out-of-sample probabilities (N, C), how they were made, and where the list to work through lies ("" where there
     is none): of a list that is at hand, the user's own first, then that of trained models; else of linear models."""
     for part in ("probs", "", "embeddings", "fast"):
-        folder = paths.EXPORTS / request.study / part
+        study = request.study if part else request.apart("suspects").study
+        folder = paths.EXPORTS / study / part
         if not (record := suspects.recorded(folder)):
             continue
-        trained = {} if part else standing.read(suspects.CROSS_SCORING, request.study)
+        trained = {} if part else standing.read(suspects.CROSS_SCORING, study)
         digests = {each["digest"] for each in trained.get("corpora", {}).values()}
         if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
             continue  # made of another corpus
         found = suspects.arrays(folder)
         if np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]:
-            return found["pred_probs"], record["how"], str(Path(part) / suspects.PAGE)
+            return found["pred_probs"], record["how"], os.path.relpath(folder / suspects.PAGE, request.exports)
     folds = suspects.FAST_FOLDS
     fold, features = suspects.fold_of_each(corpus, folds), pair_ngrams(corpus.premise, corpus.hypothesis)
     how = f"Each label was scored by one of {folds} linear models on words that was not trained on it."

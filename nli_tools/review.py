@@ -45,10 +45,9 @@ import numpy as np
 import pandas as pd
 import traitlets
 
-from nli_lib import paths
 from nli_lib.agreement import kappa
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
+from nli_lib.corpora.corpus import LABELS, Corpus
 from nli_lib.errors import UserError
 from nli_lib.evaluate import own_columns, write_jsonl
 from nli_lib.generate import review as reviews
@@ -56,7 +55,7 @@ from nli_lib.generate.review import ORIGINS, SIDES, Review, as_left, as_table, p
 from nli_lib.study.runner import Request
 from nli_lib.tables import write_csv
 from nli_tools.exchange import DISCARD, Answers, read_project, write_project
-from nli_tools.own_corpus import write as write_text
+from nli_tools.own_corpus import ToolError, write as write_text
 
 HERE = Path(__file__).parent
 
@@ -73,16 +72,16 @@ def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict
 
     Raises
     ------
-    CorpusError
+    ToolError
         Beginning with ``where`` if there is no such pair, or its texts are others.
     """
     item = str(given.get("item"))
     if item not in shown.index:
-        raise CorpusError(f"{where}, item: there is no pair {item!r}. Is this the review of another file?")
+        raise ToolError(f"{where}, item: there is no pair {item!r}. Is this the review of another file?")
     pair = {"item": item, **shown.loc[item, list(SIDES)]}
     for side in SIDES:
         if as_left(pair[side], str(given.get(side))) != pair[side]:
-            raise CorpusError(f"{where}, {side}: the text of pair {item!r} was another. Restore the pairs.")
+            raise ToolError(f"{where}, {side}: the text of pair {item!r} was another. Restore the pairs.")
     return pair
 
 
@@ -114,14 +113,14 @@ def read_results(
 
     Rejected assignments, and those of workers who are not ``qualified`` (ids; None: all are), do not count. Workers are
     called "mturk-1", "mturk-2", ... in the order of their ids; give all files of a study in one call. An answer without
-    worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `CorpusError`
+    worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `ToolError`
     naming the file, the row and the column, or where no answer is left.
     """
     tables = [_read_results(Path(file)) for file in files]
     workers = sorted({worker for table in tables for worker in table["WorkerId"]} - {""})
     alias = {worker: f"mturk-{number}" for number, worker in enumerate(workers, start=1)}
     shown = pairs.set_index("item")
-    answers = Answers(", ".join(map(str, files)), (*LABELS, DISCARD), CorpusError)
+    answers = Answers(", ".join(map(str, files)), (*LABELS, DISCARD))
     for file, results in zip(files, tables, strict=True):
         counts = results["AssignmentStatus"] != "Rejected"
         if qualified is not None:
@@ -141,18 +140,18 @@ def _read_results(file: Path) -> pd.DataFrame:
     try:
         results = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except OSError as error:
-        raise CorpusError(f"{file} cannot be read ({error.strerror}). Download the batch's results again.") from None
+        raise ToolError(f"{file} cannot be read ({error.strerror}). Download the batch's results again.") from None
     except ValueError as error:
-        raise CorpusError(f"{file} is no csv in UTF-8: {error}. Download the batch's results again.") from None
+        raise ToolError(f"{file} is no csv in UTF-8: {error}. Download the batch's results again.") from None
     numbers = _numbers(results) or ["1"]
     fields = [f"Answer.{part}{at}" for at in numbers for part in ("label", *SIDES)]
     fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
     for name in ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", *fields):
         if name not in results:
             cure = f"Give the results csv of a batch that was made with {INPUT} and {PAGE}."
-            raise CorpusError(f"{file}: column {name} is missing. {cure}")
+            raise ToolError(f"{file}: column {name} is missing. {cure}")
     if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
-        raise CorpusError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
+        raise ToolError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
     return results
 
 
@@ -179,10 +178,10 @@ def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
     """The annotations of an export as JSON (not JSON-MIN), as `nli_lib.generate.review` takes them.
 
     Annotators bear the numbers that Label Studio gave them, not their names. An annotation without annotator or without
-    one label, and a second one of the same annotator, are counted, and it is said. Raises `CorpusError` naming the
+    one label, and a second one of the same annotator, are counted, and it is said. Raises `ToolError` naming the
     file, the task and the field, or where no annotation is left.
     """
-    answers, shown = Answers(path, (*LABELS, DISCARD), CorpusError), pairs.set_index("item")
+    answers, shown = Answers(path, (*LABELS, DISCARD)), pairs.set_index("item")
     for where, data, given in read_project(answers):
         pair = _known(data, shown, f"{path}: {where}")
         for annotator, label, texts in given:
@@ -270,7 +269,7 @@ def open_lab(notebook: Path) -> int:
     """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         cure = "pip install -c constraints.txt -e '.[lab]', or make lab."
-        raise CorpusError(f"jupyterlab is not installed, and the review is shown with it: {cure}")
+        raise ToolError(f"jupyterlab is not installed, and the review is shown with it: {cure}")
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook)], check=False).returncode
 
 
@@ -279,7 +278,7 @@ def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: in
     those in the folder, and those in ``files``. Prints what was done and the paths."""
     folder, corpus = _asked(request)
     if tool not in (None, *TOOLS):
-        raise CorpusError(f"--export {tool}: write {' or '.join(TOOLS)}.")
+        raise ToolError(f"--export {tool}: write {' or '.join(TOOLS)}.")
     if tool:
         written = TOOLS[tool](folder, pairs(corpus), seed=seed)
     else:
@@ -293,8 +292,8 @@ def _asked(request: Request) -> tuple[Path, Corpus]:
     corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
         told = f"{request.corpus}: a review asks for one of {', '.join(LABELS)}"
-        raise CorpusError(f"{told}, and the file has the labels {', '.join(corpus.classes)}.")
-    return paths.EXPORTS / request.study / "review", corpus
+        raise ToolError(f"{told}, and the file has the labels {', '.join(corpus.classes)}.")
+    return request.exports / "review", corpus
 
 
 def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.DataFrame:
@@ -302,13 +301,13 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
 
     Raises
     ------
-    CorpusError
+    ToolError
         Where a file is neither.
     """
     exports, results = ([file for file in files if file.suffix.lower() == each] for each in (".json", ".csv"))
     for file in files:
         if file not in [*exports, *results]:
-            raise CorpusError(f"{file} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
+            raise ToolError(f"{file} is neither an export of Label Studio (.json) nor a results csv of MTurk (.csv).")
     parts = [reviews.annotations(folder), *(read_export(file, queue) for file in exports)]
     return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
 
@@ -317,11 +316,11 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     """Write the corpus that the annotations of another, ``before``, leave to ``path``, whole or not at all, with the
     columns that it brought itself; what was done, in sentences.
 
-    Pairs with fewer than two annotations wait. Raises `CorpusError` if all of them do.
+    Pairs with fewer than two annotations wait. Raises `ToolError` if all of them do.
     """
     twice = given[given.groupby("item")["annotator"].transform("size") >= 2]
     if twice.empty:
-        raise CorpusError(
+        raise ToolError(
             f"no pair of {len(before):,} has two annotations ({len(given):,} annotations in all): let a second "
             "annotator review them, under another name (--annotator)."
         )

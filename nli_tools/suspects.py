@@ -27,7 +27,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import StudyError
@@ -287,9 +286,10 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 
     A list that is there may hold decisions: they are read before it is written anew.
     """
+    request = request if asked.part else request.apart("suspects")
     least = 2 if asked.probs else max(own_corpus.MIN_ROWS, 2 * asked.count)
     own = own_corpus.look_at(request, f"{asked.count} folds" if least > own_corpus.MIN_ROWS else "suspects", least)
-    folder = paths.EXPORTS / request.study / asked.part
+    folder = request.exports / asked.part
     names, classes = (tuple(own.table), own.classes) if own else ((), None)
     if asked.decided and "decision" in names:
         raise ToolError(f"{request.corpus} has a column decision of its own: rename it there.")

@@ -30,6 +30,7 @@ def functions(name: str, **given: object) -> SimpleNamespace:
 def ran(name: str, *ids: str, **given: object) -> SimpleNamespace:
     """The names that these cells leave, run in turn after all that the notebook defines; `.tables`: what they save.
 
+    ids    of cells; those that go on with a long one, "id-2", run with it
     given  names that the cells take from those before them; a `study` of its own needs no `save`
     """
     given = {"study": SimpleNamespace(), **given}
@@ -39,8 +40,8 @@ def ran(name: str, *ids: str, **given: object) -> SimpleNamespace:
     namespace["study"].save = lambda table, part: tables.update({part: table})
     cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
-    for id in ids:
-        exec(compile(sources[id], f"{name}, {id}", "exec"), namespace)
+    for id in (each for asked in ids for each in sources if re.fullmatch(rf"{re.escape(asked)}(-\d)?", each)):
+        exec(compile(sources[id], f"{name}, {id}", "exec"), namespace)  # a long cell goes on in "id-2"
     return SimpleNamespace(**_public(namespace) | {"tables": tables})
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 from sklearn.metrics import average_precision_score, cohen_kappa_score
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nli_lib import tables
 from nli_lib.tables import as_csv, read_csv, read_table, write_csv, write_table

@@ -410,7 +410,7 @@ def site(request: Request) -> Site:
     """Where a study's book stands: the project's own for a scale's corpus, beside its exported lists for any other."""
     if request.study == request.scale:
         return Site(request, paths.BOOK, paths.BOOK)
-    return Site(request, paths.RUNS / "book" / request.study / "source", paths.EXPORTS / request.study / "book")
+    return Site(request, paths.RUNS / "book" / request.study / "source", request.exports / "book")
 
 
 def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:

@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import SimpleNamespace, UnionType
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -34,10 +34,17 @@ SCALES = ("smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
 # what the kinds of values are called in a message; None stands for any
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
-# keys whose values lie between two numbers, both left out
+# keys that are null at some scale and are no number elsewhere
+NULL = dict.fromkeys(["arms", "sets", "subsets", "teacher"], "list") | {"development": "text"}
+# keys whose values lie between two numbers, both left out, or are one of a few
 RANGES = {
     "mixing.share": (0, 1), "debiased.tau": (-0.001, 1), "experts.parts": (2, 1000), "disco.ambiguous": (0, 1.001),
-    "budgets.share": (0, 0.5), "agreement.resamples": (19, 1e6),
+    "budgets.share": (0, 0.5), "agreement.resamples": (19, 1e6), "zfilter.k": (0, 1e5), "zfilter.batch": (0, 1e7),
+    "generator.unlikelihood": (0, 100.001), "generator.alpha": (-0.001, 100.001), "generator.wrong": ["one", "both"],
+    "wanli.contexts": (0, 1e7), "disco.originals": (2, 1e7), "consensus.folds": (1, 101), "planted.folds": (1, 101),
+    "consensus.threshold": (-0.001, 20.001), "consensus.ways_pairs": (-1, 1e7), "consensus.other_ways": (-1, 21),
+    "planted.pairs": (199, 1e6), "planted.start": (299, 1e6), "counterfactual.compared": (1, 1e6),
+    "difficulty.parts": (9, 1e5), "difficulty.stress": (19, 1e5),
 }  # fmt: skip
 
 
@@ -53,12 +60,15 @@ def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "
         if not section and isinstance(whole[name], dict):  # a section
             merged[name] = _merged(whole[name], value, path, f"{name}.")
             continue
-        kinds = [KINDS.get(type(each)) for each in (whole[name], value)]
-        if None not in kinds and kinds[0] != kinds[1]:
-            raise StudyError(f"{path}: {key}: a {kinds[0]} is needed, and {value!r} is a {kinds[1]}")
-        low, high = RANGES.get(key, (value, value))
-        if key in RANGES and not low < value < high:
-            raise StudyError(f"{path}: {key}: {value!r} does not lie between {low} and {high}")
+        needed = KINDS.get(type(whole[name]), NULL.get(name, "number"))
+        kind = KINDS.get(type(value), type(value).__name__)
+        if value is not None and kind != needed:
+            raise StudyError(f"{path}: {key}: a {needed} is needed, and {value!r} is a {kind}")
+        allowed = RANGES.get(key)
+        if isinstance(allowed, list) and value not in allowed:
+            raise StudyError(f"{path}: {key}: {value!r} is none of {', '.join(allowed)}{close(value, allowed)}")
+        if isinstance(allowed, tuple) and value is not None and not allowed[0] < value < allowed[1]:
+            raise StudyError(f"{path}: {key}: {value!r} does not lie between {allowed[0]} and {allowed[1]}")
         merged[name] = _fixed(value)
     return merged
 
@@ -137,17 +147,12 @@ class Dial:
 # ---------------------------------------------------------------- parameters
 
 
-# What a notebook may declare for a parameter of its own: a type, a (low, high) range, or a list of allowed values. With
-# None in a range, as in (2, 100, None), None is allowed too: the scale's own value.
-Rule = type | tuple | list | UnionType
-
-
 # How a user's own file is read: arguments of `load`, options of the command line, in capitals parameters of a notebook.
 FORM = ("columns", "labels", "encoding")
 
 
 class Parameters(BaseModel):
-    """What every notebook takes; its own parameters are added by `check`."""
+    """What every notebook takes; its own, the knobs, are added by `check`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -158,6 +163,8 @@ class Parameters(BaseModel):
     COLUMNS: dict[str, str] | None = None  # `FORM`: the command line sets it, no notebook declares it
     LABELS: dict[str, str] | None = None
     ENCODING: str | None = None
+    # the results go into this folder, whatever is turned: commands that run several chapters set it, no notebook does
+    INTO: Annotated[str, Field(pattern=r"^\w[\w.+=-]*$")] | None = None
 
     @field_validator("CORPUS")
     @classmethod
@@ -200,14 +207,6 @@ def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
     return {**form, **pairs}
 
 
-def _type_of(rule: Rule) -> Any:
-    """A rule as a type that pydantic checks."""
-    if isinstance(rule, tuple):
-        kind = Annotated[type(rule[0]), Field(ge=rule[0], le=rule[1])]
-        return kind | None if None in rule else kind
-    return Literal[tuple(rule)] if isinstance(rule, list) else rule
-
-
 def _shown(value: object) -> str:
     text = json.dumps(value, default=repr) if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -248,12 +247,13 @@ def is_own_file(corpus: str) -> bool:
     return bool(Path(corpus).suffix)
 
 
-def check(values: Mapping[str, object], extra: Mapping[str, Rule] | None = None) -> dict[str, object]:
+def check(values: Mapping[str, object], knobs: Iterable[str] = ()) -> dict[str, object]:
     """All parameters, defaults filled in, or one `StudyError` that lists every problem.
 
-    `values` are names and values as given; `extra` declares a notebook's own parameters, which must all be given.
+    `values` are names and values as given; `knobs` are a notebook's own parameters, which must all be given: the dial
+    says what each may be (`turned`).
     """
-    own = {name: (_type_of(rule), ...) for name, rule in (extra or {}).items()}
+    own = dict.fromkeys(knobs, (Any, ...))
     model = create_model("Parameters", __base__=Parameters, **own)
     try:
         return model.model_validate(dict(values)).model_dump()

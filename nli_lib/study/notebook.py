@@ -34,7 +34,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, Markdown, display
@@ -178,19 +177,16 @@ SEEN = "_nli_names_at_begin"
 _SCALE_LIMIT = object()
 
 
-def begin(
-    notebook: str, namespace: dict, *, extra: Mapping[str, dial.Rule] = NOTHING, knobs: Mapping[str, str] = NOTHING
-) -> "Study":
+def begin(notebook: str, namespace: dict, *, knobs: Mapping[str, str] = NOTHING) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
-    `extra` declares the notebook's own parameters, each by a range, its allowed values or a type, as in
-    {"K": (1, 100), "MODE": ["eval", "train"], "LONG": bool, "FOLDS": (2, 100, None)}; with None in it, None is allowed
-    too. Every public plain value in the namespace counts as a parameter, so a misspelt one is found. Run the cell again
-    as often as you like: names that the notebook itself made since are left alone.
+    Every public plain value in the namespace counts as a parameter, so a misspelt one is found. Run the cell again as
+    often as you like: names that the notebook itself made since are left alone.
 
-    `knobs` are parameters that stand for a key of the dial, as in {"THRESHOLD": "consensus.threshold"}: None leaves the
-    dial's value, anything else is what `study.dial` gives for that key. The results of turned knobs go to a folder that
-    is named after them; what the notebook reads of other notebooks comes from the study's own folder.
+    `knobs` are the notebook's own parameters, each of which stands for a key of the dial, as in
+    {"THRESHOLD": "consensus.threshold"}: None leaves the dial's value, anything else is what `study.dial` gives for
+    that key. The results of turned knobs go to a folder that is named after them; what the notebook reads of other
+    notebooks comes from the study's own folder.
 
     Raises
     ------
@@ -199,7 +195,7 @@ def begin(
     """
     known = namespace.get(SEEN)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
-    parameters = dial.check(given, {**extra, **dict.fromkeys(knobs, Any)})
+    parameters = dial.check(given, knobs)
     namespace[SEEN] = frozenset(given)
     return Study(notebook, parameters, knobs)
 
@@ -226,8 +222,8 @@ class Study:
         turned = {name: params[name] for name in knobs if params[name] is not None}
         scale = dial.turned(dial.read_scale(params["SCALE"]), knobs, turned)
         self.dial = dial.Dial(scale, lambda key, value: self._note("dial", key, value))
-        self.standard = standing.study_name(params["SCALE"], params["CORPUS"])  # where no knob is turned
-        self.results_name = standing.study_name(params["SCALE"], params["CORPUS"], turned)
+        self.standard = params["INTO"] or standing.study_name(params["SCALE"], params["CORPUS"])  # no knob is turned
+        self.results_name = params["INTO"] or standing.study_name(params["SCALE"], params["CORPUS"], turned)
         self.corpus_name: str = params["CORPUS"] or scale.corpus
         self.own_file = dial.is_own_file(self.corpus_name)
         self.data_dir: str | None = params["DATA_DIR"]

@@ -28,10 +28,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from filelock import AsyncFileLock, Timeout
@@ -116,6 +116,7 @@ class Request:
     labels: dict[str, str] | None = None
     encoding: str | None = None
     others: dict[str, object] = field(default_factory=dict)
+    into: str | None = None  # the folder of results, in place of the study's own
     force: bool = False
 
     def standard(self) -> dict[str, object]:
@@ -129,7 +130,17 @@ class Request:
 
     @property
     def study(self) -> str:
-        return standing.study_name(self.scale, self.corpus)
+        return self.into or standing.study_name(self.scale, self.corpus)
+
+    @property
+    def exports(self) -> Path:
+        """The folder for files with a corpus's own text."""
+        return paths.EXPORTS / self.study
+
+    def apart(self, command: str) -> "Request":
+        """The request of a command that gives chapters settings of its own: on a corpus by name the results go into a
+        folder of the command, so that the study's recorded tables are left alone."""
+        return replace(self, into=self.study if dial.is_own_file(self.corpus) else f"{self.study}-{command}")
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook as asked here."""
@@ -200,12 +211,11 @@ def declared_parameters(name: str) -> dict[str, object]:
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
-def declared_rules(name: str) -> tuple[dict[str, object], dict[str, str]]:
-    """What the `begin` of a notebook says of its own parameters, `extra` and `knobs`."""
+def knobs_of(name: str) -> dict[str, str]:
+    """The keys of the dial that a notebook's own parameters stand for, from its cell tagged `begin`."""
     begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
     said = {node.arg: node.value for tree in begin for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-    said = {arg: eval(compile(ast.Expression(said[arg]), name, "eval")) for arg in ("extra", "knobs") if arg in said}
-    return said.get("extra", {}), said.get("knobs", {})
+    return ast.literal_eval(said["knobs"]) if "knobs" in said else {}
 
 
 def resolve(notebook: str, request: Request) -> dict[str, object]:
@@ -223,8 +233,8 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
     asked = {name: value for name, value in request.standard().items() if value is not None}
     given = {**declared, **asked, **request.others}
     if request.others:
-        extra, knobs = declared_rules(notebook)
-        check({name: given[name] for name in own}, extra | dict.fromkeys(knobs, Any))
+        knobs = knobs_of(notebook)
+        check({name: given[name] for name in own}, knobs)
         dial.turned(
             dial.read_scale(request.scale), knobs, {name: given[name] for name in knobs if given[name] is not None}
         )
@@ -233,10 +243,9 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
 
 def study_of(name: str, request: Request) -> str:
     """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
-    if not request.others:
+    if not request.others or request.into:
         return request.study
-    _, knobs = declared_rules(name)
-    turned = {knob: request.others[knob] for knob in knobs if request.others.get(knob) is not None}
+    turned = {knob: request.others[knob] for knob in knobs_of(name) if request.others.get(knob) is not None}
     return standing.study_name(request.scale, request.corpus, turned)
 
 

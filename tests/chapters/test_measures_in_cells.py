@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import log_softmax, softmax
 from scipy.stats import rankdata
 

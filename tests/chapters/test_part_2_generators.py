@@ -64,7 +64,7 @@ def features_left(corpus, pairs):
     """The tables `strength` and `kept` of a corpus and of samples of training 0."""
     table, labels = giveaways.joint_features(corpus, pairs[:0])
     settings = {"k": 20, "batch_size": 10, "n_classes": 3}
-    given = {"table": table, "labels": labels, "n_classes": 3, "settings": settings, "classes": CLASSES}
+    given = {"table": table, "labels": labels, "n_classes": 3, "k": 20, "settings": settings, "classes": CLASSES}
     return ran(DEBIASED, "b2d2e3105324", "f92712c2f6d7", corpus=corpus, pairs=pairs, **given).tables
 
 

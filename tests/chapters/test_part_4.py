@@ -77,16 +77,16 @@ def test_diversity_is_measured_at_equal_counts_and_grows():
 
 
 def test_the_half_difference_of_a_set_with_itself_is_nothing_and_has_a_sign():
-    found = QUALITY.half_difference({"a": SETS["edits"], "b": SETS["edits"]}, lambda title, rows: rows.mean())
+    found = QUALITY.half_difference({"a": SETS["edits"], "b": SETS["edits"]}, lambda title, rows: rows.mean(), 500)
     assert (found.value, found.low, found.high) == (0, 0, 0) and found.n == 45
     known = {"edits": 0.75, "others": 0.25}
-    assert QUALITY.half_difference(SETS, lambda title, rows: known[title]).value == pytest.approx(0.5)
+    assert QUALITY.half_difference(SETS, lambda title, rows: known[title], 500).value == pytest.approx(0.5)
     sizes = []
     QUALITY.half_difference(SETS, lambda title, rows: sizes.append(len(rows)) or 0.0, most=5, one=True)
     assert set(sizes) <= {2, 3, 4, 5} and sizes[::2] == sizes[1::2]  # equal counts in every comparison
     apart = {title: SETS[title][SETS[title].direction == d] for title, d in [("edits", "e2n"), ("others", "n2c")]}
     with pytest.raises(ValueError, match="no direction in common"):
-        QUALITY.half_difference(apart, known.get)
+        QUALITY.half_difference(apart, known.get, 500)
 
 
 def test_the_distance_of_a_part_is_otdd_and_its_floor_lies_below_a_shift():
@@ -101,7 +101,7 @@ def test_the_distance_of_a_part_is_otdd_and_its_floor_lies_below_a_shift():
     assert quality.distance("edits", rows, vectors) == pytest.approx(wanted)
     means = quality.distances_of(SETS, 20).groupby(["compared", "set"])["value"].mean()
     assert means["revisions", "edits"] > means["revisions", "others"] > means["other originals", "others"]
-    assert quality.half_difference(SETS, lambda title, rows: quality.distance(title, rows, vectors)).value > 0
+    assert quality.half_difference(SETS, lambda title, rows: quality.distance(title, rows, vectors), 500).value > 0
 
 
 def test_flip_rates_by_a_judge_that_is_always_right_and_one_that_never_changes():

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from nli_lib.stats import t_interval

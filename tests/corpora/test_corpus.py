@@ -7,8 +7,16 @@ import pandas as pd
 import pytest
 from cells import functions
 
-from nli_lib.corpora import Corpus, CorpusError, check_enough, concat, duplicates, from_dataset, overlap
-from nli_lib.corpora import corpus as module
+from nli_lib.corpora import (
+    Corpus,
+    CorpusError,
+    check_enough,
+    concat,
+    corpus as module,
+    duplicates,
+    from_dataset,
+    overlap,
+)
 from nli_lib.corpora.corpus import LABELS, NO_GOLD, TWO_WAY, UNKNOWN, C, E, N, collapse, head_columns, to_index
 
 PAIRS = [("a", "A cat sleeps.", "An animal rests.", 0), ("b", "A cat sleeps.", "The cat is grey.", 1)]

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nli_lib.corpora import CorpusError, load
 from nli_lib.corpora.reading import BAD_FIELDS, BAD_JSON, LONGEST, OFFICIAL, Rows, build, kind, read

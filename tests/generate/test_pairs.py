@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nli_lib.claims import paper_value
 from nli_lib.corpora.corpus import Corpus, CorpusError

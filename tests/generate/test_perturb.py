@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "drill"))
 from server import serving
@@ -19,8 +18,7 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.errors import PackageError
-from nli_lib.generate import llm
-from nli_lib.generate import perturb as p
+from nli_lib.generate import llm, perturb as p
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.llm import LanguageModelError, ask
 from nli_lib.generate.pairs import corpus_of

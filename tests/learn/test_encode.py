@@ -6,14 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_generator import END as EOS
-from tiny_generator import make_tokenizer
+from tiny_generator import END as EOS, make_tokenizer
 from tiny_words import make_corpus
 
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.errors import TrainingError
-from nli_lib.learn import encode as module
-from nli_lib.learn import text as pair_text
+from nli_lib.learn import encode as module, text as pair_text
 from nli_lib.learn.encode import encode, flagged_pieces, frame, pieces, sequences
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.learn.text import parse

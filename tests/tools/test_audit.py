@@ -26,8 +26,7 @@ from nli_lib.measure.features import features_in_shards, z_from_counts, z_statis
 from nli_lib.measure.giveaways import cross_fitted
 from nli_lib.stats import Estimate
 from nli_lib.study.runner import Request
-from nli_tools import audit as audits
-from nli_tools import audit_page, own_corpus
+from nli_tools import audit as audits, audit_page, own_corpus
 from nli_tools.audit import Figure, audit, comparable, percent, plain, reference, sample_premises, with_classes
 
 

@@ -16,7 +16,6 @@ from audited import exit_code, export, label_studio, refused
 from small_reviews import NASTY, corpus
 
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import CorpusError
 from nli_lib.generate.review import NEEDED, SIDES, Review, annotations, pairs, queue
 from nli_tools import review as people
 from nli_tools.review import TASKS, read_export, read_results
@@ -165,7 +164,7 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
         "row 1, example 1, premise: the text of pair .* was another": good.assign(**{"Input.premise1": "x"}),
     }.items():
         table.to_csv(path, index=False)
-        refused(f"r.csv: {said}", read_results, [path], MADE, error=CorpusError)
+        refused(f"r.csv: {said}", read_results, [path], MADE)
     header, *rows = text.splitlines()
     for said, data in {
         "is no csv in UTF-8": b"\xff\xfe\x00",
@@ -173,7 +172,7 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
         "cannot be read": None,
     }.items():
         path.unlink() if data is None else path.write_bytes(data)
-        refused(f"r.csv ?{said}", read_results, [path], MADE, error=CorpusError)
+        refused(f"r.csv ?{said}", read_results, [path], MADE)
 
 
 def test_answers_in_hits_that_say_no_one_label_are_counted(tmp_path, hits, capsys):
@@ -265,8 +264,8 @@ NO_EXPORTS = [
 def test_what_is_no_export_of_this_review_is_named(tmp_path, project, change, said):
     tasks, _ = project
     change(tasks)
-    refused(f"export.json: {said}", read, tmp_path, tasks, error=CorpusError)
-    refused(r"none.json cannot be read", read_export, tmp_path / "none.json", MADE, error=CorpusError)
+    refused(f"export.json: {said}", read, tmp_path, tasks)
+    refused(r"none.json cannot be read", read_export, tmp_path / "none.json", MADE)
 
 
 # ---------------------------------------------------------------- command
@@ -367,7 +366,7 @@ def test_what_cannot_be_done_is_said(ask, mine, monkeypatch, tmp_path):
         code, _, fault = ask(*words, file=file)
         assert code == 2 and said in fault
     said, other = "answers.txt is neither an export of Label Studio", [tmp_path / "answers.txt"]
-    refused(said, people.collect, pairs(load(str(mine))), tmp_path, other, error=CorpusError)
+    refused(said, people.collect, pairs(load(str(mine))), tmp_path, other)
     monkeypatch.undo()
     monkeypatch.setattr(people.importlib.util, "find_spec", lambda name: None)
-    refused("jupyterlab is not installed, .* make lab", people.open_lab, tmp_path / "x.ipynb", error=CorpusError)
+    refused("jupyterlab is not installed, .* make lab", people.open_lab, tmp_path / "x.ipynb")
