@@ -1,6 +1,6 @@
 """Chapter 20 on as many pairs as SNLI has: peak memory and seconds of each step, 200 copies each.
 
-    python benchmarks/chapter_20.py [pairs]          # 549,367 by default
+    PYTHONPATH=tests python benchmarks/chapter_20.py [pairs]          # 549,367 by default
 
 Three pairs share a premise, as in SNLI. The texts are planted ones (with NLI_DATA set, real ones) over and over, in
 which words are replaced by words of a Zipfian vocabulary without end (see `z_filter.py`), so that there are as many
@@ -13,20 +13,13 @@ import sys
 import time
 
 import numpy as np
+from cells import functions  # those of the chapter; PYTHONPATH=tests
 from z_filter import peak_gb, real_pairs, repeated
 
-from nli_lib.measure.features import (
-    above_line,
-    features,
-    shuffled_labels,
-    side_of,
-    table_12,
-    top_features,
-    z_statistics,
-    z_threshold,
-)
+from nli_lib.measure.features import features, shuffled_labels, side_of, top_features, z_statistics, z_threshold
 from nli_lib.stats import resample_counts
 
+CELLS = functions("20_z_statistics")
 AIM = 8  # GB
 NAMED = {0: ["outside"], 1: ["for a", "his", "friends", "tall"], 2: ["sleeping", "nobody", "no"]}  # Table 12's words
 
@@ -52,12 +45,12 @@ def main(pairs: int = 549_367) -> None:
     say("z and the top")
     often = table.matrix[:, np.flatnonzero(seen)]
     copies = (z_statistics(often, shuffled_labels(labels, premise, seed=seed)) for seed in range(200))
-    highest, above = above_line(copies, side_of(table.names[seen]) == "hypothesis", line)
+    highest, above = CELLS.above_line(copies, side_of(table.names[seen]) == "hypothesis", line)
     say(f"{len(highest)} shuffled copies")
     del often
     weights = resample_counts(pairs, groups=premise)
     samples = (z_statistics(table.matrix, labels, weights=each) for each in weights)
-    drawn = table_12(samples, table.names, NAMED, line=line)
+    drawn = CELLS.table_12(samples, table.names, NAMED, line)
     say(f"{len(drawn)} resamples of premises")
     print(
         f"{'within' if peak_gb() <= AIM else 'ABOVE'} {AIM} GB; with shuffled labels {above.mean():.2%} above the line"

@@ -15,8 +15,8 @@ A claim that says the same of several things (each of four test sets) is recorde
 held where all parts are, not held where one is not, and not judged where one lacks something. A minimum over the parts,
 taken training by training, would lie below every one of them by noise alone.
 
-Every claim is judged twice, by its 95% interval and by a 99% interval (`widened`), because dozens of claims are
-judged side by side.
+Dozens of claims are judged side by side. So every verdict has a p-value, and stands once more after the correction of
+Benjamini and Hochberg.
 """
 
 import math
@@ -35,6 +35,7 @@ from scipy import stats
 
 from nli_lib.errors import StudyError
 from nli_lib.paths import BOOK
+from nli_lib.stats import POWER
 
 PAPERS = BOOK / "papers.yaml"
 
@@ -141,7 +142,7 @@ PLACES = {"inside": "held", "outside": "not held", "across the border of": "inco
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
     *("confirm", "region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
-    *("low_99", "high_99", "verdict_99"),
+    *("p", "q", "corrected", "detectable"),
 ]
 PLANTED, OWN = "planted", "own file"  # corpora that are no evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
@@ -267,18 +268,31 @@ def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tu
     return word, reason, part
 
 
-def widened(record: Mapping[str, object]) -> dict[str, float]:
-    """The ends of a recorded 95% interval at 99%, as {"low": ..., "high": ...}.
+def p_value(claim: Claim, record: Mapping[str, object]) -> float:
+    """The p-value of a verdict, two-sided: the level at which the recorded interval ends at the nearest border of the
+    confirming values, so that it is below .05 where the 95% interval decides. 1 where the spread is not known.
 
-    Each end moves away from the value by the ratio of two quantiles: of Student's t with seeds - 1 degrees of freedom
-    where the interval is over trainings, which is exact for a t interval, and of the normal distribution otherwise,
-    which is approximate for a bootstrap or Wilson interval. One training has no interval over trainings: NaN.
+    By Student's t with seeds - 1 degrees of freedom where the interval is over trainings, exact for a t interval, and
+    by the normal distribution otherwise, which is approximate for a bootstrap or Wilson interval.
     """
-    freedom = record["seeds"] - 1 if "trainings" in str(record["over"]) else math.inf
-    ratio = stats.t.ppf((1 + 0.99) / 2, freedom) / stats.t.ppf(0.975, freedom)
-    low, high = (record["value"] + ratio * (record[end] - record["value"]) for end in ("low", "high"))
-    # a percentile interval need not hold its value, and none becomes narrower
-    return {"low": float(np.minimum(low, record["low"])), "high": float(np.maximum(high, record["high"]))}
+    value, known = record["value"], t_of(record)
+    borders = np.array([each for each in (claim.confirm.values.left, claim.confirm.values.right) if abs(each) < np.inf])
+    half = np.where(borders < value, value - record["low"], record["high"] - value)
+    with np.errstate(divide="ignore", invalid="ignore"):  # an interval of no width ends at its value
+        times = np.abs(value - borders) / half.clip(min=0)
+    p = 2 * known.sf(np.nan_to_num(times, nan=0.0, posinf=np.inf).min() * known.ppf(0.975))
+    return float(np.nan_to_num(p, nan=1.0))
+
+
+def t_of(record: Mapping[str, object]) -> object:
+    """The distribution by which the interval of a record is made: Student's t over trainings, else the normal one."""
+    return stats.t(record["seeds"] - 1) if "trainings" in str(record["over"]) else stats.norm
+
+
+def detectable(record: Mapping[str, object]) -> float:
+    """How far from the border a truth lies that a study like this one finds with a probability of `POWER`: half of the
+    recorded interval, and as many standard errors more as the power asks for."""
+    return float((record["high"] - record["low"]) / 2 * (1 + stats.norm.ppf(POWER) / t_of(record).ppf(0.975)))
 
 
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:
@@ -286,7 +300,8 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
 
     ``records`` has the columns of RECORD, one row a recorded claim or, with a column ``part``, a part of one;
     ``corpora`` names what the statistic was computed from, joined by ";". The numbers are those of the part that
-    decides; ``verdict_99`` is the verdict by the widened interval.
+    decides. ``q`` is their `p_value` after Benjamini and Hochberg (1995) over all claims that are judged: of the
+    verdicts with q up to .05 a twentieth is expected to be wrong. ``corrected`` is the verdict by it.
     """
     declared = [claim.id for claim in claims]
     for unknown in records.loc[~records["id"].isin(declared), "id"]:
@@ -302,9 +317,13 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     for claim in claims:
         parts = recorded.get(claim.id, [nothing])
         word, reason, record = judge(claim, parts, scale)
-        wide = widened(record)
-        judged = {"verdict": word, "reason": reason, "low_99": wide["low"], "high_99": wide["high"]}
-        judged["verdict_99"] = judge(claim, [each | widened(each) for each in parts], scale)[0]
+        # an interval that reaches over the border decides nothing, whatever an approximate p-value says
+        p = max(p_value(claim, record), 0.05 * (word == VERDICTS[2]))
+        judged = {"verdict": word, "reason": reason, "p": p, "detectable": detectable(record)}
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
-    return pd.DataFrame(rows, columns=LEDGER)
+    table = pd.DataFrame(rows, columns=LEDGER)
+    known = table["verdict"] != VERDICTS[3]
+    table.loc[~known, ["p", "detectable"]] = np.nan
+    table.loc[known, "q"] = stats.false_discovery_control(table.loc[known, "p"]) if known.any() else []
+    return table.assign(corrected=table["verdict"].mask(known & ~(table["q"] <= 0.05), VERDICTS[2]))

@@ -32,7 +32,7 @@ from statsmodels.stats.multitest import multipletests
 
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
-from nli_lib.stats import LEVEL, Estimate, over_trainings
+from nli_lib.stats import LEVEL, POWER, Estimate, over_trainings
 
 Right = Mapping[str, NDArray[np.bool_]]  # test set -> (S, N)
 Premises = Mapping[str, ArrayLike]  # test set -> (N,), whose pairs are drawn together
@@ -145,7 +145,6 @@ def average(
 # ---------------------------------------------------------------- budgets
 
 
-POWER = 0.8
 BASE = "base"
 Arms = Mapping[tuple[str, str], Right]  # an arm's name, and `ARM` or `TWIN`
 Pairs = Mapping[str, tuple[tuple[str, str], tuple[str, str]]]  # name -> one arm and another

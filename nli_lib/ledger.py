@@ -8,9 +8,9 @@ Rows are those of `nli_lib.claims.ledger`; whatever comes from a table is escape
 A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. The
 verdicts choose the sentence, and nobody chooses where it stands::
 
-    do     every claim held, at 95% and at 99%
+    do     every claim held, also after the correction for so many claims
     doubt  at least one claim did not hold, at both
-    open   all else: inconclusive, not judged, another verdict at 99%, not recorded at this scale
+    open   all else: inconclusive, not judged, inconclusive after the correction, not recorded at this scale
 
 A lesson that names a chapter in place of claims is asked for every claim of that chapter by itself.
 """
@@ -103,26 +103,35 @@ def verdict_sentence(row: pd.Series) -> str:
 
 
 def fragile(row: pd.Series) -> str:
-    """What a judged claim would be at 99% where that is another verdict, in words; "" where it is the same."""
-    return f"{row['verdict_99']} at 99%" if VERDICTS[3] != row["verdict"] != row["verdict_99"] else ""
+    """That a verdict does not survive the correction for so many claims, in words; "" where it does."""
+    return "inconclusive after Benjamini-Hochberg" if row["verdict"] != row["corrected"] else ""
+
+
+def findable(row: pd.Series) -> str:
+    """How far beyond the border the truth of an inconclusive claim would have been found, in words; "" of others."""
+    size = quantity(row["detectable"], row["unit"]).lstrip("+")
+    return f"found with a probability of 80% from {size} beyond the border" if row["verdict"] == VERDICTS[2] else ""
 
 
 def notes(row: pd.Series) -> list[str]:
-    """What a reader must know beside a verdict: why the claim is counted apart, what it would be at 99%, and whether
-    the record it comes from is stale (column `stale` of booleans, where the table has it)."""
+    """What a reader must know beside a verdict: why the claim is counted apart, whether it survives the correction,
+    what could have been found, and whether its record is stale (column `stale`, where the table has it)."""
     apart = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
     stale = "from a stale record" if row.get("stale", False) and row["verdict"] != VERDICTS[3] else ""
-    return [note for note in (", ".join(why for why, true in apart.items() if true), fragile(row), stale) if note]
+    apart = ", ".join(why for why, true in apart.items() if true)
+    return [note for note in (apart, fragile(row), findable(row), stale) if note]
 
 
 def own_claims(table: pd.DataFrame) -> pd.Series:
-    """Which rows are claims of the papers that were declared before their first result, as booleans."""
-    return ~table["ours"].astype(bool) & (table["declared"] == "before")
+    """Which rows are claims of the papers that were declared before their first result, as booleans; those from a stale
+    record (column `stale`, where the table has it) are not counted."""
+    stale = table.get("stale", pd.Series(False, table.index)).astype(bool) & (table["verdict"] != VERDICTS[3])
+    return ~table["ours"].astype(bool) & (table["declared"] == "before") & ~stale
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words: "7 held, 2 did not hold, 3 inconclusive"."""
-    counts = table["verdict"].value_counts()
+    """How many claims have each verdict after the correction, in words: "7 held, 2 did not hold, 3 inconclusive"."""
+    counts = table["corrected"].value_counts()
     return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts) or "none"
 
 

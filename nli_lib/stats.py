@@ -48,6 +48,7 @@ class Estimate(NamedTuple):
 
 
 LEVEL = 0.95  # of every interval
+POWER = 0.8  # with which a smallest detectable difference is found
 CELLS = 4_000_000  # resampled values held in memory at once
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 

@@ -10,7 +10,7 @@ import yaml
 from scipy import stats
 
 from nli_lib import claims
-from nli_lib.claims import RECORD, VERDICTS, ledger, paper_table, paper_value, read_claims, verdict, widened
+from nli_lib.claims import RECORD, VERDICTS, ledger, p_value, paper_table, paper_value, read_claims, verdict
 from nli_lib.corpora.suites import NAIK_SHARES
 from nli_lib.errors import StudyError
 from nli_lib.paths import BOOK, NOTEBOOKS
@@ -168,27 +168,29 @@ def test_evidence_that_does_not_suffice(toy, kind, change, scale, reason):
     assert (judged == HELD) if reason is None else (judged == NOT_JUDGED and reason in said)
 
 
-def test_an_interval_is_widened_by_t_over_trainings_and_by_the_normal_otherwise():
-    t = stats.t(2)  # three trainings
-    ratio = t.ppf(0.995) / t.ppf(0.975)
-    assert widened(ENOUGH) == pytest.approx({"low": 0.65 - ratio * 0.05, "high": 0.65 + ratio * 0.05})
-    values = np.array([0.62, 0.65, 0.68])  # of which a t interval at 99% is the widened one at 95%
-    by_hand = t.ppf(0.995) * values.std(ddof=1) / np.sqrt(3)
-    assert widened(t_interval(values)._asdict())["low"] == pytest.approx(values.mean() - by_hand)
-    over_pairs = widened(ENOUGH | {"over": "pairs", "seeds": 1})
-    assert over_pairs["high"] == pytest.approx(0.65 + 2.5758 / 1.95996 * 0.05, abs=1e-5)
-    assert math.isnan(widened(ENOUGH | {"seeds": 1})["low"])
-    above, below = (widened(ENOUGH | {"value": value, "over": "pairs"}) for value in (0.75, 0.55))
-    assert above["low"] < 0.6 and above["high"] == 0.7, "never narrower"
-    assert below["low"] == 0.6 and below["high"] > 0.7, "at neither end"
+def test_a_p_value_is_that_of_the_border_by_t_over_trainings_and_by_the_normal_otherwise(toy):
+    values = np.array([0.62, 0.65, 0.68])
+    found, error = ENOUGH | t_interval(values)._asdict(), values.std(ddof=1) / np.sqrt(3)
+    assert p_value(toy, found) == pytest.approx(stats.ttest_1samp(values, 0.5).pvalue)
+    assert claims.detectable(found) == pytest.approx((stats.t(2).ppf(0.975) + stats.norm.ppf(0.8)) * error)
+    between = toy.model_copy(update={"confirm": claims.Region(between=(0.5, 0.8))})
+    cases = [({"value": x, "low": x - 0.05, "high": x + 0.05}, p) for x, p in ((0.55, 0.05), (0.45, 0.05), (0.5, 1))]
+    cases += [({"over": "pairs"}, 2 * stats.norm.sf(3 * 1.95996)), ({"seeds": 1}, 1)]
+    for change, p in cases:  # between two borders the nearest decides
+        assert p_value(toy, ENOUGH | change) == p_value(between, ENOUGH | change) == pytest.approx(p, rel=1e-3)
 
 
-def test_a_verdict_that_changes_at_99_percent_is_there_beside_the_other(tmp_path):
-    both = read_claims(written(tmp_path, SOUND, SOUND | {"id": "wanli-near"}))
-    rows = [("wanli-toy", 0.9, 0.85, 0.95, 500, 3, "trainings", "snli")]
-    rows.append(("wanli-near", 0.56, 0.51, 0.61, 500, 3, "trainings", "snli"))
-    table = ledger(both, pd.DataFrame(rows, columns=RECORD), "small")
-    assert table["verdict"].tolist() == [HELD, HELD] and table["verdict_99"].tolist() == [HELD, INCONCLUSIVE]
+def test_a_verdict_that_does_not_survive_the_correction_is_there_beside_the_other(tmp_path):
+    sound = read_claims(written(tmp_path, *(SOUND | {"id": f"wanli-{name}"} for name in "abcd")))
+    ends = [(0.9, 0.85, 0.95), (0.56, 0.501, 0.619), (0.52, 0.45, 0.59), (0.9, 0.85, 0.95)]
+    rows = [(f"wanli-{id}", *end, 500, 3, "trainings", "snli") for id, end in zip("abcd", ends, strict=True)]
+    rows[3] = (*rows[3][:-1], "planted")
+    table = ledger(sound, pd.DataFrame(rows, columns=RECORD), "small")
+    assert table["verdict"].tolist() == [HELD, HELD, INCONCLUSIVE, NOT_JUDGED]
+    assert table["corrected"].tolist() == [HELD, INCONCLUSIVE, INCONCLUSIVE, NOT_JUDGED]
+    p = np.sort(table["p"][:3]) * 3 / [1, 2, 3]
+    assert sorted(table["q"][:3]) == pytest.approx(np.minimum.accumulate(p[::-1])[::-1].tolist())
+    assert table["q"].isna().tolist() == [False, False, False, True]
 
 
 def test_ledger_has_every_claim_once_and_in_order(tmp_path):

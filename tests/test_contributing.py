@@ -1,4 +1,4 @@
-"""The whole chapter that CONTRIBUTING.md shows runs as it stands there. Run alone: pytest tests/test_contributing.py"""
+"""What CONTRIBUTING.md and README.md show runs as it stands there. Run alone: pytest tests/test_contributing.py"""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from nli_lib.study.dial import read_scale
 from nli_lib.study.runner import Request, run
 
 ROOT = Path(__file__).resolve().parents[1]
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CONTRIBUTING, README = ROOT / "CONTRIBUTING.md", ROOT / "README.md"
 
 
 def chapter():
@@ -31,8 +31,7 @@ def chapter():
 def test_it_is_ten_lines_of_code():
     code = [cell.source.splitlines() for cell in chapter().cells if cell.cell_type == "code"]
     lines = [line for cell in code for line in cell if line.strip()]
-    assert len(lines) == 10, lines
-    assert max(map(len, lines)) <= 100
+    assert len(lines) == 10 and max(map(len, lines)) <= 100, lines
 
 
 def test_the_walks_name_what_is_there():
@@ -52,3 +51,21 @@ def test_it_runs_and_leaves_its_table(home):
     assert (outcome.notebook, outcome.state) == ("03_length", "finished"), outcome.reason
     lengths = pd.read_csv(home / "data" / "results" / "smoke" / "03_length.lengths.csv")
     assert lengths["count"].sum() == read_scale("smoke").limit
+
+
+# ---------------------------------------------------------------- README
+
+
+def test_each_figure_of_the_readme_is_there():
+    figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
+    assert len(figures) == 5 and all((README.parent / figure).is_file() for figure in figures)
+
+
+@pytest.mark.slow
+def test_the_twenty_lines_run(home, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 20 and "limit=2000" in code and "epochs=3" in code
+    for much, few in {"limit=2000": "limit=60", "limit=1000": "limit=30", "epochs=3": "epochs=1"}.items():
+        code = code.replace(much, few)
+    exec(code, {})
+    assert {"ambiguous", "random twin"} <= set(re.findall(r"(?m)^(.*) Estimate\(value=", capsys.readouterr().out))

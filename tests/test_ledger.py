@@ -25,10 +25,11 @@ def claims(**changes):
         "id": "wanli-one", "paper": "wanli", "where": "Table 1", "claim": "Half is more.", "notebook": "10_data_map",
         "statistic": "A share of pairs.", "unit": "share", "reference": "SNLI's five annotators", "region_low": 0.5,
         "region_high": math.inf, "paper_value": "0.58", "value": 0.62, "low": 0.55, "high": 0.7, "n": 1514, "seeds": 3,
-        "verdict": HELD, "reason": "the interval lies inside", "verdict_99": HELD, "over": "pairs",
-        "declared": "before", "ours": False, "trained": True}  # fmt: skip
+        "verdict": HELD, "reason": "the interval lies inside", "corrected": HELD, "over": "pairs",
+        "declared": "before", "ours": False, "trained": True, "detectable": 0.1}  # fmt: skip
     empty = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0}
     other = {**held, **empty, "id": "zfilter-two", "paper": "zfilter", "verdict": NOT_JUDGED, "reason": "not recorded"}
+    other["corrected"] = NOT_JUDGED
     return pd.DataFrame([held | changes, other])
 
 
@@ -80,16 +81,19 @@ def test_ours_and_after_are_counted_apart():
     assert html.count("a question of ours") == html.count("declared after its first result") == 1
 
 
-def test_a_verdict_that_changes_at_99_percent_says_so():
-    row = claims(verdict_99=INCONCLUSIVE).iloc[0]
-    assert words.fragile(row) == "inconclusive at 99%" and "inconclusive at 99%" in verdict_sentence(row)
-    assert "inconclusive at 99%" in ledger_table(claims(verdict_99=INCONCLUSIVE)).data
+def test_a_verdict_that_does_not_survive_the_correction_says_so_and_an_open_one_what_could_have_been_found():
+    row, said = claims(corrected=INCONCLUSIVE).iloc[0], "inconclusive after Benjamini-Hochberg"
+    assert words.fragile(row) == said and said in verdict_sentence(row)
+    assert said in ledger_table(claims(corrected=INCONCLUSIVE)).data
+    open_claim = claims(verdict=INCONCLUSIVE, corrected=INCONCLUSIVE, unit="difference of accuracy").iloc[0]
+    assert words.notes(open_claim) == ["found with a probability of 80% from 10.0 points beyond the border"]
     assert words.fragile(claims().iloc[0]) == words.fragile(claims().iloc[1]) == ""
 
 
 def test_a_verdict_from_a_stale_record_says_so():
     table = claims(ours=True).assign(stale=True)
     held, untested = (row for _, row in table.iterrows())
+    assert words.own_claims(claims().assign(stale=True)).tolist() == [False, True], "no count has it"
     assert words.notes(held) == ["a question of ours", "from a stale record"]
     assert words.notes(untested) == [], "what is not judged has no verdict to doubt"
     assert "from a stale record" in verdict_sentence(held)
@@ -148,7 +152,7 @@ def test_verdicts_that_changed_say_why():
 def test_verdict_bars_count_the_claims_of_each_paper():
     table = ledger(read_claims(), pd.DataFrame(columns=RECORD), "small")
     table = table[words.own_claims(table)].reset_index(drop=True)
-    table.loc[:1, "verdict"] = "held"
+    table.loc[:1, "corrected"] = "held"
     axes = CELLS.verdict_bars(table, "Claims").axes[0]
     held, *_, untested = ([bar.get_width() for bar in bars] for bars in axes.containers)
     assert sum(held) == 2 and sum(untested) == len(table) - 2
@@ -161,13 +165,13 @@ def test_verdict_bars_count_the_claims_of_each_paper():
 WAYS = {"do": "Do this and that, always.", "doubt": "Do not trust this at all.", "open": "Nobody knows about this."}
 
 
-def rows(*verdicts, notebook="21_z_filter", at_99=None):
+def rows(*verdicts, notebook="21_z_filter", after=None):
     """Rows of a ledger with these verdicts, claims a, b, c ..."""
     made = pd.DataFrame(np.nan, index=range(len(verdicts)), columns=LEDGER, dtype=object)
     ids = list("abcdefgh"[: len(verdicts)])
     made = made.assign(id=ids, claim="Something is so.", notebook=notebook, unit="accuracy", reason="not recorded")
     made = made.assign(ours=False, declared="before", value=0.5, low=0.4, high=0.6)
-    return made.assign(verdict=list(verdicts), verdict_99=list(at_99 or verdicts))
+    return made.assign(verdict=list(verdicts), corrected=list(after or verdicts))
 
 
 @pytest.mark.parametrize("verdicts", list(itertools.product(VERDICTS, repeat=2)), ids=" and ".join)
@@ -179,8 +183,8 @@ def test_by_the_definition(verdicts):
 def test_what_is_missing_or_changes_at_99_decides_nothing():
     assert words.place(rows(HELD), 2) == words.place(rows(), 2) == "open"  # the ledger lacks the second claim, or both
     assert words.place(rows(NOT_HELD), 2) == "doubt"
-    assert words.place(rows(HELD, HELD, at_99=[HELD, INCONCLUSIVE]), 2) == "open"
-    assert words.place(rows(NOT_HELD, HELD, at_99=[INCONCLUSIVE, HELD]), 2) == "open"
+    assert words.place(rows(HELD, HELD, after=[HELD, INCONCLUSIVE]), 2) == "open"
+    assert words.place(rows(NOT_HELD, HELD, after=[INCONCLUSIVE, HELD]), 2) == "open"
 
 
 def test_a_chapter_is_asked_for_each_claim_by_itself():
@@ -247,7 +251,7 @@ def test_each_lesson_stands_where_any_verdicts_put_it():
         found = words.placed(whole, table)
         assert [lesson.title for _, lesson, _ in found] == [lesson.title for lesson in whole]
         for where, lesson, part in found:
-            held, refuted = ((part["verdict"] == each) & (part["verdict_99"] == each) for each in (HELD, NOT_HELD))
+            held, refuted = ((part["verdict"] == each) & (part["corrected"] == each) for each in (HELD, NOT_HELD))
             assert (where == "doubt") == refuted.any()
             assert where != "do" or (held.all() and len(part) == len(lesson.claims))
             seen.add(where)

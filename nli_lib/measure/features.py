@@ -18,7 +18,7 @@ counts grow batch by batch. What z would be by chance, and how far it moves in a
 Copies come one at a time, so the memory is that of the features and of one table of counts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -542,52 +542,6 @@ def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> N
     shuffled = np.empty_like(labels)
     shuffled[before] = labels[after]
     return shuffled
-
-
-def above_line(
-    copies: Iterable[ZStatistics], columns: ArrayLike, line: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each copy the highest z of each label, (R, C), and the share of z above `line` among `columns`, (R,).
-
-    columns (V,) bool: the features whose (feature, label) cells are counted; the highest z is sought among all.
-    """
-    columns, highest, above = np.asarray(columns, dtype=bool), [], []
-    for each in copies:
-        highest.append(np.nanmax(each.z, axis=0))
-        above.append((each.z[columns] > line).mean())
-    return np.array(highest), np.array(above)
-
-
-def table_12(
-    copies: Iterable[ZStatistics], names: Sequence[str], named: Mapping[int, Sequence[str]], *, line: float
-) -> NDArray[np.float64]:
-    """Four numbers about the features at the top, of each copy: (R, 4), as the z-filter paper's Table 12 shows them.
-
-    0
-        rank of lexical overlap for entailment (label 0), its nested features counted once: `family_rank`
-    1
-        share of the words `named` (label -> words of the hypothesis) above `line` for their label
-    2
-        share of features of the premise among the 20 highest of each label, those seen `OFTEN` times at least
-    3
-        the lowest of the labels' highest z, of features seen so often, in units of `line`
-    """
-    names = np.asarray(names, dtype=object)
-    words = [(f"{word}@hypothesis", label) for label, group in named.items() for word in group]
-    place = pd.Index(names).get_indexer([word for word, _ in words])
-    own, known = np.array([label for _, label in words]), place >= 0
-    overlap = pd.Series(names).str.startswith(OVERLAP).to_numpy(dtype=bool)
-    rows = []
-    for z, n, counts in copies:
-        order, often = z_order(counts), np.flatnonzero(n >= OFTEN)
-        twenty = np.concatenate([best_columns(column, n, names, often, 20) for column in order.T])
-        rows.append((
-            family_rank(order[:, 0], n, names, overlap),
-            (known & (z[place, own] > line)).mean(),
-            (side_of(names[twenty]) == "premise").mean(),
-            z[often].max(axis=0).min() / line,
-        ))  # fmt: skip
-    return np.array(rows, dtype=float)
 
 
 def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:

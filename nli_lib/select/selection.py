@@ -335,19 +335,6 @@ def linked(*keys: ArrayLike) -> NDArray[np.int64]:
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
-def sibling_labels(labels: ArrayLike, groups: ArrayLike, fold: ArrayLike) -> NDArray[np.bool_]:
-    """(N, C): does an example of the same group, in another fold, hold label c?
-
-    labels (N,) from 0 to C - 1, groups (N,) such as premises, fold (N,). What the model that scores an example has seen
-    of its group; all false where no group is split.
-    """
-    gold, group = np.asarray(labels), np.asarray(groups)
-    held = pd.DataFrame(np.eye(gold.max(initial=0) + 1, dtype=int)[gold])
-    in_group = held.groupby(group).transform("sum")
-    in_fold = held.groupby([group, np.asarray(fold)]).transform("sum")
-    return (in_group > in_fold).to_numpy()
-
-
 # ---------------------------------------------------------------- mix
 
 

@@ -45,12 +45,21 @@ LEDGER = functions("63_claims", study=SimpleNamespace(), judged=None, pd=pd)
 
 
 def ledger(**columns):
-    row = {"low": 0.1, "high": 0.3, "seeds": 3, "over": "trainings", "region_low": 0.0, "region_high": np.inf}
+    row = {
+        "low": 0.1,
+        "high": 0.3,
+        "seeds": 3,
+        "over": "trainings",
+        "region_low": 0.0,
+        "region_high": np.inf,
+        "p": 1,
+        "q": 1,
+    }
     return pd.DataFrame([row | columns])
 
 
 def share(rates, *place):
-    return rates.set_index(["level", "distance", "verdict"])["share"][place]
+    return rates.set_index(["rule", "distance", "verdict"])["share"][place]
 
 
 def ends(region):
@@ -93,22 +102,24 @@ def test_verdicts_of_many_intervals_are_those_of_one_at_a_time(region):
 
 def test_at_the_border_a_false_claim_is_held_in_one_of_forty_studies_at_most():
     rates = LEDGER.error_rates(ledger(), (-1e-9, 1e-9), studies=4_000)
-    assert share(rates, 0.95, -1e-9, "held") == pytest.approx(0.025, abs=0.008)
-    assert share(rates, 0.99, -1e-9, "held") == pytest.approx(0.005, abs=0.004)
-    assert share(rates, 0.95, 1e-9, "not held") == pytest.approx(0.025, abs=0.008)
+    assert share(rates, LEDGER.RULES[0], -1e-9, "held") == pytest.approx(0.025, abs=0.008)
+    assert share(rates, LEDGER.RULES[0], 1e-9, "not held") == pytest.approx(0.025, abs=0.008)
+    table = ledger().assign(p=0.01, q=0.05)  # the least that the correction asks for here
+    rates = LEDGER.error_rates(table, (-1e-9,), studies=4_000)
+    assert share(rates, LEDGER.RULES[1], -1e-9, "held") == pytest.approx(0.005, abs=0.004)
 
 
 def test_far_from_the_border_the_verdict_is_right_and_nearer_less_often():
     rates = LEDGER.error_rates(ledger(over="pairs", seeds=1), (-4.0, 0.5, 1.0, 4.0), studies=500)
-    assert share(rates, 0.95, -4.0, "not held") == share(rates, 0.95, 4.0, "held") == 1
-    assert share(rates, 0.95, 0.5, "held") < share(rates, 0.95, 1.0, "held") < 0.7
+    assert share(rates, LEDGER.RULES[0], -4.0, "not held") == share(rates, LEDGER.RULES[0], 4.0, "held") == 1
+    assert share(rates, LEDGER.RULES[0], 0.5, "held") < share(rates, LEDGER.RULES[0], 1.0, "held") < 0.7
 
 
 def test_shares_add_up_and_claims_without_an_interval_are_left_out():
     table = pd.concat([ledger(), ledger(low=np.nan, high=np.nan), ledger(low=0.2, high=0.2)])
     rates = LEDGER.error_rates(table, studies=50)
     assert set(rates["claims"]) == {1}
-    assert rates.groupby(["level", "distance"])["share"].sum().to_numpy() == pytest.approx(1)
+    assert rates.groupby(["rule", "distance"])["share"].sum().to_numpy() == pytest.approx(1)
     assert LEDGER.error_rates(table[1:], studies=50).empty
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from cells import functions
+from cells import functions, measured
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
@@ -116,3 +116,16 @@ def test_the_agreement_by_hand():
         by_hand.append(np.corrcoef(one, two)[0, 1])
     assert found.value == pytest.approx(np.mean(by_hand)) and -1 <= found.low < found.value < found.high <= 1
     assert t_interval(by_hand).high > 1 and found.high == 1  # no correlation is beyond 1, whatever the spread of three
+
+
+# ---------------------------------------------------------------- 15: without the pairs of chapter 13
+
+
+@pytest.mark.slow
+def test_without_generated_pairs_their_sets_are_left_out_and_the_others_are_trained(tmp_path, monkeypatch):
+    left = measured("15_train_on_wanli", tmp_path, monkeypatch)
+    assert left.study.table("generated").iloc[0].tolist() == [0, 0, 0]
+    assert left.study.table("left_out")["pairs"].tolist() == [0] * 4
+    conditions = left.study.table("sets")["condition"].unique()
+    assert [name for name in conditions if "generated" in name or "relabelled" in name] == []
+    assert {"Planted", "challenge", "Planted ◇ challenge", "Planted + random twin"} <= set(conditions)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from cells import functions
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
@@ -327,18 +328,20 @@ def test_a_resample_counts_a_pair_as_often_as_its_weight_says():
             np.testing.assert_array_equal(one, other)
 
 
+CELLS = functions("20_z_statistics")
+
+
 def test_the_highest_z_and_the_share_above_a_line_of_each_copy():
     table = features(PREMISES, HYPOTHESES)
     shuffles = [measure.shuffled_labels(LABELS, PREMISES, seed=seed) for seed in range(4)]
     copies = [z_statistics(table.matrix, each, 3) for each in shuffles]
     columns = measure.side_of(table.names) == "hypothesis"
-    highest, above = measure.above_line(copies, columns, 1.0)
+    highest, above = CELLS.above_line(copies, columns, 1.0)
     assert highest.tolist() == [np.nanmax(copy.z, axis=0).tolist() for copy in copies]
     assert above.tolist() == [(copy.z[columns] > 1.0).mean() for copy in copies]
     # a label that no feature gives away has a highest z below 0, however far below it the others lie
     copy = ZStatistics(np.array([[1.0, -9.0], [2.0, -3.0]]), np.array([5, 5]), np.zeros((2, 2)))
-    highest, above = measure.above_line([copy], [True, True], 1.0)
-    assert highest.tolist() == [[2.0, -3.0]] and above.tolist() == [0.25]
+    assert [part.tolist() for part in CELLS.above_line([copy], [0, 1], 1.0)] == [[[2.0, -3.0]], [0.25]]
 
 
 def test_table_12_as_written_plainly():
@@ -346,7 +349,7 @@ def test_table_12_as_written_plainly():
     table = features(corpus.premise, corpus.hypothesis)
     stats = z_statistics(table.matrix, corpus.labels)
     named, line = {0: ["outside", "no such word"], 2: ["sleeping"]}, 4.0
-    found = measure.table_12([stats, stats], table.names, named, line=line)
+    found = CELLS.table_12([stats, stats], table.names, named, line)
     assert found.shape == (2, 4) and (found[0] == found[1]).all()
     ranked = top_features(stats, table.names, k=len(table.names)).query("label == 0")["name"]
     overlap = ranked.str.startswith(("lex-overlap>", "full-lex-overlap")).to_numpy()
@@ -359,7 +362,7 @@ def test_table_12_as_written_plainly():
 
 def test_the_top_of_table_12_holds_what_twenty_pairs_have_and_not_what_19_have():
     stats = z_from_counts([[12, 4, 4], [0, 10, 9]])
-    (row,) = measure.table_12([stats], ["a@premise", "b@hypothesis"], {1: ["b"]}, line=1.0)
+    (row,) = CELLS.table_12([stats], np.array(["a@premise", "b@hypothesis"], dtype=object), {1: ["b"]}, 1.0)
     assert row.tolist() == [3, 1, 1, stats.z[0].min()]  # no overlap, so its rank is after the last
 
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from plain_pairs import plainly
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +17,23 @@ from nli_lib.corpora import planted
 from nli_lib.measure import giveaways
 from nli_lib.measure.features import features, tokenize
 from nli_lib.measure.giveaways import bias_evidence, cross_fitted, out_of_fold, pair_ngrams, partial_input_predictions
+
+
+def plainly(premises, hypotheses):
+    """`pair_ngrams` by its definition, with a set of names for each pair; a dense table of sorted columns."""
+    rows = []
+    for premise, hypothesis in zip(premises, hypotheses, strict=True):
+        p, h = ([words.vocabulary[i].as_py() for i in words.ids]
+            for words in (tokenize([premise]), tokenize([hypothesis])))  # fmt: skip
+        names = {("says", w) for w in h} | {("then", a, b) for a, b in pairwise(h)}
+        names |= {("lacks", w) for w in set(h) - set(p)} | {("only", w) for w in set(p) - set(h)}
+        share = len(set(h) & set(p)) / max(len(set(h)), 1)
+        names |= {("share", sum(share >= each for each in giveaways.SHARES)), ("long", min(len(h), giveaways.LONGEST))}
+        rows.append(names)
+    every = sorted({name for names in rows for name in names}, key=str)
+    table = np.array([[name in names for name in every] for names in rows], dtype=float)
+    return table[:, table.sum(axis=0) >= giveaways.RARE]
+
 
 # ---------------------------------------------------------------- partial input
 

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+from cells import functions
 from hypothesis import given, strategies as st
 from scipy.special import softmax
 
@@ -235,15 +236,16 @@ def test_linked_by_hand():
 
 
 def test_sibling_labels_by_hand_and_as_defined():
+    sibling_labels = functions("31_cross_scoring").sibling_labels
     # one premise with labels 0, 1, 2 in folds 0, 0, 1; another alone
-    beside = selection.sibling_labels([0, 1, 2, 1], ["a", "a", "a", "b"], [0, 0, 1, 1])
+    beside = sibling_labels(*map(np.array, ([0, 1, 2, 1], ["a", "a", "a", "b"], [0, 0, 1, 1])))
     assert beside.tolist() == [[False, False, True], [False, False, True], [True, True, False], [False] * 3]
     random = np.random.default_rng(0)
     labels, groups, fold = random.integers(0, 3, 200), random.integers(0, 60, 200), random.integers(0, 5, 200)
     others = [(groups == groups[at]) & (fold != fold[at]) for at in range(200)]
     expected = [[any(other & (labels == label)) for label in range(3)] for other in others]
-    assert np.array_equal(selection.sibling_labels(labels, groups, fold), expected)
-    split = [selection.sibling_labels(LABELS, GROUPS, folds(LABELS, **more)).any() for more in ({"groups": GROUPS}, {})]
+    assert np.array_equal(sibling_labels(labels, groups, fold), expected)
+    split = [sibling_labels(LABELS, GROUPS, folds(LABELS, **more)).any() for more in ({"groups": GROUPS}, {})]
     assert split == [False, True]
 
 
