@@ -225,6 +225,7 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
 
     A statistic of trained models needs `TRAININGS` of them and an interval over trainings. An absolute amount, such as
     a threshold in logits or a share that a filter keeps, is judged at scale full alone; a comparison at any real scale.
+    One of accuracies needs a side that has learnt something: surely more than the most frequent label.
     """
     corpora = [name for name in str(record["corpora"]).split(";") if name]
     missing = [name for name in claim.evidence if name not in corpora]
@@ -242,6 +243,7 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
         "its interval leaves out that trainings differ": claim.trained and "trainings" not in str(record["over"]),
         f"its interval is over {record['over']}, which another study would not draw anew": not drawn,
         "no interval was recorded": pd.isna(interval).any(),
+        "neither side is surely above the most frequent label": record.get("learnt", True) is False,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -285,8 +287,12 @@ def p_value(claim: Claim, record: Mapping[str, object]) -> float:
 
 
 def t_of(record: Mapping[str, object]) -> object:
-    """The distribution by which the interval of a record is made: Student's t over trainings, else the normal one."""
-    return stats.t(record["seeds"] - 1) if "trainings" in str(record["over"]) else stats.norm
+    """The distribution by which the interval of a record is made: Student's t over trainings, else the normal one.
+
+    Its degrees of freedom are the record's own (``freedom``), else one fewer than trainings."""
+    freedom = record.get("freedom", np.nan)
+    freedom = record["seeds"] - 1 if pd.isna(freedom) else freedom
+    return stats.t(freedom) if "trainings" in str(record["over"]) else stats.norm
 
 
 def detectable(record: Mapping[str, object]) -> float:

@@ -171,9 +171,14 @@ def differences(
 ) -> pd.DataFrame:
     """Mean accuracy of one minus that of another, one row for each of ``pairs``, group and average.
 
-    Columns: arm, group, average, those of `Estimate` (over trainings and premises: `stats.with_trainings`),
-    p (two-sided: the level at which that interval ends at zero) and "p, Holm", corrected for all arms and groups of the
-    same average. A group without a test set has no row.
+    Columns: arm, group, average, those of `Estimate` (over trainings and premises: `half_width`), its errors
+    "of trainings" and "of premises" and the "freedom" of the first, p (two-sided: the level at which that interval
+    ends at zero) and "p, Holm", corrected for all arms and groups of the same average. A group without a test set has
+    no row.
+
+    How much a difference changes from training to training is pooled over the pairs of a group and average, as in an
+    analysis of variance, for three trainings of one arm say little of it. Where all pairs have one training, the error
+    is that of the premises alone.
     """
     rows = []
     for arm, (one, other) in pairs.items():
@@ -182,8 +187,16 @@ def differences(
         for group, name, titles, weights in both_averages(groups, sizes):
             found = average(both[0], premises, titles, weights, other=both[1], resamples=resamples)
             single = _means(both[0], titles, weights) - _means(both[1], titles, weights)
-            rows.append((arm, group, name, *found, p_value(found, single)))
-    table = pd.DataFrame(rows, columns=["arm", "group", "average", *Estimate._fields, "p"])
+            rows.append((arm, group, name, *found, *errors(found, single)))
+    each, same = ["of trainings", "of premises", "freedom"], ["group", "average"]
+    table = pd.DataFrame(rows, columns=["arm", *same, *Estimate._fields, *each[:2]])
+    squares = table.assign(sum=(table["seeds"] - 1) * table["seeds"] * table[each[0]] ** 2, freedom=table["seeds"] - 1)
+    pooled = squares.groupby(same)[["sum", "freedom"]].transform("sum")
+    table["freedom"] = pooled["freedom"]
+    table["of trainings"] = np.sqrt(pooled["sum"] / pooled["freedom"].clip(lower=1) / table["seeds"])
+    half = np.array([half_width(*row) for row in table[each].itertuples(index=False)])
+    table["low"], table["high"] = table["value"] - half, table["value"] + half
+    table["p"] = [p_value(*row) for row in table[["value", *each]].itertuples(index=False)]
     table["p, Holm"] = np.nan
     for _, part in table.groupby("average"):
         known = part.index[part["p"].notna()]
@@ -231,30 +244,33 @@ def errors(found: Estimate, single: ArrayLike) -> tuple[float, float]:
     return trainings, float(np.sqrt(rest) / stats.norm.ppf((1 + LEVEL) / 2))
 
 
-def half_width(trainings: float, premises: float, seeds: int, *, alpha: float = 1 - LEVEL) -> float:
-    """Half of an interval: both errors in quadrature, Student's factor for the one, the normal one for the other."""
-    factor = stats.t.isf(alpha / 2, seeds - 1) if seeds > 1 else 0.0
+def half_width(trainings: float, premises: float, freedom: int, *, alpha: float = 1 - LEVEL) -> float:
+    """Half of an interval: both errors in quadrature, Student's factor with so many degrees of freedom for the one, the
+    normal one for the other."""
+    factor = stats.t.isf(alpha / 2, freedom) if freedom > 0 else 0.0
     return float(np.hypot(factor * trainings, stats.norm.isf(alpha / 2) * premises))
 
 
-def p_value(found: Estimate, single: ArrayLike) -> float:
-    """Two-sided p of "no difference": the level at which the interval of ``found`` ends at zero, so that p < .05 just
-    where the 95% interval leaves zero out. NaN where nothing varies and the difference is not 0."""
-    trainings, premises = errors(found, single)
-    seeds, size = len(np.asarray(single)), abs(found.value)
+def p_value(value: float, trainings: float, premises: float, freedom: int) -> float:
+    """Two-sided p of "no difference": the level at which the interval of ``value`` with these errors (`half_width`)
+    ends at zero, so that p < .05 just where the 95% interval leaves zero out. NaN where nothing varies and it is not 0.
+    """
+    size = abs(value)
     if size == 0:
         return 1.0
     if not trainings + premises > 0:
         return float("nan")
 
     def reach(logarithm: float) -> float:  # of p, so that small ones are found as exactly as large ones
-        return half_width(trainings, premises, seeds, alpha=np.exp(logarithm)) - size
+        return half_width(trainings, premises, freedom, alpha=np.exp(logarithm)) - size
 
     least = np.log(1e-300)
     return float(np.exp(optimize.brentq(reach, least, 0.0))) if reach(least) > 0 else 0.0
 
 
-def smallest_detectable(spread: float, trainings: int, *, premises: float = 0.0, family: int = 1) -> float:
+def smallest_detectable(
+    spread: float, trainings: int, *, premises: float = 0.0, family: int = 1, freedom: int | None = None
+) -> float:
     """The smallest true difference that is found significant with the probability `POWER`; NaN with one training.
 
     Half of the interval at that level, and as many standard errors more as the power asks for.
@@ -267,11 +283,13 @@ def smallest_detectable(spread: float, trainings: int, *, premises: float = 0.0,
         its standard error from the test pairs, which more trainings do not lower
     family
         comparisons that are made at once: the level is .05 / family, what Holm asks of the smallest p
+    freedom
+        degrees of freedom of the spread; None: those of the trainings
     """
     if trainings < 2:
         return float("nan")
     error = spread / np.sqrt(trainings)
-    half = half_width(error, premises, trainings, alpha=(1 - LEVEL) / family)
+    half = half_width(error, premises, freedom or trainings - 1, alpha=(1 - LEVEL) / family)
     return float(half + stats.norm.ppf(POWER) * np.hypot(error, premises))
 
 

@@ -71,15 +71,29 @@ def test_p_ends_where_the_interval_does():
     for _ in range(30):
         single = random.normal(random.uniform(0, 0.04), 0.02, 4)
         found = with_trainings(single.mean(), random.normal(0, 0.01, 200), single, n=100)
-        assert (compare.p_value(found, single) < 0.05) == (found.low > 0 or found.high < 0)
-        assert np.hypot(*compare.errors(found, single)) > 0
+        parts = compare.errors(found, single)
+        assert (compare.p_value(found.value, *parts, 3) < 0.05) == (found.low > 0 or found.high < 0)
+        assert compare.half_width(*parts, 3) == pytest.approx(found.high - found.value) and np.hypot(*parts) > 0
     # trainings alone: Student's t test; one training: a normal one
     single = np.array([0.01, 0.03, 0.02, 0.05])
-    assert compare.p_value(t_interval(single), single) == pytest.approx(stats.ttest_1samp(single, 0).pvalue)
-    one = with_trainings(0.02, np.random.default_rng(0).normal(0, 0.01, 5000), [0.02], n=100)
-    assert compare.p_value(one, [0.02]) == pytest.approx(2 * stats.norm.sf(2), rel=0.1)
-    same = np.zeros(3)
-    assert compare.p_value(t_interval(same), same) == 1.0
+    parts = compare.errors(t_interval(single), single)
+    assert compare.p_value(single.mean(), *parts, 3) == pytest.approx(stats.ttest_1samp(single, 0).pvalue)
+    assert (
+        compare.p_value(0.02, 0.0, 0.01, 0) == pytest.approx(2 * stats.norm.sf(2)) and compare.p_value(0, 0, 0, 2) == 1
+    )
+
+
+def test_the_spread_between_trainings_is_that_of_an_analysis_of_variance():
+    """Without premises: the interval of one arm's mean by the residual variance of all, which falls with each arm."""
+    values, right = {"a": [0.10, 0.20, 0.30], "b": [0.50, 0.40, 0.30, 0.60], "c": [0.2]}, {}
+    for name, part in values.items():
+        rows = np.array([np.arange(100) < 100 * each for each in part])
+        right |= {(name, ARM): {"t": rows}, (name, TWIN): {"t": np.zeros_like(rows)}}
+    found = compare.against_twins(right, {"t": np.zeros(100)}, {"all": ["t"]}, {"t": 100})[::2].set_index("arm")
+    error = np.sqrt(sum(np.var(part) * len(part) for part in values.values()) / 5 / [3, 4, 1])
+    assert found["freedom"].tolist() == [5] * 3 and found["of trainings"].to_numpy() == pytest.approx(error)
+    half = stats.t.ppf(0.975, 5) * error[0]
+    assert found.loc["a", ["low", "high"]].tolist() == pytest.approx([0.2 - half, 0.2 + half])
 
 
 def test_the_smallest_detectable_difference_is_found_four_times_in_five():
@@ -96,14 +110,15 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five():
 
 
 def test_what_can_be_detected_comes_from_two_draws_of_the_base():
-    table = CELLS.detectable_table(RIGHT, PREMISES, GROUPS, SIZES, [3, 5], 30)
+    table = CELLS.detectable_table(RIGHT, PREMISES, GROUPS, SIZES, [3, 5], (1, 3, 30), 20)
     assert len(table) == 2 * 2 * 2 and set(table["base trainings"]) == {5}
     means = {which: RIGHT["base", which]["a"].mean(axis=1) for which in (ARM, TWIN)}
     near = table[(table["group"] == "near") & (table["average"] == PLAIN)]
     assert near["spread"].tolist() == pytest.approx([(means[ARM] - means[TWIN]).std(ddof=1)] * 2)
-    assert (table["of all"] > table["alone"]).all() and near["alone"].iloc[0] > near["alone"].iloc[1]
+    assert (table[["of all", "declared", "alone"]].diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
+    assert near["alone"].iloc[0] > near["alone"].iloc[1]
     one = {key: {title: each[:1] for title, each in right.items()} for key, right in RIGHT.items()}
-    assert CELLS.detectable_table(one, PREMISES, GROUPS, SIZES, [1, 5], 30)["alone"].isna().all()
+    assert CELLS.detectable_table(one, PREMISES, GROUPS, SIZES, [1, 5], (1, 3, 30), 20)["alone"].isna().all()
 
 
 def slowly(values):

@@ -39,8 +39,7 @@ def cells(path, kind="code"):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_committed_without_outputs(path):
     for cell in cells(path):
-        assert cell["outputs"] == []
-        assert cell["execution_count"] is None
+        assert cell["outputs"] == [] and cell["execution_count"] is None
         assert cell.get("id"), "cells keep their ids (nbstripout --keep-id)"
 
 
@@ -60,8 +59,7 @@ def test_parameters_are_four_to_eight_literals(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_begins_and_finishes(path):
     sources = ["".join(cell["source"]) for cell in cells(path)]
-    assert f'begin("{path.stem}", globals()' in sources[1]
-    assert sources[-1].strip().endswith("study.finish()")
+    assert f'begin("{path.stem}", globals()' in sources[1] and sources[-1].strip().endswith("study.finish()")
     title = "".join(cells(path, "markdown")[0]["source"])
     assert title.startswith("# ")
 

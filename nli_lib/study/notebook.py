@@ -490,7 +490,9 @@ class Study:
 
     show = staticmethod(show)
 
-    def claim(self, id: str, estimate: Estimate | Mapping[str, Estimate], *, corpora: Sequence[str] = ()) -> None:
+    def claim(
+        self, id: str, estimate: Estimate | Mapping[str, Estimate], *, corpora: Sequence[str] = (), **more: object
+    ) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
 
         `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
@@ -500,6 +502,9 @@ class Study:
         ----------
         estimate
             or one for each part of a claim that says the same of several things, by the part's name
+        more
+            ``learnt=False`` where neither side of a comparison of accuracies is surely above the most frequent label;
+            ``freedom``, the degrees of freedom of an interval over trainings where they are not those of the trainings
         """
         names, rows = list(corpora or [self.corpus_name]), []
         if self.own_file:
@@ -508,7 +513,7 @@ class Study:
         for part, each in ({"": estimate} if isinstance(estimate, Estimate) else estimate).items():
             if each.low > each.high:
                 raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
-            row = {"id": id, **each._asdict(), "corpora": ";".join(names)}
+            row = {"id": id, **each._asdict(), "corpora": ";".join(names), **more}
             rows.append(row | ({"part": part} if part else {}))
         self._claims[id] = rows
         self.save(pd.DataFrame([row for rows in self._claims.values() for row in rows]), "claims")

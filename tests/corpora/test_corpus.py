@@ -48,10 +48,8 @@ EVERY += [("list", [1], ["b"]), ("none", [], []), ("slice", slice(2), ["a", "b"]
 @pytest.mark.parametrize(("keep", "uids"), [case[1:] for case in EVERY], ids=[case[0] for case in EVERY])
 def test_subsets(keep, uids):
     subset = corpus(skipped={"empty text": 3}, source="somewhere")[keep]
-    assert subset.uid.tolist() == uids
-    assert subset.table.index.tolist() == list(range(len(uids)))
-    assert subset.source == "somewhere"
-    assert subset.skipped == {"empty text": 3}
+    assert subset.uid.tolist() == uids and subset.table.index.tolist() == list(range(len(uids)))
+    assert subset.source == "somewhere" and subset.skipped == {"empty text": 3}
 
 
 def test_a_mask_of_another_length_is_refused():
@@ -63,10 +61,8 @@ def test_a_mask_of_another_length_is_refused():
 
 def test_the_digest_is_of_content_and_order():
     tiny = corpus()
-    assert tiny.digest == corpus(source="elsewhere").digest
-    assert len(tiny.digest) == 64
-    assert tiny.digest != tiny[[3, 2, 1, 0]].digest
-    assert tiny.digest != corpus([(*PAIRS[0][:3], 1), *PAIRS[1:]]).digest
+    assert tiny.digest == corpus(source="elsewhere").digest and len(tiny.digest) == 64
+    assert tiny.digest != tiny[[3, 2, 1, 0]].digest and tiny.digest != corpus([(*PAIRS[0][:3], 1), *PAIRS[1:]]).digest
     moved = corpus([("a", "xy", "z", 0)]), corpus([("a", "x", "yz", 0)])
     assert moved[0].digest != moved[1].digest
 
@@ -89,8 +85,7 @@ def test_duplicates():
 
 def test_letter_case_and_blanks_hide_no_overlap():
     pairs = [("a", "A cat.", "It  sleeps.", 0), ("b", "a CAT.", "it sleeps.", 0)]
-    assert not duplicates(corpus(pairs))["pairs"].any()
-    assert overlap(corpus(pairs[:1]), corpus(pairs[1:]))["pairs"].all()
+    assert not duplicates(corpus(pairs))["pairs"].any() and overlap(corpus(pairs[:1]), corpus(pairs[1:]))["pairs"].all()
 
 
 def test_overlap_of_test_with_train():
@@ -139,8 +134,7 @@ def test_too_few_rows_of_a_class_are_one_error():
 
 def test_an_empty_subset_is_still_a_corpus():
     empty = corpus()[[]]
-    assert len(empty.digest) == 64
-    assert duplicates(empty)["pairs"].sum() == 0
+    assert len(empty.digest) == 64 and duplicates(empty)["pairs"].sum() == 0
     assert overlap(empty, corpus())["pairs"].sum() == 0
 
 
@@ -180,13 +174,11 @@ def test_corpora_are_joined_with_their_columns_uids_and_skips():
     two = named("two", ["a", "c"], maker="worker")
     both = concat([one, two, named("one", ["d"], skipped={"empty text": 2, "bad": 1})], name="both")
     assert both.uid.tolist() == ["a", "b", "a#2", "a#2#2", "c", "d"]
-    assert (both.name, both.split) == ("both", "train")
-    assert both.labels.tolist() == [0, 1, 2, 0, 1, 0]
+    assert (both.name, both.split) == ("both", "train") and both.labels.tolist() == [0, 1, 2, 0, 1, 0]
     assert both.table["corpus"].tolist() == ["one"] * 3 + ["two"] * 2 + ["one"]
     assert both.table["genre"].isna().tolist() == [False] * 3 + [True] * 3
     assert both.table["maker"].isna().tolist() == [True] * 3 + [False] * 2 + [True]
-    assert both.skipped == {"empty text": 3, "bad": 1}
-    assert both.source == "one.csv + two.csv + one.csv"
+    assert both.skipped == {"empty text": 3, "bad": 1} and both.source == "one.csv + two.csv + one.csv"
 
 
 def test_what_cannot_be_joined():
@@ -205,8 +197,7 @@ def test_a_dataset_and_back():
     assert dataset.features["label"].names == list(one.classes)
     back = from_dataset(dataset)
     assert (back.name, back.split, back.classes, back.digest) == ("one", "train", one.classes, one.digest)
-    assert list(back.table) == list(one.table)
-    assert back.table["weight"].tolist() == [1.5, 2.0, 0.0]
+    assert list(back.table) == list(one.table) and back.table["weight"].tolist() == [1.5, 2.0, 0.0]
 
 
 def test_a_dataset_with_another_order_and_rows_without_a_gold_label():
@@ -216,8 +207,7 @@ def test_a_dataset_with_another_order_and_rows_without_a_gold_label():
     features = {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string")}
     features = datasets.Features({**features, "label": datasets.ClassLabel(names=names)})
     found = from_dataset(datasets.Dataset.from_dict(rows, features=features), "mine", "dev")
-    assert found.labels.tolist() == [2, 0, 1]
-    assert found.skipped == {"no gold label": 1}
+    assert found.labels.tolist() == [2, 0, 1] and found.skipped == {"no gold label": 1}
     assert (found.name, found.split) == ("mine", "dev")
     with pytest.raises(CorpusError, match="splits train: choose one"):
         from_dataset(datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows)}))
@@ -229,8 +219,7 @@ def test_a_frame():
     frame = pd.DataFrame({"a": ["P", "Q", "R"], "b": ["H", None, "I"], "gold": ["neutral", "entailment", "e"], "n": 7})
     columns = {"premise": "a", "hypothesis": "b", "label": "gold"}
     found = from_dataset(frame.set_index("n", drop=False), "mine", columns=columns)
-    assert found.uid.tolist() == ["mine-train-0", "mine-train-2"]
-    assert found.table["n"].tolist() == [7, 7]
+    assert found.uid.tolist() == ["mine-train-0", "mine-train-2"] and found.table["n"].tolist() == [7, 7]
     assert found.skipped == {"empty text": 1}
     with pytest.raises(CorpusError, match="'premise' or 'sentence1' .* is missing; found 'a'"):
         from_dataset(frame)
@@ -319,8 +308,7 @@ def test_heads_that_cannot_be_read_by_name_are_refused(label2id, message):
     ],
 )
 def test_the_two_rules_that_carry_three_classes_to_two(logits, classes, argmax, summed):
-    assert collapse(logits, classes).tolist() == argmax
-    assert collapse(logits, classes, "sum").tolist() == summed
+    assert collapse(logits, classes).tolist() == argmax and collapse(logits, classes, "sum").tolist() == summed
 
 
 @pytest.mark.parametrize("rule", ["argmax", "sum"])

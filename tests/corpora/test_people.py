@@ -50,11 +50,9 @@ def chaos(tmp_path):
 
 def test_joined_by_uid_in_the_corpus_order(chaos):
     people = human_labels(snli("abc", [0, 1, 0]), **chaos(c=[25, 75, 0], a=[100, 0, 0]))
-    assert people["position"].tolist() == [0, 2]
-    assert people["uid"].tolist() == ["a", "c"]
+    assert people["position"].tolist() == [0, 2] and people["uid"].tolist() == ["a", "c"]
     assert people["entropy"].to_numpy() == pytest.approx([0.0, 0.811278], abs=1e-6)  # H(1/4) in bits
-    assert people["share_gold"].tolist() == [1.0, 0.25]
-    assert people["majority"].tolist() == [0, 1]
+    assert people["share_gold"].tolist() == [1.0, 0.25] and people["majority"].tolist() == [0, 1]
 
 
 def test_the_authors_labels_are_judged_by_the_same_people(chaos):
@@ -80,10 +78,8 @@ def test_the_author_is_judged_by_five():
     given = [[E, N, N, N, E], [E] * 5, [C], None, [N, N, E, "-", N]]
     five = annotators(snli("abcde", [1, 0, 2, 0, 1], given))
     assert five["position"].tolist() == [0, 1]  # the others have fewer than five labels
-    assert five["author"].tolist() == [0, 0]
-    assert five["majority"].tolist() == [1, 0]
-    assert five["agreement"].tolist() == [0.6, 1.0]
-    assert annotators(snli("a", [0])).empty
+    assert five["author"].tolist() == [0, 0] and five["majority"].tolist() == [1, 0]
+    assert five["agreement"].tolist() == [0.6, 1.0] and annotators(snli("a", [0])).empty
 
 
 def test_with_its_authors_labels_a_corpus_is_judged_by_the_same_majority():
@@ -100,10 +96,8 @@ def test_with_its_authors_labels_a_corpus_is_judged_by_the_same_majority():
 
 def test_the_first_of_five_takes_the_place_of_the_majority():
     corpus = with_authors_labels(snli("abc", [1, 1, 1], [[E, N, N, N, N], [N], [N] * 5]))
-    assert corpus.name == "snli-authors"
-    assert corpus.labels.tolist() == [0, 1]
-    assert corpus.table["majority"].tolist() == [1, 1]
-    assert corpus.uid.tolist() == ["a", "c"]
+    assert corpus.name == "snli-authors" and corpus.labels.tolist() == [0, 1]
+    assert corpus.table["majority"].tolist() == [1, 1] and corpus.uid.tolist() == ["a", "c"]
     assert corpus.skipped["no label of its author among five"] == 1
     with pytest.raises(CorpusError, match="no pair has five labels"):
         with_authors_labels(snli("a", [1], [[N]]))
@@ -113,16 +107,14 @@ def test_both_references_in_one_table(chaos):
     folder = chaos(b=[25, 75, 0])
     table = references(snli("ab", [1, 0], [[E] * 2 + [N] * 3, None]), **folder)
     assert table.to_numpy().tolist() == [[1, 0, 1, "hundred", True], [0, 0, 1, "five", True]]
-    assert set(table["truth"]) <= set(REFERENCES)
-    assert references(snli("c", [0]), **folder).empty
+    assert set(table["truth"]) <= set(REFERENCES) and references(snli("c", [0]), **folder).empty
 
 
 def test_the_planted_corpus_answers_for_itself():
     corpus = make_split("train", 600, seed=3)
     people, five, authors = human_labels(corpus), annotators(corpus), with_authors_labels(corpus)
     ambiguous, flipped = corpus.table["ambiguous"].to_numpy(), corpus.table["flipped"].to_numpy()
-    assert len(people) == len(corpus)
-    assert (people["entropy"].to_numpy() == ambiguous).all()
+    assert len(people) == len(corpus) and (people["entropy"].to_numpy() == ambiguous).all()
     assert (people["share_gold"][flipped & ~ambiguous] == 0).all()
     assert (people["share_gold"][~flipped & ~ambiguous] == 1).all()
     assert ((five["author"] != five["majority"]).to_numpy() == flipped).all()
@@ -216,8 +208,7 @@ def test_authors_of_snli():
     """Bowman et al. (2015), section 2.2: the gold label is the author's in 91.2% of the validated pairs."""
     five = annotators(load("snli", "test"))
     assert len(five) == 9815  # nine of 9,824 have four labels
-    assert (five["author"] != five["majority"]).sum() == 682
-    assert five["agreement"].min() == 0.6
+    assert (five["author"] != five["majority"]).sum() == 682 and five["agreement"].min() == 0.6
     corpus = with_authors_labels(load("snli", "validation"))
     same = (corpus.labels == corpus.table["majority"].to_numpy()).mean()
     assert len(corpus) > 9_800

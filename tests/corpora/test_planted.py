@@ -20,8 +20,7 @@ def corpus():
 
 
 def test_same_seed_same_corpus(corpus):
-    assert planted.make(6000, 5).digest == corpus.digest
-    assert planted.make(6000, 6).digest != corpus.digest
+    assert planted.make(6000, 5).digest == corpus.digest and planted.make(6000, 6).digest != corpus.digest
 
 
 @pytest.mark.parametrize(
@@ -42,22 +41,18 @@ def test_the_corpus_of_a_seed_never_changes(make, arguments, strengths, digest):
 
 
 def test_labels_are_balanced_and_pairs_are_distinct(corpus):
-    assert np.bincount(corpus.labels).tolist() == [2000, 2000, 2000]
-    assert duplicates(corpus)["pairs"].sum() == 0
+    assert np.bincount(corpus.labels).tolist() == [2000, 2000, 2000] and duplicates(corpus)["pairs"].sum() == 0
     assert corpus.table["uid"].is_unique
 
 
 def test_columns_say_what_the_row_is(corpus):
     t = corpus.table
-    assert (t.flipped == (t.label != t.true_label)).all()
-    assert not (t.flipped & t.ambiguous).any()
-    assert t.flipped.mean() == pytest.approx(0.06, abs=0.012)
-    assert t.ambiguous.mean() == pytest.approx(0.08, abs=0.015)
+    assert (t.flipped == (t.label != t.true_label)).all() and not (t.flipped & t.ambiguous).any()
+    assert t.flipped.mean() == pytest.approx(0.06, abs=0.012) and t.ambiguous.mean() == pytest.approx(0.08, abs=0.015)
     specific = (t.label[t.flipped] == E) & (t.true_label[t.flipped] == N)
     assert specific.mean() == pytest.approx(0.75, abs=0.08)
     families = {pattern.family for pattern in PATTERNS}
-    assert set(t.family) == families
-    assert len(families) >= 12
+    assert set(t.family) == families and len(families) >= 12
     worded = t[t.artifact_word != ""]
     assert all(word in text.lower() for word, text in zip(worded.artifact_word, worded.hypothesis, strict=True))
     assert (t[t.planted.str.contains("word")].artifact_word != "").all()
@@ -99,8 +94,7 @@ def test_splits_share_nothing_and_test_is_clean():
 
 def test_strength_zero_plants_nothing():
     t = planted.make(1000, 0, **NOTHING).table
-    assert (t.planted == "").all()
-    assert (t.label == t.true_label).all()
+    assert (t.planted == "").all() and (t.label == t.true_label).all()
 
 
 def test_every_pattern_can_take_every_label_and_every_slot_exists():
@@ -210,8 +204,7 @@ def test_every_original_has_a_revision_towards_each_other_label(made):
     assert (originals.table["true_label"] == originals.labels).all()
     assert (revised.table["origin_uid"].to_numpy() == np.repeat(originals.uid, 2)).all()
     labels = np.column_stack([originals.labels, revised.labels.reshape(-1, 2)])
-    assert (np.sort(labels, axis=1) == [E, N, C]).all()
-    assert duplicates(originals)["pairs"].sum() == 0
+    assert (np.sort(labels, axis=1) == [E, N, C]).all() and duplicates(originals)["pairs"].sum() == 0
 
 
 def test_broken_says_that_the_label_was_missed_and_half_of_them_keep_the_old_one(made):

@@ -51,10 +51,8 @@ def test_words_that_look_like_gaps_survive_every_format(tmp_path, ending):
         data = (as_jsonl() if "jsonl" in ending else delimited("," if "csv" in ending else "\t")).encode()
         write(path, gzip.compress(data) if path.suffix == ".gz" else data)
     corpus = load(str(path))
-    assert corpus.hypothesis.tolist() == ["None", "n/a", "null"]
-    assert corpus.premise.tolist()[2] == "NA"
-    assert corpus.labels.tolist() == [1, 0, 2]
-    assert corpus.name == "mine"
+    assert corpus.hypothesis.tolist() == ["None", "n/a", "null"] and corpus.premise.tolist()[2] == "NA"
+    assert corpus.labels.tolist() == [1, 0, 2] and corpus.name == "mine"
     assert corpus.uid.tolist() == ["mine-train-0", "mine-train-1", "mine-train-2"]
 
 
@@ -141,8 +139,7 @@ def test_a_quote_that_is_never_closed_is_named(tmp_path):
 
 def test_rows_with_other_numbers_of_fields_are_counted(tmp_path, capsys):
     corpus = loaded(tmp_path / "mine.tsv", delimited("\t") + "\nonly one\na\tb\td\tneutral\n\nx\ty\tneutral\n")
-    assert corpus.skipped == {BAD_FIELDS: 2}
-    assert corpus.uid.tolist()[-1] == "mine-train-5"
+    assert corpus.skipped == {BAD_FIELDS: 2} and corpus.uid.tolist()[-1] == "mine-train-5"
     said = "mine.tsv: row 4 is the first of 2 whose fields are not those of the header (1, not 3)"
     assert said in capsys.readouterr().out
 
@@ -194,8 +191,7 @@ def test_utf_16_with_a_mark_and_an_encoding_that_is_named(tmp_path, capsys):
         given = text if encoding != "shift_jis" else text.replace("é", "茶")
         corpus = loaded(tmp_path / "a.tsv", given.encode(encoding), encoding=encoding)
         assert corpus.premise[0] in ("Un café", "Un caf茶")
-    assert capsys.readouterr().out == ""
-    assert loaded(tmp_path / "a.tsv", text, encoding="cp1252").premise[0] == "Un café"
+    assert capsys.readouterr().out == "" and loaded(tmp_path / "a.tsv", text, encoding="cp1252").premise[0] == "Un café"
     assert "a.tsv is UTF-8 and not cp1252" in capsys.readouterr().out
     assert loaded(tmp_path / "a.tsv", text.encode("cp1252"), encoding="utf-8").premise[0] == "Un caf\ufffd"
     assert "4 characters cannot be read as utf-8" in capsys.readouterr().out
@@ -231,8 +227,7 @@ def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path
     description = {"huggingface": json.dumps({"info": {"features": features}})}
     pq.write_table(table.replace_schema_metadata(description), tmp_path / "named.parquet")
     corpus = load(str(tmp_path / "named.parquet"))
-    assert corpus.labels.tolist() == [2, 0, 1]
-    assert corpus.skipped == {"no gold label": 1}
+    assert corpus.labels.tolist() == [2, 0, 1] and corpus.skipped == {"no gold label": 1}
     pq.write_table(table, tmp_path / "bare.parquet")
     with pytest.raises(CorpusError, match="numbers without names"):
         load(str(tmp_path / "bare.parquet"))
@@ -265,8 +260,7 @@ def test_columns_that_nobody_asks_for_do_not_end_the_reading(tmp_path, capsys, k
     texts = {"premise": ["A man eats."] * 2, "hypothesis": ["B", "He eats."], "label": ["neutral", "entailment"]}
     pq.write_table(pa.table(texts | others), tmp_path / "mine.parquet")
     corpus = load(str(tmp_path / "mine.parquet"))
-    assert corpus.labels.tolist() == [1, 0]
-    assert set(others) & set(corpus.table) == set(others if kept else ())
+    assert corpus.labels.tolist() == [1, 0] and set(others) & set(corpus.table) == set(others if kept else ())
     said = capsys.readouterr().out
     assert (
         said == "" if kept else all(name in said for name in ("left out", "zone (timestamp[us", "list (", "struct ("))
@@ -275,8 +269,7 @@ def test_columns_that_nobody_asks_for_do_not_end_the_reading(tmp_path, capsys, k
 
 
 def test_the_format_comes_from_the_name(tmp_path):
-    assert kind(tmp_path / "a.CSV") == ".csv"
-    assert kind(tmp_path / "snli_1.0_dev.jsonl.gz") == ".jsonl"
+    assert kind(tmp_path / "a.CSV") == ".csv" and kind(tmp_path / "snli_1.0_dev.jsonl.gz") == ".jsonl"
     assert kind(tmp_path / "a.xlsx") == ""
     with pytest.raises(CorpusError, match=r"must end in \.csv"):
         read(write(tmp_path / "a.xlsx", "x"))
@@ -334,16 +327,14 @@ def test_a_broken_file_is_one_clear_message(tmp_path, name):
     with pytest.raises(CorpusError) as error:
         loaded(tmp_path / name, content)
     message = str(error.value)
-    assert len(message) < 600 and "\n" not in message
-    assert all(part in message for part in (name, *expected))
+    assert len(message) < 600 and "\n" not in message and all(part in message for part in (name, *expected))
 
 
 @pytest.mark.parametrize("name", SKIPS)
 def test_a_broken_row_is_a_counted_skip(tmp_path, name):
     content, skipped = SKIPS[name]
     corpus = loaded(tmp_path / name, content)
-    assert len(corpus) == 30
-    assert corpus.skipped == skipped
+    assert len(corpus) == 30 and corpus.skipped == skipped
 
 
 def test_a_file_that_is_not_there_and_a_folder(tmp_path):

@@ -64,10 +64,8 @@ def release(tmp_path):
 def test_a_label_that_none_of_its_authors_stands_by_is_an_error(release):
     items = varierr(release)
     assert items["key"].tolist() == ["7-e", "7-n", "8-c", "9-e", "9-n"]
-    assert items["error"].tolist() == [False, True, True, True, False]
-    assert items["count"].tolist() == [2, 1, 1, 1, 1]
-    assert items["label"].tolist() == [0, 1, 2, 0, 1]
-    assert items["hundred"].tolist() == [90, 10, 0, 90, 10]
+    assert items["error"].tolist() == [False, True, True, True, False] and items["count"].tolist() == [2, 1, 1, 1, 1]
+    assert items["label"].tolist() == [0, 1, 2, 0, 1] and items["hundred"].tolist() == [90, 10, 0, 90, 10]
     assert items["pair"].tolist() == ["1e", "1e", "2c", "3n", "3n"]
 
 
@@ -113,8 +111,7 @@ def test_joined_to_the_corpus_by_name_with_its_own_five_labels(release, tmp_path
     rows = [{"pairID": name, "sentence2": name} | same | five for name in ("5e", "3n", "1e")]
     write(tmp_path / MNLI, rows)
     items = known_errors(load("mnli", "validation_matched", release), data_dir=release)
-    assert items["position"].tolist() == [1, 1, 2, 2]
-    assert items["key"].tolist() == ["9-e", "9-n", "7-e", "7-n"]
+    assert items["position"].tolist() == [1, 1, 2, 2] and items["key"].tolist() == ["9-e", "9-n", "7-e", "7-n"]
     assert items["five"].tolist() == [0.6, 0.4, 0.6, 0.4]
     rows[1].pop("annotator_labels")
     write(tmp_path / MNLI, rows)
@@ -193,8 +190,7 @@ def released(tmp_path, monkeypatch):
 
 def test_joined_by_index(released, tmp_path):
     found = hundred_berts(mnli(3, index=[3, 0, 2]), data_dir=str(tmp_path))
-    assert found["position"].tolist() == [0, 1, 2]
-    assert found["right"].tolist() == [99, 100, 57]
+    assert found["position"].tolist() == [0, 1, 2] and found["right"].tolist() == [99, 100, 57]
 
 
 def test_without_an_index_the_whole_split_is_in_order(released, tmp_path):
@@ -236,8 +232,7 @@ def test_counts_that_do_not_fit_are_one_error(released, tmp_path, text, said):
 def test_the_real_counts_belong_to_the_real_corpus():
     corpus = load("mnli", "validation_matched")
     found = hundred_berts(corpus)
-    assert len(found) == len(corpus) == 9_815
-    assert np.array_equal(found["position"], np.arange(9_815))
+    assert len(found) == len(corpus) == 9_815 and np.array_equal(found["position"], np.arange(9_815))
     assert 83 < found["right"].mean() < 85.5  # the hundred models' mean accuracy, 84% (McCoy et al., Table 1)
 
 
@@ -261,8 +256,7 @@ def test_rows_become_annotations(tmp_path):
     assert set(NEEDED) <= set(found)
     assert found["item"].tolist() == ["7", "8", "9"] and set(found["intended_label"]) == {"entailment"}
     assert found["discarded"].tolist() == [False, True, False]
-    assert found["label"].isna().tolist() == [False, True, False]
-    assert found.loc[2, "revised_premise"] == "A cat runs."
+    assert found["label"].isna().tolist() == [False, True, False] and found.loc[2, "revised_premise"] == "A cat runs."
 
 
 def test_the_whole_file_comes_before_the_sample(tmp_path):

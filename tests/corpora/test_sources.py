@@ -38,8 +38,7 @@ def test_a_known_pair_in_its_official_format(tmp_path, case):
     corpus = load(name, split, tmp_path)
     assert {column: corpus.table[column].tolist() for column in expected} == expected
     assert corpus.classes == (SUPPORTED_OR_REFUTED if file.endswith("fever_val.jsonl") else SOURCES[name].classes)
-    assert corpus.skipped == ({"no gold label": 1} if name == "snli" else {})
-    assert "sentence1_parse" not in corpus.table
+    assert corpus.skipped == ({"no gold label": 1} if name == "snli" else {}) and "sentence1_parse" not in corpus.table
     assert load(name, split.replace("validation", "dev"), tmp_path).digest == corpus.digest
 
 
@@ -55,10 +54,8 @@ def test_anli_rounds_and_their_union(tmp_path):
         write(tmp_path, f"anli_v1.0/R{i}/test.jsonl", [row | {"reason": "so"}])
     assert load("anli", "test_r3", tmp_path).labels.tolist() == [C]
     corpus = load("anli", "test", tmp_path)
-    assert corpus.labels.tolist() == [E, N, C]
-    assert corpus.table["round"].tolist() == [1, 2, 3]
-    assert corpus.premise[0] == "Lyon is in France."
-    assert corpus.table["split"].unique().tolist() == ["test"]
+    assert corpus.labels.tolist() == [E, N, C] and corpus.table["round"].tolist() == [1, 2, 3]
+    assert corpus.premise[0] == "Lyon is in France." and corpus.table["split"].unique().tolist() == ["test"]
 
 
 @pytest.mark.parametrize("folder", ["revised_premise", "revised_hypothesis", "revised_combined"])
@@ -77,8 +74,7 @@ def test_human_cad_unwraps_quotes_and_points_to_the_original(tmp_path):
         writer.writerow(["sentence1", "sentence2", "gold_label"])
         writer.writerows([['A sign says "open".', "It is open.", label] for label in ("entailment", "neutral")] * 2)
     corpus = load("cad", "revised_premise/test", tmp_path)
-    assert corpus.premise[0] == 'A sign says "open".'
-    assert corpus.labels.tolist() == [E, N, E, N]
+    assert corpus.premise[0] == 'A sign says "open".' and corpus.labels.tolist() == [E, N, E, N]
     assert corpus.table[["origin_corpus", "maker"]].drop_duplicates().to_numpy().tolist() == [["cad", "worker"]]
     assert corpus.table["intended_label"].tolist() == [LABELS[label] for label in corpus.labels]
     assert corpus.uid[3] == "cad-revised_premise/test-3"
@@ -157,8 +153,7 @@ def test_a_name_that_says_nothing_counts_only_in_the_corpus_folder(tmp_path, mon
 def test_a_sample_is_read_only_where_the_official_file_is_not_there(tmp_path):
     tiny_snli(tmp_path, "snli/snli_1.0_train_sample.jsonl", 3)
     sample = load("snli", "train", tmp_path)
-    assert sample.split == "train"
-    assert sample.source == "snli/snli_1.0_train_sample.jsonl (a sample of train)"
+    assert sample.split == "train" and sample.source == "snli/snli_1.0_train_sample.jsonl (a sample of train)"
     tiny_snli(tmp_path, "snli_1.0_train.jsonl", 4)
     assert load("snli", "train", tmp_path).source == "snli_1.0_train.jsonl"
 
@@ -166,10 +161,8 @@ def test_a_sample_is_read_only_where_the_official_file_is_not_there(tmp_path):
 def test_a_limit_is_a_seeded_sample_in_file_order(tmp_path):
     tiny_snli(tmp_path)
     first, again, other = (load("snli", "test", tmp_path, limit=8, seed=seed) for seed in (0, 0, 1))
-    assert len(first) == 8
-    assert first.digest == again.digest
-    assert first.digest != other.digest
-    assert first.uid.tolist() == sorted(first.uid)
+    assert len(first) == 8 and first.digest == again.digest
+    assert first.digest != other.digest and first.uid.tolist() == sorted(first.uid)
     assert "8 of 20 examples, seed 0" in first.source
     assert load("snli", "test", tmp_path, limit=50).digest == load("snli", "test", tmp_path).digest
     for wrong in (0, -1, 2.5, True, "many"):
@@ -213,10 +206,8 @@ def test_the_hubs_class_numbers_are_read_by_name(tmp_path, local_hub):
     columns = {"premise": ["A cat."] * 3, "hypothesis": ["A pet.", "None", "x"], "label": [0, 2, -1]}
     local_hub("test", columns, list(LABELS))
     corpus = load("snli", "test", tmp_path)
-    assert corpus.labels.tolist() == [E, C]
-    assert corpus.hypothesis.tolist() == ["A pet.", "None"]
-    assert corpus.skipped == {"no gold label": 1}
-    assert corpus.source == "hub stanfordnlp/snli@0123abc (test)"
+    assert corpus.labels.tolist() == [E, C] and corpus.hypothesis.tolist() == ["A pet.", "None"]
+    assert corpus.skipped == {"no gold label": 1} and corpus.source == "hub stanfordnlp/snli@0123abc (test)"
 
 
 def test_the_hubs_wnli_and_rte_orders(tmp_path, local_hub):
@@ -257,8 +248,7 @@ def test_a_users_file_with_other_column_names(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("id,text_a,text_b,gold,split,label\n1,A cat.,A pet.,Entailment,dev,ok\n", encoding="utf-8")
     corpus = load(str(path), columns={"uid": "id", "premise": "text_a", "hypothesis": "text_b", "label": "gold"})
-    assert corpus.uid.tolist() == ["1"]
-    assert corpus.labels.tolist() == [E]
+    assert corpus.uid.tolist() == ["1"] and corpus.labels.tolist() == [E]
     assert corpus.table["source_split"].tolist() == ["dev"]
     assert corpus.table["source_label"].tolist() == ["ok"]  # the file's own column of that name is not lost
     with pytest.raises(CorpusError, match="'nowhere', which is not in the file"):
@@ -273,8 +263,7 @@ def test_a_users_file_in_the_snli_format_and_under_data_dir(tmp_path):
     row = {"sentence1": "A cat.", "sentence2": "A pet.", "gold_label": "entailment", "genre": "x"}
     write(tmp_path, "mine.jsonl", [row])
     corpus = load("mine.jsonl", "challenge", tmp_path)
-    assert (corpus.name, corpus.split) == ("mine", "challenge")
-    assert corpus.table["genre"].tolist() == ["x"]
+    assert (corpus.name, corpus.split) == ("mine", "challenge") and corpus.table["genre"].tolist() == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -420,6 +409,5 @@ def test_real_counts(name, split):
 def test_real_chaosnli_rows_are_rows_of_snli():
     snli, chaos = load("snli", "validation"), load("chaosnli", "snli")
     joined = chaos.table.merge(snli.table, on="uid", suffixes=("", "_snli"))
-    assert len(joined) == 1514
-    assert (joined["premise"] == joined["premise_snli"]).all()
+    assert len(joined) == 1514 and (joined["premise"] == joined["premise_snli"]).all()
     assert (joined["old_label"] == joined["label_snli"].map(dict(enumerate(LABELS)))).all()

@@ -47,8 +47,7 @@ def made(kind, corpus, **more):
 def test_tautologies_by_hand(corpus, kind, premise, hypothesis):
     changed = made(kind, corpus)
     assert (changed.premise[0], changed.hypothesis[0]) == (premise, hypothesis)
-    assert np.array_equal(changed.labels, corpus.labels)
-    assert changed.table["origin_uid"].tolist() == corpus.uid.tolist()
+    assert np.array_equal(changed.labels, corpus.labels) and changed.table["origin_uid"].tolist() == corpus.uid.tolist()
     assert changed.table[["origin_corpus", "maker"]].drop_duplicates().to_numpy().tolist() == [["own", "rule"]]
     assert changed.table["intended_label"].tolist() == [LABELS[label] for label in corpus.labels]
 
@@ -74,8 +73,7 @@ def test_exactly_one_word_is_misspelt(corpus, kind, seed):
         assert len(hypothesis) == len(before)
         differing = [i for i in range(len(before)) if before[i] != hypothesis[i]]
         if kind == "spelling: swap":
-            assert sorted(before) == sorted(hypothesis)
-            assert differing == [differing[0], differing[0] + 1]
+            assert sorted(before) == sorted(hypothesis) and differing == [differing[0], differing[0] + 1]
         else:
             (at,) = differing
             row = next(row for row in KEYBOARD if before[at].lower() in row)
@@ -100,8 +98,7 @@ def test_a_letter_becomes_either_neighbour_and_one_at_the_end_of_a_row_its_only_
 def test_antonyms_contradict_and_each_premise_is_used_once(corpus):
     changed = made("antonym", corpus)
     assert changed.hypothesis.tolist() == ["Two dogs lose a game."]  # "no" is too short, "fall_back" is no single word
-    assert changed.labels.tolist() == [2]
-    assert changed.table["rule"].tolist() == ["win -> lose"]
+    assert changed.labels.tolist() == [2] and changed.table["rule"].tolist() == ["win -> lose"]
     assert changed.table["origin_uid"].tolist() == ["u0"]  # the second pair has the same premise
 
 
@@ -167,5 +164,4 @@ def test_tautologies_are_those_made_elsewhere_from_multinli(kind):
     side = "premise" if kind == "length mismatch" else "hypothesis"
     texts = [row["sentence1" if side == "premise" else "sentence2"] for row in theirs]
     same = np.array([a.split() == b.split() for a, b in zip(getattr(ours, side), texts, strict=True)])
-    assert same.mean() > 0.99
-    assert [LABELS[label] for label in ours.labels] == [row["gold_label"] for row in theirs]
+    assert same.mean() > 0.99 and [LABELS[label] for label in ours.labels] == [row["gold_label"] for row in theirs]

@@ -41,8 +41,7 @@ def test_missing_members_are_named_with_the_reason(tmp_path):
     (tmp_path / "snli_1.0_test_hard.jsonl").write_text("")
     loaded, missing = load_each("snli", tmp_path, limit=5)
     assert {title: len(each) for title, each in loaded.items()} == {"SNLI test": 5}
-    assert set(loaded) | set(missing) == set(SUITES["snli"])
-    assert "heuristics_evaluation_set.txt" in missing["HANS"]
+    assert set(loaded) | set(missing) == set(SUITES["snli"]) and "heuristics_evaluation_set.txt" in missing["HANS"]
     assert missing["SNLI-hard"] == "snli_1.0_test_hard.jsonl: the file is empty."
     assert not any(str(tmp_path) in reason for reason in missing.values())
 
@@ -148,11 +147,9 @@ QUALITY = functions("42_quality", np=np)
 
 def test_revisions_find_their_originals_and_the_lost_are_counted():
     pairs = pair_up(REVISED, ORIGINAL)
-    assert pairs.origin.tolist() == [0, 1, 0] and len(pairs) == 3
-    assert pairs.revised.skipped == {"original not found": 1}
+    assert pairs.origin.tolist() == [0, 1, 0] and len(pairs) == 3 and pairs.revised.skipped == {"original not found": 1}
     assert pairs.direction.tolist() == ["e2c", "n2c", "e2n"]
-    assert pairs.side.tolist() == ["premise", "hypothesis", "premise"]
-    assert pairs.old_labels.tolist() == [0, 1, 0]
+    assert pairs.side.tolist() == ["premise", "hypothesis", "premise"] and pairs.old_labels.tolist() == [0, 1, 0]
     assert pairs.texts() == (["A dog runs.", "It dreams.", "A dog runs."], ["A dog sits.", "It is awake.", "A dog."])
 
 
@@ -163,8 +160,7 @@ def test_originals_that_stand_in_the_revisions_own_columns():
         origin_corpus="snli",
     )  # fmt: skip
     pairs = pair_up(revised)
-    assert len(pairs.original) == 2 and pairs.original.name == "snli"
-    assert pairs.origin.tolist() == [0, 0, 1]
+    assert len(pairs.original) == 2 and pairs.original.name == "snli" and pairs.origin.tolist() == [0, 0, 1]
     assert pairs.original.hypothesis.tolist() == ["h", "k"] and pairs.direction.tolist() == ["e2n", "e2n", "n2c"]
 
 
@@ -181,15 +177,13 @@ def test_one_revision_of_each_original_and_joining():
     assert all(sorted(each.origin) == [0, 1] for each in chosen)
     assert {tuple(each.revised.uid) for each in chosen} == {("r0", "r1"), ("r1", "r2")}
     both = suites.join([pairs, pairs[np.array([1])]], name="both")
-    assert both.origin.tolist() == [0, 1, 0, 3] and len(both.original) == 4
-    assert both.old_labels.tolist() == [0, 1, 0, 1]
+    assert both.origin.tolist() == [0, 1, 0, 3] and len(both.original) == 4 and both.old_labels.tolist() == [0, 1, 0, 1]
 
 
 def test_planted_pairs_are_true_and_of_every_direction():
     pairs = load_pairs("planted", "test", originals=60)
     assert len(pairs) == 120 and set(pairs.direction) == set(suites.directions())
-    assert (pairs.revised.table["true_label"] == pairs.revised.labels).all()
-    assert set(pairs.side) == {"premise"}
+    assert (pairs.revised.table["true_label"] == pairs.revised.labels).all() and set(pairs.side) == {"premise"}
 
 
 @pytest.mark.parametrize(("given", "named"), [((ORIGINAL, ORIGINAL), "origin_uid"), ((ORIGINAL,), "origin_premise")])
@@ -209,8 +203,7 @@ def test_pairs_of_a_table_of_ones_own():
 @pytest.mark.realdata
 def test_human_cad_has_four_revisions_whose_labels_all_differ_from_the_originals():
     pairs = load_pairs("cad", "test")
-    assert np.bincount(pairs.origin).tolist() == [4] * 400
-    assert (pairs.revised.labels != pairs.old_labels).all()
+    assert np.bincount(pairs.origin).tolist() == [4] * 400 and (pairs.revised.labels != pairs.old_labels).all()
     assert np.isin(pairs.side, ["premise", "hypothesis"]).mean() > 0.99
     labels = np.stack([pairs.revised.labels, pairs.old_labels])
     seen = pd.DataFrame({"origin": np.tile(pairs.origin, 2), "label": labels.ravel()}).groupby("origin")["label"]
@@ -241,8 +234,7 @@ def test_originals_are_found_by_their_texts(ours, uids, place):
 def test_a_planted_set_belongs_to_its_own_originals(tmp_path):
     original, revised = counterfactuals(20, split="train")
     found, place = REVISIONS_OF(original, load_pairs("planted", "train", originals=20))
-    assert len(found) == len(revised) == 40
-    assert place.tolist() == [at for at in range(20) for _ in range(2)]
+    assert len(found) == len(revised) == 40 and place.tolist() == [at for at in range(20) for _ in range(2)]
     with pytest.raises(NotAtHandError, match="cad revised_combined/validation"):
         load_pairs("cad", "validation", tmp_path)
 

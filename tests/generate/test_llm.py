@@ -132,8 +132,7 @@ def test_as_many_prompts_in_turn_as_are_answered_at_once():
     draws = {"a": 3, "b": 1, "c": 2}
     asked = [Request(model="m", prompt=prompt, draw=draw) for prompt, count in draws.items() for draw in range(count)]
     sent = [f"{each.prompt}{each.draw}" for each in in_turn(asked, 2)]
-    assert sent == ["a0", "b0", "a1", "a2", "c0", "c1"]
-    assert in_turn(asked, 1) == asked and in_turn([], 4) == []
+    assert sent == ["a0", "b0", "a1", "a2", "c0", "c1"] and in_turn(asked, 1) == asked and in_turn([], 4) == []
 
 
 def test_the_answers_come_in_the_order_of_the_requests_whatever_was_sent_first(started, journal):
@@ -159,8 +158,7 @@ def test_the_budget_stops_in_good_order_and_a_larger_one_goes_on(started, journa
         with pytest.raises(LanguageModelError, match="budget"):
             ask(wanted, journal, budget=Budget(money=1e-6, price=(1, 1)))
         assert sum(server.asked.values()) == len(journal.answers)
-        assert all(texts(ask(wanted, journal, budget=Budget(tokens=10_000))))
-        assert max(server.asked.values()) == 1
+        assert all(texts(ask(wanted, journal, budget=Budget(tokens=10_000)))) and max(server.asked.values()) == 1
 
 
 def test_a_server_that_has_gone_is_not_asked_a_thousand_times(started, journal):

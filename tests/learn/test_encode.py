@@ -55,8 +55,7 @@ def test_batches_of_prediction_go_from_long_to_short():
 
 def test_an_empty_corpus_encodes_to_nothing(encoder):
     tokens = encode([], [], load_tokenizer(encoder), 32)
-    assert len(tokens) == 0 and tokens.vocabulary.tolist() == [0]
-    assert tokens.columns["input_ids"].dtype == torch.int64
+    assert len(tokens) == 0 and tokens.vocabulary.tolist() == [0] and tokens.columns["input_ids"].dtype == torch.int64
 
 
 def test_a_part_is_encoded_as_the_part_alone(encoder, corpus):
@@ -93,8 +92,7 @@ def test_round_trip(tokenizer):
     first = f"Line one and two 0\n{corpus.classes[corpus.labels[0]]}\n{corpus.hypothesis[0]}"
     assert texts[0] == f"<s>{first}{EOS}"  # the order and the separators
     read = parse([text.removeprefix("<s>").removesuffix(EOS) for text in texts], corpus.classes)
-    assert (read["reason"] == "").all()
-    assert read["premise"].tolist() == [" ".join(text.split()) for text in premise]
+    assert (read["reason"] == "").all() and read["premise"].tolist() == [" ".join(text.split()) for text in premise]
     assert read["hypothesis"].tolist() == corpus.hypothesis.tolist()
     assert read["label"].tolist() == corpus.labels.tolist()
 
@@ -156,8 +154,7 @@ def test_reasons():
     found = parse(lines, ("entailment", "neutral"), special=["<s>"])
     wanted = ["", pair_text.CUT_OFF, pair_text.FEW, pair_text.MANY, pair_text.NO_LABEL]
     assert found["reason"].tolist() == [*wanted, pair_text.NO_PREMISE, pair_text.NO_HYPOTHESIS, pair_text.SPECIAL]
-    assert found["label"].tolist() == [1] + [-1] * 7
-    assert found["premise"].isna().tolist() == [False] + [True] * 7
+    assert found["label"].tolist() == [1] + [-1] * 7 and found["premise"].isna().tolist() == [False] + [True] * 7
     assert len(parse([], ("a",))) == 0
 
 

@@ -181,8 +181,7 @@ def test_hypotheses_of_others_say_nothing_about_the_label(counts):
         table = np.zeros((3, 3))
         np.add.at(table, (labels, labels[each]), 1)
         assert np.abs(table - expected).max() <= 2
-    assert len({each.tobytes() for each in given}) > 1
-    assert np.array_equal(others(labels, seed=3), given[3])
+    assert len({each.tobytes() for each in given}) > 1 and np.array_equal(others(labels, seed=3), given[3])
     assert np.mean([(each == np.arange(len(labels))).mean() for each in given]) < 0.05 or len(labels) < 10
 
 

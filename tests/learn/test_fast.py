@@ -60,8 +60,7 @@ def test_a_seed_repeats_and_evaluation_drops_nothing():
     source.reseed(5, 0)
     assert torch.equal(first, layer(values))
     source.reseed(5, 1)
-    assert not torch.equal(first, layer(values))
-    assert layer.eval()(values) is values
+    assert not torch.equal(first, layer(values)) and layer.eval()(values) is values
 
 
 @pytest.mark.parametrize("case", ["plain", "masked", "dropout"])
@@ -203,8 +202,7 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(make, fol
     before = model(**ids).logits
     words = "a the dog cat bird man child sleeps"
     notes = fast.speed_up(model, [encode([words], None, load_tokenizer(folders[kind]), 32)], probe)
-    assert not any(OWN in note for note in notes)
-    assert all(isinstance(layer, kind) for layer in layers)
+    assert not any(OWN in note for note in notes) and all(isinstance(layer, kind) for layer in layers)
     torch.testing.assert_close(model(**ids).logits, before, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         for layer in layers:

@@ -207,8 +207,7 @@ def test_the_loop_learns_on_a_gpu(make_spec):
     loop = Loop(make_spec(precision="bf16", epochs=20, batch_size=16), corpus)
     for epoch in range(20):
         losses = [loop.step(rows)[0] for rows in loop.start_epoch(epoch)]
-    assert torch.stack(losses).mean() < 0.9
-    assert np.mean(loop.evaluate()[1].numpy().argmax(1) == corpus.labels) > 0.6
+    assert torch.stack(losses).mean() < 0.9 and np.mean(loop.evaluate()[1].numpy().argmax(1) == corpus.labels) > 0.6
     assert loop.finish().dtype == torch.float32
 
 
@@ -293,8 +292,7 @@ def test_an_epoch_of_another_family_equals_the_slow_twins(family, folder_of, mak
 def test_a_run_and_its_predictions(family, folder_of, make_spec, corpus, runs):
     spec = make_spec(model=folder_of(family), epochs=2, precision="bf16")
     run = fit.fit(spec, corpus)
-    assert run.logits.shape == (2, len(corpus), 3)
-    assert np.isfinite(run.logits).all()
+    assert run.logits.shape == (2, len(corpus), 3) and np.isfinite(run.logits).all()
     again = predict(run, corpus)
     assert np.abs(again - run.logits[-1]).max() < 0.05  # the last epoch's weights, batches of another size
 

@@ -68,8 +68,7 @@ def test_each_text_is_closed_and_a_pair_told_apart(folder):
     tokenizer = load_tokenizer(str(folder))
     end = tokenizer.convert_tokens_to_ids(END)
     alone, pair = tokenizer("A man sleeps.")["input_ids"], tokenizer("A man sleeps.", "He rests.")["input_ids"]
-    assert alone[-1] == end and pair[: len(alone)] == alone and pair[-1] == end
-    assert pair.count(end) == 2
+    assert alone[-1] == end and pair[: len(alone)] == alone and pair[-1] == end and pair.count(end) == 2
     assert tokenizer.pad_token_id != end  # else the classifier would take the end for padding and read another token
     short = tokenizer("A man sleeps by the sea.", "He rests.", truncation="longest_first", max_length=8)["input_ids"]
     assert len(short) == 8 and short.count(end) == 2
@@ -143,8 +142,7 @@ def test_the_first_pieces_write_any_text(whole):
 def test_a_name_is_found_by_the_loop_once_it_was_asked_for(packaged, monkeypatch, tmp_path):
     monkeypatch.setitem(generator.PARTS, "tiny-part", (1, 300))
     monkeypatch.setitem(generator.HUB_MODELS, "tiny-part", "not yet made")  # and gone after the test
-    assert language_model("tiny-part") == "tiny-part"
-    assert find_model("tiny-part") == str(tmp_path / "tiny-part")
+    assert language_model("tiny-part") == "tiny-part" and find_model("tiny-part") == str(tmp_path / "tiny-part")
     assert len(load_tokenizer("tiny-part")) == 300
 
 

@@ -219,8 +219,7 @@ def test_a_row_that_repeats_keeps_its_first_logits(dataset, trainer):
 def test_an_unfinished_epoch_is_left_out_and_said(dataset, trainer):
     recorder = RecordLogits(dataset, "uid")
     trainer(recorder, max_steps=4).train()
-    assert len(recorder.logits) == 1
-    assert recorder.left_out == "Left out: epoch 1: 14 of 22 rows not seen."
+    assert len(recorder.logits) == 1 and recorder.left_out == "Left out: epoch 1: 14 of 22 rows not seen."
 
 
 def test_it_is_saved_for_machines_without_torch(whole, tmp_path):

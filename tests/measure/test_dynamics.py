@@ -87,11 +87,9 @@ def test_bounds(logits):
     epochs, examples, _ = logits.shape
     labels = np.zeros(examples, int)
     mu, sigma = confidence(logits, labels), variability(logits, labels)
-    assert ((mu >= 0) & (mu <= 1)).all()
-    assert (sigma <= np.sqrt(np.clip(mu * (1 - mu), 0, None)) + 1e-7).all()
+    assert ((mu >= 0) & (mu <= 1)).all() and (sigma <= np.sqrt(np.clip(mu * (1 - mu), 0, None)) + 1e-7).all()
     assert (sigma <= (0.5 if epochs % 2 == 0 else np.sqrt(epochs**2 - 1) / (2 * epochs)) + 1e-9).all()
-    assert (max_variability(logits) >= sigma - 1e-12).all()
-    assert (forgetting(logits, labels) <= epochs // 2).all()
+    assert (max_variability(logits) >= sigma - 1e-12).all() and (forgetting(logits, labels) <= epochs // 2).all()
     assert np.isin(np.round(correctness(logits, labels) * epochs, 9), np.arange(epochs + 1)).all()
 
 
@@ -181,8 +179,7 @@ def test_the_features_by_hand():
     expected = {f"pair {name}": value for name, value in by_hand.items()}
     assert row == pytest.approx(expected | {f"hypothesis {name}": value for name, value in alone.items()}, abs=1e-12)
     table = dynamics.feature_table(pair, flat, [0])
-    assert list(table.columns) == [*dynamics.FEATURES, "gold"]
-    assert table["pair confidence"].iloc[0] == np.float32(0.4)
+    assert list(table.columns) == [*dynamics.FEATURES, "gold"] and table["pair confidence"].iloc[0] == np.float32(0.4)
     with pytest.raises(ValueError, match="4,. for 3 examples"):
         dynamics.dynamics_features(np.zeros((5, 4, 3)), np.zeros((5, 3, 3)), np.zeros(4, int))
 

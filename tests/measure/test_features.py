@@ -189,8 +189,7 @@ def test_shards_equal_the_features_made_at_once(size):
     random, some = np.random.default_rng(0), ["a", "man", "dog", "sleeps", "nobody", "red", "tree,", "There's"]
     texts = [[" ".join(random.choice(some, random.integers(0, 9))) for _ in range(57)] for _ in range(2)]
     found = measure.features_in_shards(*texts, size=size)
-    assert fired(found) == fired(features(*texts))
-    assert found.matrix.has_canonical_format and found.matrix.data.all()
+    assert fired(found) == fired(features(*texts)) and found.matrix.has_canonical_format and found.matrix.data.all()
     assert len(set(found.names)) == found.matrix.shape[1]
 
 
@@ -226,8 +225,7 @@ def test_a_feature_knows_its_side():
 def test_z_of_the_worked_counts():
     z, n, _ = z_from_counts([[60, 20, 20], [1, 0, 0], [2, 0, 0], [0, 0, 0]])
     assert z[:3, 0] == pytest.approx([5.656854, 1.414214, 2.0], abs=1e-6)
-    assert z[0, 1] == pytest.approx(-2.828427, abs=1e-6)
-    assert np.isnan(z[3]).all() and n.tolist() == [100, 1, 2, 0]
+    assert z[0, 1] == pytest.approx(-2.828427, abs=1e-6) and np.isnan(z[3]).all() and n.tolist() == [100, 1, 2, 0]
 
 
 def test_slow_twin_of_z():

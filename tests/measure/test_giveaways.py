@@ -59,15 +59,13 @@ def test_a_leak_is_found_and_its_absence_too(blanks):
         parts = [text.split() for text in texts]
         numbers = ["".join(chr(0x4E8C + 7 * int(digit)) for digit in each[2]) for each in parts]
         texts = [signs[a] + signs[b] + number for (a, b, _), number in zip(parts, numbers, strict=True)]
-    assert accuracy(texts, labels) > 0.75
-    assert 0.2 < accuracy(texts, np.random.default_rng(1).permutation(labels)) < 0.47
+    assert accuracy(texts, labels) > 0.75 and 0.2 < accuracy(texts, np.random.default_rng(1).permutation(labels)) < 0.47
 
 
 def test_planted_corpus_leaks_by_its_artifacts_only():
     none = dict.fromkeys(("flips", "ambiguous", "artifact", "overlap", "length", "giveaway"), 0.0)
     plain, dressed = planted.make(3000, 0, **none), planted.make(3000, 0)
-    assert accuracy(plain.hypothesis, plain.labels) < 0.38
-    assert accuracy(dressed.hypothesis, dressed.labels) > 0.45
+    assert accuracy(plain.hypothesis, plain.labels) < 0.38 and accuracy(dressed.hypothesis, dressed.labels) > 0.45
     challenge = planted.make_split("challenge", 1000)
     out = partial_input_predictions(dressed.hypothesis, dressed.labels, {"challenge": challenge.hypothesis})
     assert (out["challenge"].argmax(axis=1) == challenge.labels).mean() < 0.33
@@ -247,8 +245,7 @@ def test_features_of_pairs_by_hand_and_by_the_plain_definition():
     assert columns(found) == [(1.0, 1.0)] * 5
     random, words = np.random.default_rng(0), np.array(["a", "Dog", "runs.", "it's", "no", "", "red", "two  cats"])
     texts = [[" ".join(random.choice(words, random.integers(0, 9))) for _ in range(60)] for _ in range(2)]
-    assert columns(pair_ngrams(*texts).toarray()) == columns(plainly(*texts))
-    assert pair_ngrams([], []).shape[0] == 0
+    assert columns(pair_ngrams(*texts).toarray()) == columns(plainly(*texts)) and pair_ngrams([], []).shape[0] == 0
     with pytest.raises(ValueError, match="2 premises and 1 hypotheses"):
         pair_ngrams(["a", "b"], ["c"])
 

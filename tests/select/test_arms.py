@@ -58,15 +58,13 @@ def test_pruning_is_absent_where_the_rule_has_not_both_its_classes(left_out):
     table = table.assign(label=table["label"] - (table["label"] > at))
     two = Corpus(table.reset_index(drop=True), "planted", "train", classes)
     made, absent = choices(two, cross=RANDOM.normal(size=(len(two), 2)))
-    assert "consensus pruning" not in made
-    assert f"has the labels {', '.join(classes)}" in absent["consensus pruning"]
+    assert "consensus pruning" not in made and f"has the labels {', '.join(classes)}" in absent["consensus pruning"]
 
 
 def test_a_hand_case_of_sizes(shared):
     # 96 rows, a quarter added: 72 of the base and 24 others
     sets, absent = training_sets(shared, budget=96, share=0.25, seed=1)
-    assert absent == {}
-    assert {len(each.corpus) for each in sets.values()} == {96}
+    assert absent == {} and {len(each.corpus) for each in sets.values()} == {96}
     distinct = {name: each.distinct for (name, which), each in sets.items() if which == ARM}
     assert distinct["base"] == 72 and distinct["random more"] == 96
     assert distinct["WANLI added"] == 96 and distinct["WANLI swapped in"] == 72
@@ -80,8 +78,7 @@ def test_a_hand_case_of_sizes(shared):
 def test_every_twin_has_as_many_pairs_labels_repeats_and_updates(arm, shared):
     sets, _ = training_sets(shared, budget=96, arms=[arm], seed=2)
     one, twin = sets[arm, ARM], sets[arm, TWIN]
-    assert len(one.corpus) == len(twin.corpus) == 96
-    assert one.distinct == different(one.corpus)
+    assert len(one.corpus) == len(twin.corpus) == 96 and one.distinct == different(one.corpus)
     batches = [len(shuffled_batches(np.ones(len(each.corpus)), 32, 0, 0)) for each in (one, twin)]
     assert batches == [3, 3]
     if arm != "random more":  # whose twin is the base, and asks what other pairs do instead of the same again
@@ -96,8 +93,7 @@ def test_what_an_arm_adds_replaces_others_of_its_twin_and_nothing_else(shared):
     for name in ("WANLI added", "DISCO added", "Human-CAD added"):
         arm, twin = (set(sets[name, which].corpus.uid) for which in (ARM, TWIN))
         kept = {uid for uid in base if "#" not in uid}
-        assert kept <= arm and kept <= twin
-        assert all(uid in shared.candidates.uid for uid in twin)
+        assert kept <= arm and kept <= twin and all(uid in shared.candidates.uid for uid in twin)
     swapped, twin = (sets["WANLI swapped in", which] for which in (ARM, TWIN))
     assert swapped.added == 24 and twin.added == 0
     # Z-Aug takes the start whole, as its twin does, and both add generated pairs: filtered or not

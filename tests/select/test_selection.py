@@ -106,8 +106,7 @@ def test_the_top_quarter_of_each_label_strictly_above_its_quantile():
     assert kept(most_variable([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.9, 0.9, 0.9], [0, 0, 0, 0, 0, 1, 1, 1, 1])) == [4]
     # a genre is left out before the quantile is taken: .325 of the first four
     chosen = most_variable([0.1, 0.2, 0.3, 0.4, 5.0, 6.0, 7.0], np.zeros(7, int), excluded=[0, 0, 0, 0, 1, 1, 1])
-    assert kept(chosen) == [3]
-    assert chosen.reason.tolist() == [selection.BELOW] * 3 + ["kept"] + [selection.EXCLUDED] * 3
+    assert kept(chosen) == [3] and chosen.reason.tolist() == [selection.BELOW] * 3 + ["kept"] + [selection.EXCLUDED] * 3
 
 
 def test_equally_many_of_each_label_the_highest_first_and_ties_by_place():
@@ -159,8 +158,7 @@ def test_the_shift_by_hand():
 
 def test_the_cut_is_half_of_the_threshold_and_must_be_exceeded():
     found = teacher_filter([0.15, 0.15003, 0.2, 0.26, -0.9])
-    assert kept(found) == [1, 2, 3]
-    assert found.reason.tolist() == [selection.SMALL, *["kept"] * 3, selection.SMALL]
+    assert kept(found) == [1, 2, 3] and found.reason.tolist() == [selection.SMALL, *["kept"] * 3, selection.SMALL]
     assert kept(teacher_filter([0.2, 0.25, 0.26], threshold=0.5)) == [2]
 
 

@@ -112,8 +112,7 @@ def test_planted_words_lose_their_label(planted):
     matrix, labels = planted
     found, other = (z_filter(matrix, labels, k=2, batch_size=100, seed=seed) for seed in (0, 1))
     before, after = (z_statistics(matrix[rows], labels[rows]).z for rows in (np.arange(6_000), found.keep))
-    assert before[0, 2] > 20 and before[1, 0] > 15
-    assert after[0, 2] < 5 and after[1, 0] < 5 and np.nanmax(after) < 6
+    assert before[0, 2] > 20 and before[1, 0] > 15 and after[0, 2] < 5 and after[1, 0] < 5 and np.nanmax(after) < 6
     np.testing.assert_array_equal(found.statistics.z, after)  # Z is what was kept
     again = z_filter(matrix, labels, k=2, batch_size=100)
     assert (found.keep == again.keep).all() and (found.reason == again.reason).all()
@@ -176,8 +175,7 @@ def test_the_batch_follows_the_size_of_the_corpus():
     table, labels = two_classes()
     found = z_filter(table.matrix, labels, names=table.names)
     assert (found.keep == z_filter(table.matrix, labels, names=table.names, batch_size=4).keep).all()
-    assert found.size < len(labels)
-    assert [default_batch_size(n) for n in (3, 300, 1_002, 549_367)] == [3, 3, 10, 1_000]
+    assert found.size < len(labels) and [default_batch_size(n) for n in (3, 300, 1_002, 549_367)] == [3, 3, 10, 1_000]
 
 
 @pytest.mark.parametrize("labels", [np.zeros(4, int), np.array([0, 2, 2, 0])])
@@ -250,8 +248,7 @@ def test_rejections_are_counted_by_feature(planted):
         owners = [at for at, named in held.items() if row.feature in named]
         assert (row.pairs, row.first) == (len(owners), owners[0])
         assert row.alone == sum(len(held[at]) == 1 for at in owners)
-    assert len(rows) == len(set().union(*held.values()))
-    assert list(rows["pairs"]) == sorted(rows["pairs"], reverse=True)
+    assert len(rows) == len(set().union(*held.values())) and list(rows["pairs"]) == sorted(rows["pairs"], reverse=True)
     assert found.by_feature(names, most=2)["feature"].tolist() == rows["feature"].tolist()[:2]
 
 

@@ -75,8 +75,7 @@ def test_no_value_passes_for_seeds_but_small_whole_numbers(value):
 
 
 def test_parameters_are_complete_and_every_problem_is_told_at_once():
-    assert check({}) == dial.Parameters().model_dump()
-    assert check({"SEEDS": 20, "RATE": 1}, ["RATE"])["RATE"] == 1
+    assert check({}) == dial.Parameters().model_dump() and check({"SEEDS": 20, "RATE": 1}, ["RATE"])["RATE"] == 1
     with pytest.raises(StudyError, match="K: declared, but the parameters cell does not set it"):
         check({}, ["K"])
     with pytest.raises(StudyError) as caught:
@@ -267,8 +266,7 @@ def test_where_a_table_cannot_be_written_the_old_one_stays(home, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         study.save(2 * ONE, "scores")
     monkeypatch.undo()
-    assert path.read_text() == '"x"\n1\n'
-    assert [p.name for p in path.parent.iterdir() if p.name.startswith(".")] == []
+    assert path.read_text() == '"x"\n1\n' and [p.name for p in path.parent.iterdir() if p.name.startswith(".")] == []
 
 
 def test_a_missing_table_names_the_command_with_the_columns_and_the_folder(home, mine):

@@ -112,8 +112,7 @@ def test_two_processes_share_the_parts_and_wait_for_the_last(monkeypatch):
     with pytest.raises(MissingPartsError, match="1 of 3 parts are missing, longer, training 0"):
         gather(wanted, "smoke", parts.TRAIN)  # which leaves it to the other process
     monkeypatch.setattr(parts, "print", said, raising=False)
-    assert gather(wanted, "smoke")[name]["x"].tolist() == [7.0]
-    assert os.waitpid(child, 0)[1] == 0 and made == [1, 2]
+    assert gather(wanted, "smoke")[name]["x"].tolist() == [7.0] and os.waitpid(child, 0)[1] == 0 and made == [1, 2]
 
 
 def test_a_part_of_another_recipe_is_named_and_left_aside(capsys):
@@ -191,8 +190,7 @@ def test_parts_alone_are_made_without_table_or_record(home, capsys):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[2].metadata["tags"], notebook.cells[3].metadata["tags"] = ["begin"], ["measure", "parts"]
     nbformat.write(notebook, path)
-    assert parts.progress(CHAPTER, "smoke") == ""
-    assert not runner.make_parts([], runner.Request(), parts.TAKE)
+    assert parts.progress(CHAPTER, "smoke") == "" and not runner.make_parts([], runner.Request(), parts.TAKE)
     said = capsys.readouterr().out
     assert [seed for seed in range(3) if f"training {seed} is made" in said] == [1, 2]
     assert "22_try: 2 of 3 parts are there; the others cost some 0.0 h, as on " in said
@@ -363,7 +361,6 @@ def test_chapter_22_comes_out_equal_from_its_parts_alone(tmp_path):
         done = subprocess.run([sys.executable, "-m", "nli_lib", "run", "22"], env=given, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         tables.append({path.name: path.read_bytes() for path in (home / smoke).glob("22_generator.*.csv")})
-    assert len(tables[0]) > 8 and tables[0] == tables[1]
-    assert not list((there / "data" / "runs").glob("*/spec.json"))
+    assert len(tables[0]) > 8 and tables[0] == tables[1] and not list((there / "data" / "runs").glob("*/spec.json"))
     record = json.loads((there / smoke / "22_generator.json").read_text())
     assert sum(".parts/" in name for name in record["inputs"]) >= 6

@@ -43,8 +43,7 @@ def test_every_room_and_every_module_has_its_page():
         assert set(reference.modules(f"nli_lib.{room.name}")) == files
     ground = {"__init__", "__main__", "errors", "paths", "store", "tables"}
     beside = {f"nli_lib.{path.stem}" for path in (ROOT / "nli_lib").glob("*.py") if path.stem not in ground}
-    assert set(reference.of(pages["nli_lib"])) == beside
-    assert all(reference.modules(name) == [name] for name in beside)
+    assert set(reference.of(pages["nli_lib"])) == beside and all(reference.modules(name) == [name] for name in beside)
 
 
 def with_all_that_they_need(requirements):
@@ -100,8 +99,7 @@ def test_types_are_those_of_the_code():
         return re.sub(r"~[\w.]+\.", "", made)  # Sphinx shows the last part of a name and links the whole
 
     arrays = "(scores: ArrayLike, other: ArrayLike | None = None, *, at: NDArray[bool]) -> dict[str, NDArray]"
-    assert shown(given) == arrays
-    assert shown(command) == "(scale: str, job: str | None = None)"
+    assert shown(given) == arrays and shown(command) == "(scale: str, job: str | None = None)"
     assert shown(parameters) == "(seeds: int | None = None)"
 
 

@@ -302,8 +302,7 @@ def answered(task, number, label, note=""):
 def test_label_studio_takes_the_tasks_and_gives_decisions(tmp_path, suspects, shown):
     configuration, tasks = exchange.write_label_studio(tmp_path, suspects, show_labels=shown)
     tasks = json.loads(tasks.read_text())
-    assert [task["data"]["uid"] for task in tasks] == suspects["uid"].tolist()
-    assert tasks[0]["data"]["premise"] == NASTY
+    assert [task["data"]["uid"] for task in tasks] == suspects["uid"].tolist() and tasks[0]["data"]["premise"] == NASTY
     assert all(("gold" in task["data"], "predictions" in task) == (shown, shown) for task in tasks)
     given = [answered(tasks[0], 7, "neutral", "=1+1"), answered(tasks[1], 8, "discard"), *tasks[2:]]
     given = [{"annotations": [], **task} for task in given]
