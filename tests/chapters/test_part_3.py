@@ -24,8 +24,11 @@ STUDENT = stats.t.ppf(0.975, 2) * np.std(AP, ddof=1) / np.sqrt(3)
 UNPUBLISHED = pd.DataFrame(columns=["method", "run", "key", "score"])
 
 
-def each(rows):
-    return KNOWN.one_by_one(np.atleast_2d(rows), WRONG, WEIGHTS)
+SAME = np.zeros(120)  # one label
+
+
+def each(rows, label=SAME):
+    return KNOWN.one_by_one(np.atleast_2d(rows), WRONG, WEIGHTS, label)
 
 
 def estimate(found):
@@ -38,9 +41,19 @@ def tables(watched, items):
     return ran("34_known_errors", "scores-table", "found-orders", "found-save", "gains-table", **given).tables
 
 
+def test_within_a_label_an_order_of_the_labels_is_worth_nothing():
+    label = np.arange(120) % 3
+    of_the_label = WRONG.astype(float) + 2 * label  # knows the errors, and puts the labels first
+    assert each(of_the_label)[0] < 0.6 and each(of_the_label, label)[0] == 1
+    rates = [WRONG[label == at].mean() for at in range(3)]
+    value, _, draws = each(label, label)
+    assert value == pytest.approx(np.mean(rates)) and np.mean(draws) == pytest.approx(value, abs=0.02)
+    assert KNOWN.rank_in([3.0, 1.0, np.nan, 5.0], [0, 0, 0, 1]).tolist() == [1, 0.5, 0.5, 1]
+
+
 def test_whole_pairs_and_trainings_are_drawn():
     assert (WEIGHTS[:, ::2] == WEIGHTS[:, 1::2]).all()
-    found, one, together = each(GOOD), each(GOOD[0]), KNOWN.together(GOOD, WRONG, WEIGHTS)
+    found, one, together = each(GOOD), each(GOOD[0]), KNOWN.together(GOOD, WRONG, WEIGHTS, SAME)
     assert found[0] == pytest.approx(np.mean(AP))
     assert together[0] == pytest.approx(average_precision_score(WRONG, GOOD.mean(axis=0)))
     assert estimate(found).over == "pairs and trainings" and estimate(one).over == "pairs"
@@ -64,10 +77,10 @@ def test_the_interval_is_that_over_trainings_and_pairs():
 
 
 def test_trainings_that_are_one_order_spread_by_the_jackknife():
-    value, by_training, _ = KNOWN.together(GOOD, WRONG, WEIGHTS)
+    value, by_training, _ = KNOWN.together(GOOD, WRONG, WEIGHTS, SAME)
     without = [average_precision_score(WRONG, np.delete(GOOD, place, axis=0).mean(axis=0)) for place in range(3)]
     assert by_training == pytest.approx(3 * value - 2 * np.array(without))
-    value, alone, _ = KNOWN.together(GOOD[:1], WRONG, WEIGHTS)
+    value, alone, _ = KNOWN.together(GOOD[:1], WRONG, WEIGHTS, SAME)
     assert alone == pytest.approx([value])
 
 
@@ -97,7 +110,7 @@ def test_flips_are_found_by_models_that_see_the_truth():
     assert value["label counts alone"] == pytest.approx(items["error"].mean())  # one annotator each
     assert value[COUNTS] == pytest.approx(value[MODELS])
     gains = found["gains"].query("items == 'all labels'").set_index("score")
-    assert set(gains["other"]) == {"label counts alone"} and (gains.loc[[MODELS, FIVE], "low"] > 0).all()
+    assert set(gains["other"]) == {"label counts alone", KNOWN.LABEL} and (gains.loc[[MODELS, FIVE], "low"] > 0).all()
 
 
 def test_without_judged_items_all_tables_are_empty_with_their_columns():
