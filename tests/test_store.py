@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import resource
 import subprocess
 import time
