@@ -110,21 +110,6 @@ def mean_and_range(values: np.ndarray, *, n: int, over: str) -> Estimate:
     return Estimate(float(values.mean()), float(values.min()), float(values.max()), int(n), over=over)
 
 
-def bootstrap_interval(
-    values: np.ndarray, *, other: np.ndarray | None = None, resamples: int = 2000, seed: int = 0
-) -> Estimate:
-    """The mean of ``values`` with its percentile bootstrap interval, or how far it lies above the mean of ``other``.
-
-    values (N,), other (M,), resampled on their own; n is N + M. For a paired difference give the differences as
-    ``values``.
-    """
-    generator = np.random.default_rng(seed)
-    samples = [_sample(values, "values")] + ([] if other is None else [_sample(other, "other")])
-    first, *second = [(each.mean(), _resampled(generator, np.mean, resamples, each)) for each in samples]
-    value, draws = (one - other for one, other in zip(first, second[0], strict=True)) if second else first
-    return percentile_interval(value, draws, n=sum(map(len, samples)))
-
-
 def percentile_interval(value: float, draws: np.ndarray, *, n: int, over: str = "pairs") -> Estimate:
     """``value`` with the middle 95% of the resampled values ``draws`` (R,) as its interval."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])

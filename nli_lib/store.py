@@ -161,18 +161,12 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def revision() -> str:
-    """The commit of the code that runs, with "+changes to" the tracked files of code, notebooks and book that differ
-    from it; "unknown" outside git."""
-    root = Path(__file__).parents[1]
-
-    def git(*words: str) -> str:
-        with contextlib.suppress(OSError):  # no git
-            return subprocess.run(("git", *words), capture_output=True, text=True, cwd=root).stdout.strip()
-        return ""
-
-    changed = git("diff", "--name-only", "HEAD", "--", "nli_lib", "nli_tools", "notebooks", "book", "constraints.txt")
-    changed = f"+changes to {', '.join(changed.split())}" if changed else ""
-    return (git("describe", "--always", "--exclude=*", "--abbrev=12") or "unknown") + changed
+    """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
+    described = ("describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
+    words = ("git", "-C", str(Path(__file__).parent), *described)
+    with contextlib.suppress(OSError):  # no git
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
+    return "unknown"
 
 
 def environment() -> dict[str, str]:

@@ -249,6 +249,8 @@ def used(record: Mapping) -> list[str]:
         note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
         names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
         lines += [as_text(note), names]
+    if files := ", ".join(record.get("uncommitted", ())):
+        lines.append(as_text(f"Run with files that differed from the commit, to be run again from one: {files}."))
     return lines
 
 

@@ -33,6 +33,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -281,7 +282,16 @@ def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refus
     # where the corpora lie on this machine is nobody else's business
     record["parameters"] = {name: value for name, value in parameters.items() if name not in NEUTRAL}
     record["corpus_file"] = corpus_file(parameters["CORPUS"], parameters["DATA_DIR"])
+    record["uncommitted"] = uncommitted()
     return record
+
+
+def uncommitted(root: Path = LIBRARY.parent) -> list[str]:
+    """The tracked files of code, notebooks and book that differ from the last commit; none outside git."""
+    words = ("git", "diff", "--name-only", "HEAD", "--", "nli_lib", "nli_tools", "notebooks", "book", "constraints.txt")
+    with contextlib.suppress(OSError):  # no git
+        return subprocess.run(words, capture_output=True, text=True, cwd=root).stdout.split()
+    return []
 
 
 def rest_on(record: dict[str, object], use: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -356,3 +357,17 @@ def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
     said = " ".join(book.used({"corpora": corpora, "parameters": parameters})).replace("\\", "")
     assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said
     assert "K = 0" in said and "SECOND" not in said
+
+
+def test_a_record_names_the_files_that_were_not_committed(tmp_path, home):
+    assert standing.uncommitted(tmp_path) == [], "outside git"
+    (tmp_path / "nli_lib").mkdir()
+    file, me = tmp_path / "nli_lib" / "one.py", ("-c", "user.name=me", "-c", "user.email=me@here")
+    file.write_text("x = 1\n")
+    for words in (["init", "-q"], ["add", "."], [*me, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    assert standing.uncommitted(tmp_path) == []
+    file.write_text("x = 2\n")
+    assert standing.uncommitted(tmp_path) == ["nli_lib/one.py"]
+    (line,) = book.used({"uncommitted": ["nli_lib/one.py"]})
+    assert line.startswith("Run with files that differed from the commit") and "one" in line
