@@ -200,6 +200,7 @@ class Claim(Entry):
     ours: bool = Field(False, description="whether it is a question of ours that the paper does not answer")
     trained: bool = Field(False, description="whether another training would give another value")
     absolute: bool = Field(False, description="whether the amount itself depends on the size of the training set")
+    withdrawn: str = Field("", description="why it is judged no more")
     min_n: int = Field(1, ge=1, description="units that the interval is over")
 
     @model_validator(mode="after")

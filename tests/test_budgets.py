@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from cells import functions
+from cells import functions, ran
 from scipy import stats
 
 from nli_lib import compare
+from nli_lib.claims import ledger, read_claims
 from nli_lib.compare import BASE, PLAIN, WEIGHTED, certainly_above, ranks, scores, smallest_detectable
+from nli_lib.paths import RESULTS
 from nli_lib.select.arms import ARM
 from nli_lib.select.selection import TWIN
 from nli_lib.stats import t_interval, with_trainings
@@ -196,3 +198,16 @@ def test_two_base_corpora_side_by_side():
     assert CELLS.across_bases({"SNLI": one, "MultiNLI": other}).query("arm == 'b'")["apart"].tolist() == [1, 1]
     three = CELLS.across_bases({"SNLI": one, "MultiNLI": other, "WANLI": one})
     assert three.groupby(["arm", "group"])["apart"].first().to_dict() == {("a", "g"): 3, ("a", "h"): -3, ("b", "g"): 1}
+
+
+def test_the_ledger_says_of_the_declared_comparisons_what_the_chapter_says():
+    """By the tables recorded at small: the same intervals, the same rule for models that have learnt nothing."""
+    folder, declared = RESULTS / "small", ran("61_equal_budgets", "fb88f539", "0efc3727").declared
+    records = pd.read_csv(folder / "61_equal_budgets.claims.csv", keep_default_na=False, na_values=[""])
+    judged = ledger(read_claims(), records, "small").set_index("id")
+    found = pd.read_csv(folder / "61_equal_budgets.against_twins.csv").query("average == @PLAIN")
+    found = found.set_index(["arm", "group"])
+    for id in records["id"]:
+        row, verdict = found.loc[declared[id]], judged.loc[id, "verdict"]
+        inside = "held" if row["low, declared"] > 0 else "not held" if row["high, declared"] < 0 else "inconclusive"
+        assert row["declared"] and verdict == (inside if row["learnt"] else "not judged"), id
