@@ -291,8 +291,7 @@ def t_of(record: Mapping[str, object]) -> object:
     """The distribution by which the interval of a record is made: Student's t over trainings, else the normal one.
 
     Its degrees of freedom are the record's own (``freedom``), else one fewer than trainings."""
-    freedom = record.get("freedom", np.nan)
-    freedom = record["seeds"] - 1 if pd.isna(freedom) else freedom
+    freedom = record["seeds"] - 1 if pd.isna(record.get("freedom", np.nan)) else record["freedom"]
     return stats.t(freedom) if "trainings" in str(record["over"]) else stats.norm
 
 

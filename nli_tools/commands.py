@@ -8,9 +8,20 @@ import typer
 
 from nli_lib.errors import StudyError
 from nli_lib.study import cli
-from nli_lib.study.cli import Encoder, Epochs, Model, Scale, Seeds, TestFile, YourFile, reads_a_file, request_of
+from nli_lib.study.cli import Model, Scale, Seeds, option, reads_a_file, request_of
 from nli_lib.study.dial import read_scale
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
+
+YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
+TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
+TestFile = option(str | None, TESTED, "--test")
+Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
+Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
+
+
+def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
+    """Fields of a `RunSpec` that were asked for."""
+    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
 
 
 @reads_a_file
@@ -99,7 +110,7 @@ def report(
     """
     from nli_tools import report as reports
 
-    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": cli.spec_changes(epochs, encoder)}
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": spec_changes(epochs, encoder)}
     print(*reports.run(request_of(scale, corpus, **form), cli.absolute_file(test), **options), sep="\n")
 
 
@@ -145,7 +156,7 @@ def compare(
     given = cli.named_values("--added", added or [], "FILE")
     files = {name: cli.absolute_file(file) for name, file in given.items()}
     how = {"budget": budget, "share": share, "seeds": seeds, "folds": folds, "worth": worth / 100, "anyway": anyway}
-    plan = comparisons.Plan(**how, keep=keep_models, changes=cli.spec_changes(epochs, encoder))
+    plan = comparisons.Plan(**how, keep=keep_models, changes=spec_changes(epochs, encoder))
     print(*comparisons.run(request, cli.absolute_file(test), files, plan), sep="\n")
 
 

@@ -85,17 +85,21 @@ def test_p_ends_where_the_interval_does():
     )
 
 
-def test_the_spread_between_trainings_is_that_of_an_analysis_of_variance():
-    """Without premises: the interval of one arm's mean by the residual variance of all, which falls with each arm."""
-    values, right = {"a": [0.10, 0.20, 0.30], "b": [0.50, 0.40, 0.30, 0.60], "c": [0.2]}, {}
-    for name, part in values.items():
-        rows = np.array([np.arange(100) < 100 * each for each in part])
-        right |= {(name, ARM): {"t": rows}, (name, TWIN): {"t": np.zeros_like(rows)}}
-    found = compare.against_twins(right, {"t": np.zeros(100)}, {"all": ["t"]}, {"t": 100})[::2].set_index("arm")
-    error = np.sqrt(sum(np.var(part) * len(part) for part in values.values()) / 5 / [3, 4, 1])
-    assert found["freedom"].tolist() == [5] * 3 and found["of trainings"].to_numpy() == pytest.approx(error)
-    half = stats.t.ppf(0.975, 5) * error[0]
-    assert found.loc["a", ["low", "high"]].tolist() == pytest.approx([0.2 - half, 0.2 + half])
+def test_the_spread_between_trainings_is_drawn_towards_what_the_arms_have_in_common():
+    """Variances around .5 with 6 degrees of freedom of their own, seen with 2: Smyth's estimate finds both."""
+    random, freedom = np.random.default_rng(0), pd.Series(np.full(200_000, 2.0))
+    true = 0.5 * 6 / random.chisquare(6, len(freedom))
+    seen = pd.Series(true * random.chisquare(2, len(freedom)) / 2)
+    found, total = compare.moderated(seen, freedom)
+    assert total.iloc[0] == pytest.approx(2 + 6, rel=0.05)
+    by_hand = (6 * 0.5 + 2 * seen) / 8
+    assert found.to_numpy() == pytest.approx(by_hand.to_numpy(), rel=0.05)
+    gaps = random.normal(0, np.sqrt(true / 3))
+    assert (2 * stats.t.sf(np.abs(gaps) / np.sqrt(found / 3), total) < 0.05).mean() == pytest.approx(0.05, abs=0.006)
+    alike, total = compare.moderated(pd.Series([1.0, 1.1, 0.9, 0.0]), pd.Series([2.0, 3.0, 2.0, 2.0]))
+    assert total.tolist() == [9] * 4 and alike.std() < 0.01  # as one variance, that of the arm without spread too
+    alone = compare.moderated(pd.Series([0.3]), pd.Series([2.0]))
+    assert [part.tolist() for part in alone] == [[0.3], [2.0]]
 
 
 def test_the_smallest_detectable_difference_is_found_four_times_in_five():
@@ -111,8 +115,11 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five():
     assert smallest_detectable(spread, 5, family=90) > smallest_detectable(spread, 5) > smallest_detectable(spread, 9)
 
 
+FREEDOM = dict.fromkeys(itertools.product(GROUPS, (PLAIN, WEIGHTED)), 20)
+
+
 def test_what_can_be_detected_comes_from_two_draws_of_the_base():
-    table = CELLS.detectable_table(RIGHT, PREMISES, GROUPS, SIZES, [3, 5], (1, 3, 30), 20)
+    table = CELLS.detectable_table(RIGHT, PREMISES, GROUPS, SIZES, [3, 5], (1, 3, 30), FREEDOM)
     assert len(table) == 2 * 2 * 2 and set(table["base trainings"]) == {5}
     means = {which: RIGHT["base", which]["a"].mean(axis=1) for which in (ARM, TWIN)}
     near = table[(table["group"] == "near") & (table["average"] == PLAIN)]
@@ -120,7 +127,7 @@ def test_what_can_be_detected_comes_from_two_draws_of_the_base():
     assert (table[["of all", "declared", "alone"]].diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
     assert near["alone"].iloc[0] > near["alone"].iloc[1]
     one = {key: {title: each[:1] for title, each in right.items()} for key, right in RIGHT.items()}
-    assert CELLS.detectable_table(one, PREMISES, GROUPS, SIZES, [1, 5], (1, 3, 30), 20)["alone"].isna().all()
+    assert CELLS.detectable_table(one, PREMISES, GROUPS, SIZES, [1, 5], (1, 3, 30), FREEDOM)["alone"].isna().all()
 
 
 def slowly(values):

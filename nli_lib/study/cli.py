@@ -40,17 +40,7 @@ Labels = option(str | None, "your file's label names, as in 0=entailment,1=neutr
 Encoding = option(str | None, "of a file that is not UTF-8, as in cp1252")
 # Where and how a user's file is read: the options of every command that `reads_a_file`.
 OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
-YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
 Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
-TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
-TestFile = option(str | None, TESTED, "--test")
-Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
-Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
-
-
-def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
-    """Fields of a `RunSpec` that were asked for."""
-    return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
 
 
 def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
