@@ -1,28 +1,20 @@
-"""How alike premise and hypothesis are, as a sentence encoder sees them.
+"""How alike texts, sets of texts and data sets are.
 
-For how long requests were under way, from when each was sent and how long it took.
+Two texts: `similarity` of sentence embeddings, `shared_words`. A set of texts: `self_bleu`, how much each repeats the
+others. Two data sets: `otdd`, their optimal transport distance. Examples: `neighbours`, the nearest of the same label,
+and `random_companions`, their control::
 
-How far two texts use the same words.
+    self_bleu(words(texts))                                            # (N,)
+    otdd(vectors, labels, others, other_labels, regularisation=0.1)    # a number
 
-How varied a set of texts is, and how far a data set lies from another.
+Neighbours are exact. A matrix product in single precision leaves a few candidates, whose cosines are computed again in
+double precision, so that ties are found and broken alike on every machine.
 
-self_bleu(words(texts))
-    (N,) each sentence's BLEU against all others
-otdd(vectors, labels, others, other_labels, regularisation=0.1)
-    optimal transport dataset distance
-
-Nearest neighbours of the same label, exactly: cosines by a matrix product, block by block.
-
-The product is taken in single precision and leaves a few candidates; their cosines are computed again in double
-precision and decide, so that ties are found and broken alike on every machine.
-
-Optimal transport between two sets of equally heavy points: exactly by POT, and regularised by Sinkhorn's algorithm.
-
-The regularised problem is solved on its dual side. An error of the potentials enters the dual value squared, so that
-the steps can be taken in single precision and only the last in double. POT's solver in the logarithmic domain takes two
-exponentials of every cost in each step; here the kernel is computed once and the steps are matrix products, and it is
-computed again when the scalings leave the range of numbers (Schmitzer, 2019). Steps are over-relaxed by the factor that
-the observed rate of convergence calls for (Lehmann et al., 2022).
+Transport is exact by POT, or regularised by Sinkhorn's algorithm, solved on its dual side. An error of the potentials
+enters the dual value squared, so that the steps can be taken in single precision and only the last in double. POT's own
+solver in the logarithmic domain takes two exponentials of every cost in each step; here the kernel is computed once, and
+again when the scalings leave the range of numbers (Schmitzer, 2019), and steps are over-relaxed by the factor that the
+observed rate of convergence calls for (Lehmann et al., 2022).
 """
 
 from collections.abc import Sequence
