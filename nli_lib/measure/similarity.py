@@ -12,9 +12,9 @@ double precision, so that ties are found and broken alike on every machine.
 
 Transport is exact by POT, or regularised by Sinkhorn's algorithm, solved on its dual side. An error of the potentials
 enters the dual value squared, so that the steps can be taken in single precision and only the last in double. POT's
-own solver in the logarithmic domain takes two exponentials of every cost in each step; here the kernel is computed once,
-and again when the scalings leave the range of numbers (Schmitzer, 2019), and steps are over-relaxed by the factor that
-the observed rate of convergence calls for (Lehmann et al., 2022).
+own solver in the logarithmic domain takes two exponentials of every cost in each step. Here the kernel is computed once
+and again when the scalings leave the range of numbers (Schmitzer, 2019); steps are over-relaxed by the factor that the
+observed rate of convergence calls for (Lehmann et al., 2022).
 """
 
 from collections.abc import Sequence
