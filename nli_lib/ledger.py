@@ -104,12 +104,12 @@ def verdict_sentence(row: pd.Series) -> str:
 
 def fragile(row: pd.Series) -> str:
     """That a verdict does not survive the correction for so many claims, in words; "" where it does."""
-    return "inconclusive after Benjamini-Hochberg" if row["verdict"] != row["corrected"] else ""
+    return "inconclusive after Benjamini-Hochberg" if row["verdict"] != row.get("corrected", row["verdict"]) else ""
 
 
 def findable(row: pd.Series) -> str:
     """How far beyond the border the truth of an inconclusive claim would have been found, in words; "" of others."""
-    size = quantity(row["detectable"], row["unit"]).lstrip("+")
+    size = quantity(row.get("detectable", math.nan), row["unit"]).lstrip("+")
     return f"found with a probability of 80% from {size} beyond the border" if row["verdict"] == VERDICTS[2] else ""
 
 
@@ -131,7 +131,7 @@ def own_claims(table: pd.DataFrame) -> pd.Series:
 
 def verdict_counts(table: pd.DataFrame) -> str:
     """How many claims have each verdict after the correction, in words: "7 held, 2 did not hold, 3 inconclusive"."""
-    counts = table["corrected"].value_counts()
+    counts = table.get("corrected", table["verdict"]).value_counts()  # older tables have no such column
     return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts) or "none"
 
 
