@@ -156,7 +156,7 @@ def test_what_is_pressed_is_what_is_on_disk(browser, tmp_path, monkeypatch):
     texts = {"premise": [f"{SCRIPT} {each}" for each in at], "hypothesis": [f"It is {each}\r\nor so." for each in at]}
     table = pd.DataFrame({"uid": [f"p{each}" for each in at], **texts, "label": "neutral"})
     table.to_json(path, orient="records", lines=True)
-    monkeypatch.setattr(review.paths, "EXPORTS", tmp_path / "exports")
+    monkeypatch.setattr(paths, "EXPORTS", tmp_path / "exports")
     notebook = review.write_notebook(Request(scale="small", corpus=path), "anna", seed=1)
     folder = notebook.parent
     with serving(tmp_path, notebook.relative_to(tmp_path)) as address:

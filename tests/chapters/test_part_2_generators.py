@@ -64,8 +64,8 @@ def features_left(corpus, pairs):
     """The tables `strength` and `kept` of a corpus and of samples of training 0."""
     table, labels = giveaways.joint_features(corpus, pairs[:0])
     settings = {"k": 20, "batch_size": 10, "n_classes": 3}
-    given = {"table": table, "labels": labels, "n_classes": 3, "k": 20, "settings": settings, "classes": CLASSES}
-    return ran(DEBIASED, "b2d2e3105324", "f92712c2f6d7", corpus=corpus, pairs=pairs, **given).tables
+    given = {"table": table, "labels": labels, "n_classes": 3, "settings": settings, "classes": CLASSES}
+    return ran(DEBIASED, "b2d2e3105324", "f92712c2f6d7", corpus=corpus, pairs=pairs, k=20, batch=10, **given).tables
 
 
 def test_features_that_are_planted_are_found_in_samples_that_have_them_and_not_in_others():
