@@ -263,14 +263,14 @@ def errors(found: Estimate, single: ArrayLike) -> tuple[float, float]:
     return trainings, float(np.sqrt(rest) / stats.norm.ppf((1 + LEVEL) / 2))
 
 
-def half_width(trainings: float, premises: float, freedom: int, *, alpha: float = 1 - LEVEL) -> float:
+def half_width(trainings: float, premises: float, freedom: float, *, alpha: float = 1 - LEVEL) -> float:
     """Half of an interval: both errors in quadrature, Student's factor with so many degrees of freedom for the one, the
     normal one for the other."""
     factor = stats.t.isf(alpha / 2, freedom) if freedom > 0 else 0.0
     return float(np.hypot(factor * trainings, stats.norm.isf(alpha / 2) * premises))
 
 
-def p_value(value: float, trainings: float, premises: float, freedom: int) -> float:
+def p_value(value: float, trainings: float, premises: float, freedom: float) -> float:
     """Two-sided p of "no difference": the level at which the interval of ``value`` with these errors (`half_width`)
     ends at zero, so that p < .05 just where the 95% interval leaves zero out. NaN where nothing varies and it is not 0.
     """
@@ -288,7 +288,7 @@ def p_value(value: float, trainings: float, premises: float, freedom: int) -> fl
 
 
 def smallest_detectable(
-    spread: float, trainings: int, *, premises: float = 0.0, family: int = 1, freedom: int | None = None
+    spread: float, trainings: int, *, premises: float = 0.0, family: int = 1, freedom: float | None = None
 ) -> float:
     """The smallest true difference that is found significant with the probability `POWER`; NaN with one training.
 
