@@ -126,6 +126,17 @@ def test_all_weightings_at_once_are_scikit_learns_one_by_one():
     assert agreement.weighted_precision(some, wrong, weights) == pytest.approx(plain)
 
 
+def test_within_a_label_an_order_gains_nothing_by_knowing_the_labels():
+    label, wrong = np.repeat([0, 1], 10), np.r_[np.arange(10) < 6, np.arange(10) < 2]
+    weights = np.ones((3, 20))
+    by_label, draws = agreement.precision_within(1.0 - label, wrong, label, weights)
+    assert by_label == pytest.approx((0.6 + 0.2) / 2) and draws == pytest.approx([by_label] * 3)
+    whole, _ = agreement.precision_within(1.0 - label, wrong, 0 * label, weights)
+    assert whole == pytest.approx(average_precision(1.0 - label, wrong)) and whole > by_label
+    unscored = np.where(label == 1, np.nan, 1.0 - label)  # then one label is left
+    assert agreement.precision_within(unscored, wrong, label, weights)[0] == pytest.approx(0.6)
+
+
 examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)
 examples = examples.filter(lambda rows: any(wrong for _, wrong in rows))
 

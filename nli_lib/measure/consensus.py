@@ -72,6 +72,27 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
 
 
+def by_direction(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """How suspect each label is by the gap and the direction of the mismatch, (N,) in logits; -inf where both agree.
+
+    Notes
+    -----
+    Shapes: logits (N, C), labels (N,), from a model that did not train on these examples.
+
+    Formula: gap + ln(n[y, p] / n[y]), where of the n[y] examples with this label the model calls n[y, p] what it calls
+    this one. A direction that is rare by the model's own account comes later, though its gaps may be wide.
+
+    References
+    ----------
+    Ours, see chapter 35.
+    """
+    gap, kind = logit_gap(logits, labels), mismatch(logits, labels)
+    alike, labelled = (
+        pd.Series(each).groupby(each).transform("size").to_numpy(float) for each in (kind, np.asarray(labels))
+    )
+    return np.where(kind == AGREE, -np.inf, gap + np.log(alike / labelled))
+
+
 def prunable(classes: Sequence[str]) -> bool:
     """Whether classes 0 and 1 are the rule's entailment and neutral. `PRUNED` goes by class numbers, so with other
     classes it would be another rule."""

@@ -95,6 +95,14 @@ def test_every_score_of_a_label_and_the_orders_they_give():
     assert [name for name, score in orders.items() if score[1] <= score[0]] in ([], ["random twin"])
 
 
+def test_a_rare_direction_comes_after_a_common_one_with_the_same_gap():
+    logits = np.array([[0, 2, 0], [0, 2, 0], [0, 0, 2], [3, 0, 0], [0, 5, 0], [5, 0, 0.0]])
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    found = consensus.by_direction(logits, labels)
+    expected = [2 + np.log(2 / 4), 2 + np.log(2 / 4), 2 + np.log(1 / 4), -np.inf, -np.inf, 5 + np.log(1 / 2)]
+    assert found == pytest.approx(expected)
+
+
 # ---------------------------------------------------------------- cleanlab
 
 
