@@ -12,7 +12,7 @@ Models trained from other seeds give other numbers on the same pairs, and the sa
 pairs. `over_trainings` holds both in one interval: other trainings, other pairs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,39 @@ class Estimate(NamedTuple):
     n: int
     seeds: int = 1
     over: str = "pairs"
+
+
+# ---------------------------------------------------------------- verdicts
+
+YES, PARTLY, BARELY, NO, OPEN = VERDICTS = ("Yes", "Partly", "Barely", "No", "Open")
+
+
+def verdict(found: Estimate, *, margin: float = 0.0) -> str:
+    """What an interval says to "is it above 0?", one of `VERDICTS`.
+
+    Yes where the whole interval is above 0 and the value at least ``margin``; Barely where it is above 0 and the value
+    smaller, too small to matter; No where the whole interval is below ``margin``, or below 0 where there is no margin;
+    Open where it holds both 0 and more than the margin, or has no ends. For "is it below?" give the negative.
+
+    Parameters
+    ----------
+    found
+        an `Estimate`, or a row with value, low and high
+    margin
+        the smallest value that matters to a reader, in the unit of the estimate
+    """
+    if found.low > 0:
+        return YES if found.value >= margin else BARELY
+    return NO if found.high < margin else OPEN
+
+
+def together(verdicts: Iterable[str]) -> str:
+    """One verdict of several parts: theirs where they agree, Partly where some say Yes or Barely and others do not, and
+    else Open."""
+    said = set(verdicts)
+    if len(said) == 1:
+        return said.pop()
+    return PARTLY if said & {YES, PARTLY, BARELY} else OPEN
 
 
 # ---------------------------------------------------------------- inference

@@ -58,7 +58,7 @@ def test_it_runs_and_leaves_its_table(home):
 
 def test_each_figure_of_the_readme_is_there():
     figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
-    assert len(figures) == 5 and all((README.parent / figure).is_file() for figure in figures)
+    assert figures and all((README.parent / figure).is_file() for figure in figures)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@
   book` computes the replacements (nli_lib.study.book) and leaves them in chapters/words.json.
 - Scripts from elsewhere are taken out: Jupyter Book puts those of thebe (live code) on every page. It also puts the
   one copy of plotly's script, 5 MB, on every page; it stays on those with an interactive figure.
+- The sidebar shows behind each chapter's title the verdict of its answer, or that it was not run.
 - The banner on top of every page is the announcement in chapters/words.json, which is not empty at scale smoke.
 """
 
@@ -11,6 +12,7 @@ import json
 import re
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.util import logging
 
 REMOTE = ("http://", "https://", "//")
@@ -38,6 +40,20 @@ def computed_words(app, docname, source):
     source[0] = PLACEHOLDER.sub(word, source[0])
 
 
+def verdicts(app, env):
+    """Put the verdict of each chapter behind its title in the sidebar; all pages are written anew where one changed."""
+    words, changed = words_of(app.srcdir), False
+    for name in [name for name in env.tocs if name.startswith("chapters/")]:
+        badge = words.get(f"badge {name.removeprefix('chapters/')}", "")
+        entry = next(iter(env.tocs[name].findall(nodes.reference)))
+        before = [node for node in entry if isinstance(node, nodes.raw)]
+        changed |= [node.astext() for node in before] != [f" {badge}"] * bool(badge)
+        for node in before:
+            entry.remove(node)
+        entry += [nodes.raw("", f" {badge}", format="html")] if badge else []
+    return list(env.found_docs) if changed else []
+
+
 def local_scripts(app, pagename, templatename, context, doctree):
     """Keep the scripts that lie beside the page, and plotly's only where a figure needs it."""
     drawn = 'class="interactive"' in context.get("body", "")
@@ -60,6 +76,7 @@ def banner(app, config):
 
 def setup(app):
     app.connect("source-read", computed_words)
+    app.connect("env-updated", verdicts)
     app.connect("html-page-context", local_scripts, priority=999)
     app.connect("config-inited", banner)
     app.add_config_value("bench", Path(__file__).read_text(encoding="utf-8"), "html")  # pages are written anew after it

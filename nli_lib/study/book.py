@@ -18,22 +18,23 @@ So that nobody types a conclusion, placeholders on the book's tracked pages stan
 {{ answer 10_data_map }}
     the sentences of that chapter's answer
 {{ headline 10_data_map }}
-    those of them that the chapter's cells tag `headline`
+    those of them that the chapter's cells tag `headline`, without the verdict
 {{ verdict <claim id> }}
     one claim: its verdict, the claim in words, the numbers
 {{ verdicts wanli }}
     how many of a paper's own claims, declared before their result, have each verdict
 {{ figure verdicts }}
     a figure of a drawn chapter with its caption, by the name in its cell's metadata
-{{ rests 10_data_map }}
-    what that chapter's headline rests on: its tables and the verdicts on its claims
+{{ badge 10_data_map }}
+    the verdict of that chapter's answer, as a badge
+{{ chapters 1 }}
+    the chapters of a part as a table: question, verdict, answer
 {{ lessons do }}
     of `ledger`: do, doubt, open, and count, a sentence that says how many there are
 {{ chapters absent }}
     the chapters that this study has not recorded
 """
 
-import ast
 import base64
 import copy
 import json
@@ -65,6 +66,7 @@ from plotly.offline import get_plotlyjs
 from nli_lib import claims, paths
 from nli_lib.errors import StudyError
 from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, verdict_counts, verdict_sentence
+from nli_lib.stats import VERDICTS
 from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import standing
 from nli_lib.study.notebook import DRAW, PLOTLY, SMOKE_LABEL, as_text
@@ -115,6 +117,7 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
 MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
+BOLD = re.compile(r"\*\*(\w+)\.\*\* ")
 INTERACTIVE = Path(__file__).with_name("interactive.html")
 
 
@@ -137,6 +140,18 @@ def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
     outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
     texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
     return ["".join(text).strip() for text in texts]
+
+
+def verdict_of(notebook: NotebookNode) -> str:
+    """The verdict with which the answer of a page or a drawn notebook begins, "" where it has none."""
+    found = next((BOLD.match(text) for text in answer(notebook)), None)
+    return found[1] if found and found[1] in VERDICTS else ""
+
+
+def badge(verdict: str) -> str:
+    """A verdict as HTML; "Not run" for a chapter without results is one, too."""
+    kind = verdict.lower().replace(" ", "-")
+    return f'<span class="verdict verdict-{kind}">{verdict}</span>' if verdict else ""
 
 
 def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> list[NotebookNode]:
@@ -186,11 +201,13 @@ def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[SimpleNam
     return sections, answers, measuring
 
 
-def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "") -> NotebookNode:
+def chapter_page(
+    source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "", number: str = ""
+) -> NotebookNode:
     """The page of a chapter.
 
     source: the notebook, for its prose and code. drawn: its executed copy, for the outputs; cells are matched by id.
-    boxes: Markdown that goes below the title. foot: Markdown at the end.
+    boxes: Markdown that goes below the title. foot: Markdown at the end. number: goes before the title.
     """
     sections, answers, measuring = _sections(source, drawn)
     first, *sections[0].shown = sections[0].shown
@@ -200,8 +217,10 @@ def chapter_page(source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str]
             answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
             section.shown = []
     title, _, question = first.source.partition("\n")
+    title = title.replace("# ", f"# {number} ".replace("  ", " "), 1)
     answers.sort(key=lambda cell: not answer(new_notebook(cells=[cell])))  # sentences first, then figures
-    cells = [new_markdown_cell("\n\n".join([title, *boxes, question.strip()])), *answers]
+    asked = f"{question.strip()} {badge(verdict_of(new_notebook(cells=answers)))}".strip()
+    cells = [new_markdown_cell("\n\n".join([title, *boxes, asked])), *answers]
     home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
     left = []
     for section in sections:
@@ -266,48 +285,29 @@ def status_page(names: Collection[str], request: Request) -> str:
     return PAGES.get_template("status.md").render(rows=rows, study=as_text(request.study), smoke=smoke)
 
 
-# ---------------------------------------------------------------- grounds
-
-
-def headline_tables(name: str) -> list[str]:
-    """The tables that the headline of a chapter is computed from, as "10_data_map.eval", by its drawing cells: what the
-    cells of the headline read, and those before them that give a value to a name which they use."""
-    needed, found = set(), []
-    for tags, tree in reversed(standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb")):
-        if tags & MACHINERY or not ("headline" in tags or needed & standing.names(tree, ast.Store)):
-            continue
-        needed |= standing.names(tree, ast.Load)
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        for node in sorted(calls, key=lambda node: (-node.lineno, -node.col_offset)):
-            part, *notebook = (*node.args, *(each.value for each in node.keywords), None)
-            # a part whose name is computed cannot be told
-            if ast.unparse(node.func) == "study.table" and isinstance(part, ast.Constant):
-                found.insert(0, f"{notebook[0].value if notebook[0] else name}.{part.value}")
-    return list(dict.fromkeys(found))
-
-
-def rests_on(name: str, study: str, ledger: pd.DataFrame) -> str:
-    """Markdown: the tables of a chapter's headline, each to take away, and the verdicts on the chapter's claims.
-
-    "" where a table is not recorded in this study. `ledger` has no rows where no verdict is.
-    The link to the verdicts leads from a page in the book's root.
-    """
-    files = {table: find_table(paths.RESULTS / study / table) for table in headline_tables(name)}
-    if not files or None in files.values():
-        return ""
-    seen = {table: Path(os.path.relpath(path, paths.BOOK)).as_posix() for table, path in files.items()}
-    links = [f"{{download}}`{table} </{path}>`" for table, path in seen.items()]
-    own = ledger[ledger["notebook"] == name] if len(ledger) else ledger
-    if own.empty:
-        return f"from {', '.join(links)}; no claim on this chapter has a verdict"
-    # to the first of them: MyST looks for targets in its sources, and a row of the ledger is made when it is drawn
-    counts = f'<a href="chapters/63_claims.html#{own["id"].iloc[0]}">{verdict_counts(own)}</a>'
-    return f"from {', '.join(links)}; all claims on this chapter: {counts}"
+# ---------------------------------------------------------------- overviews
 
 
 def title_of(name: str) -> str:
-    """The title of a chapter, as its first cell has it."""
-    return standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
+    """The title of a chapter with its number, "10 The data map"."""
+    title = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("\n")[0].lstrip("# ")
+    return f"{name[:2]} {title}"
+
+
+def chapters_of(part: str, chapters: Path) -> str:
+    """The chapters of a part as a Markdown table: title, question, verdict and first sentence of the answer."""
+    rows = ["| chapter | question | answer |", "|---|---|---|"]
+    for name in sorted(name for name in order() if name.startswith(part)):
+        question = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("**Question.**")[2]
+        page = chapters / f"{name}.ipynb"
+        said = answer(nbformat.read(page, as_version=4))[:1] if page.is_file() else ["**Not run.** "]
+        said = [BOLD.sub(f"{badge(text[2:].partition('.')[0])} ", text) for text in said]
+        rows.append(f"| [{title_of(name)}](/chapters/{name}) | {_in_row(question)} | {_in_row(*said)} |")
+    return "\n".join(rows)
+
+
+def _in_row(*texts: str) -> str:
+    return " ".join(" ".join(texts).replace("|", "\\|").split())
 
 
 def absent_chapters(chapters: Path) -> str:
@@ -353,7 +353,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     if len(ledger):
         found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
         found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
-    found |= exhibits()
+    found |= exhibits() | {f"chapters {part}": chapters_of(part, chapters) for part in {name[0] for name in order()}}
     if LESSONS.is_file():
         found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
     for name in sorted(order()):
@@ -368,8 +368,9 @@ def words(chapters: Path, study: str) -> dict[str, str]:
                 shown = f":::{{figure}} /chapters/figures/{figure}.png\n:alt: {caption}\n{caption}\n:::"
                 found[f"figure {figure}"] = shown
         found[f"answer {name}"] = "\n\n".join(answer(page))
-        found[f"headline {name}"] = " ".join(text.removeprefix("- ") for text in answer(page, "headline"))
-        found[f"rests {name}"] = rests_on(name, study, ledger)
+        headline = (BOLD.sub("", text.removeprefix("- ")) for text in answer(page, "headline"))
+        found[f"headline {name}"] = _in_row(*headline)
+        found[f"badge {name}"] = badge(verdict_of(page) if page.cells else "Not run")
     return found
 
 
@@ -398,8 +399,8 @@ class Site:
     @property
     def pages(self) -> list[str]:
         """Every page of the table of contents, as its path without a suffix."""
-        toc = yaml.safe_load((self.source / "_toc.yml").read_text(encoding="utf-8"))
-        return [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]
+        text = (self.source / "_toc.yml").read_text(encoding="utf-8")
+        return [yaml.safe_load(text)["root"], *re.findall(r"- file: (\S+)", text)]
 
     @property
     def names(self) -> list[str]:
@@ -489,14 +490,15 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
         boxes = [PAGES.get_template("stale.md").render(note=note, run=run) for note in stamps(record)]
         link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
         foot = f"{standing.recorded(record)}. {link} to run it yourself: {run}."
-        page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot)
+        page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot, name[:2])
         write_text(site.chapters / source.name, nbformat.writes(page))
         write_text(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
     for name, (state, reason) in states.items():
         absent, page = site.chapters / f"{name}.md", site.chapters / f"{name}.ipynb"
         (absent if name in keys else page).unlink(missing_ok=True)
         if name not in keys:  # its question, and why there is no answer
-            question = standing.cells(paths.NOTEBOOKS / page.name)[0]["source"]
+            _, _, question = standing.cells(paths.NOTEBOOKS / page.name)[0]["source"].partition("\n")
+            question = f"# {title_of(name)}\n{question.rstrip()} {badge('Not run')}"
             told = {"study": request.study, "state": state, "reason": reason, "command": request.command(name)}
             write_text(absent, PAGES.get_template("absent.md").render(question=question, **told))
     return keys, problems

@@ -46,7 +46,7 @@ from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Journal
 from nli_lib.names import CORPORA, name_of, unsigned_zero
-from nli_lib.stats import Estimate
+from nli_lib.stats import VERDICTS, Estimate
 from nli_lib.store import RunSpec, atomic, device, now
 from nli_lib.study import dial, parts, standing
 from nli_lib.tables import find_table, read_table, write_table
@@ -394,14 +394,14 @@ class Study:
 
     # ------------------------------------------------------------ tables
 
-    def save(self, table: pd.DataFrame, part: str) -> Path:
-        """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB."""
+    def save(self, table: pd.DataFrame, part: str) -> pd.DataFrame:
+        """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB.
+
+        Its first rows are returned, so that a notebook shows them."""
         self._measures(f"table {part!r} is written")
-        if self._only_parts:
-            return self.folder
-        path = write_table(table, self.folder / f"{self.notebook}.{part}")
-        self._note_table("outputs", path)
-        return path
+        if not self._only_parts:
+            self._note_table("outputs", write_table(table, self.folder / f"{self.notebook}.{part}"))
+        return table.head(3)
 
     def parts(self, wanted: Mapping[str, parts.Part]) -> dict[str, pd.DataFrame]:
         """The tables of parts, by name: read where they are recorded, made and recorded where not (`study.parts`).
@@ -449,16 +449,15 @@ class Study:
         self._note("declared", file, standing.digest_file(path))
         return path
 
-    def export(self, table: pd.DataFrame, part: str) -> Path:
-        """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`."""
+    def export(self, table: pd.DataFrame, part: str) -> pd.DataFrame:
+        """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`; its head."""
         self._measures(f"table {part!r} is exported")
         path = paths.EXPORTS / self.results_name / f"{self.notebook}.{part}.parquet"
-        if self._only_parts:
-            return path
-        with atomic(path) as draft:
-            table.to_parquet(draft, index=False)
-        self._note("exports", path.name, standing.digest_file(path))
-        return path
+        if not self._only_parts:
+            with atomic(path) as draft:
+                table.to_parquet(draft, index=False)
+            self._note("exports", path.name, standing.digest_file(path))
+        return table.head(3)
 
     def exported(self, part: str, notebook: str) -> pd.DataFrame:
         """What another notebook exported. Raises `StudyError` where it is not there, or not what was recorded."""
@@ -487,6 +486,15 @@ class Study:
         values is shown as text, never as HTML.
         """
         display(Markdown(fill(template, values)))
+
+    def answer(self, verdict: str, template: str, **values: object) -> None:
+        """Show the chapter's answer, its verdict first: one of `stats.VERDICTS`, then a sentence as `say` has it.
+
+        The book puts the verdict beside the question, in the sidebar and on the overviews. Once a chapter.
+        """
+        if verdict not in VERDICTS:
+            raise StudyError(f"the verdict {verdict!r} is none of {', '.join(VERDICTS)}")
+        self.say(f"**{verdict}.** {template}", **values)
 
     show = staticmethod(show)
 

@@ -13,8 +13,9 @@ from nli_lib.study.runner import Request
 
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
 pytestmark = [pytest.mark.slow, pytest.mark.notebooks]
-LAPTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}
+LAPTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 NO_CAPTION = "all => all.filter(each => !each.alt || each.alt.startsWith('Figure in the')).map(each => each.alt)"
+MOST = 60  # words of an answer
 LOCAL = ("file:", "data:", "blob:")
 heard = {}  # window -> what the page that it shows has reported
 
@@ -25,6 +26,36 @@ POINT = """place => {
     return [box.x + xaxis._offset + xaxis.d2p(trace.x[at]), box.y + yaxis._offset + yaxis.d2p(trace.y[at])];
 }"""
 ANSWERS = "() => [...document.querySelectorAll('.hoverlayer .hovertext')].some(each => each.textContent.trim())"
+
+
+# The words above the fold that answer: captions and tables are not among them.
+SAID = """() => [...document.querySelectorAll('.tag_answer')].map(each => {
+    const copy = each.cloneNode(true);
+    copy.querySelectorAll('figcaption, table, script, style').forEach(part => part.remove());
+    return copy.textContent;
+}).join(' ')"""
+# Texts whose colour is too near to the colour behind them (WCAG 2.1, contrast below 4.5).
+FAINT = """() => {
+    const numbers = text => text.match(/[0-9.]+/g).map(Number);
+    const linear = value => (value /= 255) <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
+    const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
+    const behind = each => {
+        for (; each; each = each.parentElement) {
+            const found = numbers(getComputedStyle(each).backgroundColor);
+            if (found.length < 4 || found[3] > .5) return found;
+        }
+        return [255, 255, 255];
+    };
+    const found = new Set(), walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const own = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
+        if (!text || !own.checkVisibility() || own.closest('svg, script, style')) continue;
+        const [one, other] = [light(numbers(getComputedStyle(own).color)), light(behind(own))].sort((a, b) => b - a);
+        if ((one + .05) / (other + .05) < 4.5) found.add(own.tagName + ': ' + text.slice(0, 40));
+    }
+    return [...found].slice(0, 5);
+}"""
+THEME = "theme => document.documentElement.dataset.theme = theme"
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +89,19 @@ def problems(page, file):
     found = heard[page] = []
     page.set_viewport_size(LAPTOP)
     page.goto(file.as_uri())
-    answer = page.locator(".tag_answer").first
-    if answer.count() and answer.bounding_box()["y"] + 40 > LAPTOP["height"]:
-        found.append(f"the answer begins {answer.bounding_box()['y']:.0f} px down")
+    if page.locator(".tag_answer").count():
+        if (words := len(page.evaluate(SAID).split())) > MOST:
+            found.append(f"the answer has {words} words")
+        if page.locator(".verdict").first.bounding_box()["y"] > LAPTOP["height"] / 2:
+            found.append("the verdict is not beside the question")
+        for figure in page.locator(".tag_answer img, .tag_answer .interactive").all()[:1]:
+            box = figure.bounding_box()
+            if box["y"] + box["height"] > LAPTOP["height"]:
+                found.append(f"the figure ends {box['y'] + box['height']:.0f} px down")
+    for theme in ("dark", "light"):
+        page.evaluate(THEME, theme)
+        if faint := page.evaluate(FAINT):
+            found.append(f"faint in {theme}: {faint}")
     for place in page.locator(".interactive").all():
         place.scroll_into_view_if_needed()
         page.wait_for_function("place => place._fullData", arg=place.element_handle())

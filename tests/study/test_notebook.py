@@ -247,18 +247,19 @@ def test_a_generator_takes_the_papers_recipe_and_the_scales_model(home):
 def test_tables_come_back_as_they_went_long_ones_from_parquet(home):
     study = started()
     table = pd.DataFrame({"word": ["NA", "null", "a,b\nc"], "x": [0.1, np.nan, 1 / 3], "n": [1, 2, 3]})
-    path = study.save(table, "scores")
-    assert path.name == "10_try.scores.csv"
+    assert study.save(table, "scores").equals(table.head(3))
+    path = study.folder / "10_try.scores.csv"
     pd.testing.assert_frame_equal(study.table("scores"), table, check_dtype=False)
-    by_word = study.save(table.set_index("word"), "scores")
-    pd.testing.assert_frame_equal(tables.read_table(by_word), table, check_dtype=False)
-    long = study.save(pd.DataFrame({"x": np.arange(30_000, dtype=np.int32)}), "scores")
-    assert long.suffix == ".parquet" and not path.exists() and len(study.table("scores")) == 30_000
+    study.save(table.set_index("word"), "scores")
+    pd.testing.assert_frame_equal(tables.read_table(path), table, check_dtype=False)
+    study.save(pd.DataFrame({"x": np.arange(30_000, dtype=np.int32)}), "scores")
+    assert path.with_suffix(".parquet").exists() and not path.exists() and len(study.table("scores")) == 30_000
 
 
 def test_where_a_table_cannot_be_written_the_old_one_stays(home, monkeypatch):
     study = started()
-    path = study.save(ONE, "scores")
+    study.save(ONE, "scores")
+    path = study.folder / "10_try.scores.csv"
     noise = pd.DataFrame(np.random.default_rng(0).random((30_000, 20)))
     with pytest.raises(StoreError, match=r"10_try.scores \(30,000 rows, 20 columns\) is over 1,048,576 bytes"):
         study.save(noise, "scores")
