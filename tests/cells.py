@@ -3,10 +3,16 @@
 import ast
 import json
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
+import pytest
+
 from nli_lib import paths
+from nli_lib.study.notebook import DRAW, fill
+from nli_lib.tables import find_table, read_table, write_csv
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
@@ -82,3 +88,51 @@ def measured(name: str, folder: Path, monkeypatch, *, corpus=None, **parameters:
     for source in code(name, "measure"):
         exec(compile(source, name, "exec"), namespace)
     return SimpleNamespace(**_public(namespace))
+
+
+class _AnsweredError(Exception):
+    """The chapter has given its answer: (verdict, text)."""
+
+
+def answered(name: str, folder: Path, monkeypatch, changes=(), scale="small") -> tuple[str, str]:
+    """The verdict and the first sentence that a chapter draws from the tables of `scale`, some of them made up.
+
+    changes: each with "table" of this chapter or "chapter.table", "set" (column -> value) and, for some rows, "where"
+    """
+    shutil.copytree(paths.RESULTS / scale, folder / scale, ignore=shutil.ignore_patterns("*.parts"))
+    monkeypatch.setattr(paths, "RESULTS", folder)
+    monkeypatch.setenv(DRAW, "1")
+    for change in changes:
+        stem = change["table"] if "." in change["table"] else f"{name}.{change['table']}"
+        path = find_table(folder / scale / stem)
+        table = read_table(path)
+        rows = table.query(change["where"]).index if "where" in change else table.index
+        assert len(rows), f"{stem}: no row is {change['where']}"
+        for column, value in change["set"].items():
+            table[column] = table[column].astype(object)
+            table.loc[rows, column] = value
+        write_csv(path.with_suffix(".csv"), table.infer_objects())
+    namespace = {"__name__": name}
+    for source in (*code(name, "parameters"), f"SCALE = {scale!r}", *code(name, "begin")):
+        exec(source, namespace)
+
+    def answer(verdict, template, **values):
+        raise _AnsweredError(verdict, fill(template, values))
+
+    study = namespace["study"]
+    study.answer, study.say, study.show = answer, fill_only, lambda *_, **__: None
+    with pytest.raises(_AnsweredError) as found:
+        for source in drawing(name):
+            exec(compile(source, name, "exec"), namespace)
+    plt.close("all")
+    return found.value.args
+
+
+def fill_only(template, **values):
+    fill(template, values)
+
+
+def drawing(name: str) -> list[str]:
+    """The cells that draw a chapter's page from its tables, in order."""
+    left_out = set(code(name, "measure", "parameters", "begin", "finish"))
+    return [source for source in code(name) if source not in left_out]

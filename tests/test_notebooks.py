@@ -3,6 +3,7 @@
 import ast
 import builtins
 import functools
+import itertools
 import json
 import os
 import re
@@ -20,9 +21,15 @@ from nli_lib.study import runner
 from nli_lib.study.dial import Parameters
 from nli_lib.study.runner import Request
 
-LONGEST_LINE, TYPICAL_CELL, PROSE = 100, 7, 600
+LONGEST_LINE, TYPICAL_CELL = 100, 7
+FEWEST, MOST = 400, 45_000  # words of prose: of a notebook on average; of all that a reader sees
 LONGEST_FUNCTION = 25  # lines
 ONCE = ("parameters", "begin", "finish")
+ROOT = Path(__file__).resolve().parents[1]
+BOOK, README = ROOT / "book", ROOT / "README.md"
+PAGES = [*sorted(BOOK.glob("*.md")), *sorted(BOOK.glob("parts/*.md")), *sorted(BOOK.glob("recipes/*.md")), README]
+RULES = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+AVOIDED = "|".join(line.split("`")[1] for line in RULES if "` -> " in line)
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
@@ -71,7 +78,8 @@ def test_a_chapter_asks_and_answers(path):
     assert all(tags.count(tag) == 1 for tag in ONCE) and "answer" in tags
     assert "**Question.**" in "".join(cells(path, "markdown")[0]["source"])
     answer = [cell for cell in cells(path) if "answer" in cell["metadata"].get("tags", [])]
-    assert any("study.say(" in "".join(cell["source"]) for cell in answer), "the answer has a computed sentence"
+    said = "".join("".join(cell["source"]) for cell in answer)
+    assert "study.answer(" in said, "the answer begins with a computed verdict"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -89,7 +97,35 @@ def test_cells_are_short_and_prose_is_long_enough():
     lengths = [len("".join(cell["source"]).splitlines()) for path in NOTEBOOKS for cell in cells(path)]
     assert statistics.median(lengths) <= TYPICAL_CELL
     words = [sum(len("".join(cell["source"]).split()) for cell in cells(path, "markdown")) for path in NOTEBOOKS]
-    assert statistics.mean(words) >= PROSE
+    assert statistics.mean(words) >= FEWEST
+    pages = [path for path in BOOK.rglob("*.md") if not {"_build", "chapters"} & set(path.parts)]
+    said = [text for path in NOTEBOOKS for cell in cells(path) for text in texts_of(cell, "say", "answer")]
+    written = [path.read_text(encoding="utf-8") for path in pages] + said
+    assert sum(words) + sum(len(text.split()) for text in written) <= MOST
+
+
+def texts_of(cell, *calls):
+    """What a code cell shows: the strings with a blank in it, or in these calls, and the caption of its figure."""
+    tree = ast.parse(re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"])))
+    docstrings = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    called = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func)[6:] in calls]
+    nodes = itertools.chain(*map(ast.walk, called if calls else [tree]))
+    found = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    caption = cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "")
+    return [text for text in (*found, caption) if " " in text and text not in docstrings]
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *PAGES], ids=lambda path: path.stem)
+def test_usual_words(path):
+    """CONTRIBUTING's word list: what an English reader stumbles over has another word."""
+    if path.suffix == ".ipynb":
+        drawn = [cell for cell in cells(path) if "measure" not in cell["metadata"].get("tags", ())]
+        texts = ["".join(cell["source"]) for cell in cells(path, "markdown")]
+        texts += itertools.chain(*map(texts_of, drawn))
+    else:
+        texts = [path.read_text(encoding="utf-8")]
+    found = [hit[0] for text in texts for hit in re.finditer(rf"\b({AVOIDED})\b", text, re.IGNORECASE)]
+    assert not found
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
