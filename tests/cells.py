@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -17,10 +18,10 @@ from nli_lib.tables import find_table, read_table, write_csv
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
 
-def code(name: str, *tags: str) -> list[str]:
+def code(name: str, *tags: str, kind: str = "code") -> list[str]:
     """The code cells of a notebook in order, those with one of `tags`, or all of them; lines for IPython left out."""
     cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-    chosen = [cell for cell in cells if cell["cell_type"] == "code"]
+    chosen = [cell for cell in cells if cell["cell_type"] == kind]
     chosen = [cell for cell in chosen if not tags or set(tags) & set(cell["metadata"].get("tags", []))]
     return [re.sub(r"(?m)^\s*[%!?].*$", "", "".join(cell["source"])) for cell in chosen]
 
@@ -94,14 +95,24 @@ class _AnsweredError(Exception):
     """The chapter has given its answer: (verdict, text)."""
 
 
+def recorded(name: str, scale: str, monkeypatch) -> dict[str, object]:
+    """What a notebook's first cells give where its page is drawn from the tables of `scale`; nothing is shown."""
+    monkeypatch.setenv(DRAW, "1")
+    namespace = {"__name__": name, "display": lambda *_, **__: None}
+    for source in (*code(name, "parameters"), f"SCALE = {scale!r}", *code(name, "begin")):
+        exec(source, namespace)
+    namespace["study"].say, namespace["study"].show = fill_only, lambda *_, **__: None
+    return namespace
+
+
 def answered(name: str, folder: Path, monkeypatch, changes=(), scale="small") -> tuple[str, str]:
     """The verdict and the first sentence that a chapter draws from the tables of `scale`, some of them made up.
 
     changes: each with "table" of this chapter or "chapter.table", "set" (column -> value) and, for some rows, "where"
     """
-    shutil.copytree(paths.RESULTS / scale, folder / scale, ignore=shutil.ignore_patterns("*.parts"))
+    left_out = shutil.ignore_patterns("*.parts")
+    shutil.copytree(paths.RESULTS / scale, folder / scale, ignore=left_out, copy_function=os.link)
     monkeypatch.setattr(paths, "RESULTS", folder)
-    monkeypatch.setenv(DRAW, "1")
     for change in changes:
         stem = change["table"] if "." in change["table"] else f"{name}.{change['table']}"
         path = find_table(folder / scale / stem)
@@ -111,18 +122,16 @@ def answered(name: str, folder: Path, monkeypatch, changes=(), scale="small") ->
         for column, value in change["set"].items():
             table[column] = table[column].astype(object)
             table.loc[rows, column] = value
+        path.unlink()  # it is the recorded one
         write_csv(path.with_suffix(".csv"), table.infer_objects())
-    namespace = {"__name__": name}
-    for source in (*code(name, "parameters"), f"SCALE = {scale!r}", *code(name, "begin")):
-        exec(source, namespace)
+    namespace = recorded(name, scale, monkeypatch)
 
     def answer(verdict, template, **values):
         raise _AnsweredError(verdict, fill(template, values))
 
-    study = namespace["study"]
-    study.answer, study.say, study.show = answer, fill_only, lambda *_, **__: None
+    namespace["study"].answer = answer
     with pytest.raises(_AnsweredError) as found:
-        for source in drawing(name):
+        for source in drawing(name, "study.answer("):
             exec(compile(source, name, "exec"), namespace)
     plt.close("all")
     return found.value.args
@@ -132,7 +141,31 @@ def fill_only(template, **values):
     fill(template, values)
 
 
-def drawing(name: str) -> list[str]:
-    """The cells that draw a chapter's page from its tables, in order."""
+def drawing(name: str, only: str, *more: str) -> list[str]:
+    """Of the cells that draw a chapter's page, and of `more` code, what has `only` in it and what that needs."""
     left_out = set(code(name, "measure", "parameters", "begin", "finish"))
-    return [source for source in code(name) if source not in left_out]
+    sources, needed, kept = [*(source for source in code(name) if source not in left_out), *more], set(), []
+    trees = [ast.parse(source) for source in sources]
+    for tree, source in zip(reversed(trees), reversed(sources), strict=True):
+        named = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        bound = {node.id for node in named if isinstance(node.ctx, ast.Store)}
+        bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        if only in source or bound & needed:
+            needed |= {node.id for node in named} | set(re.findall(r"@(\w+)", source))  # those in a query
+            needed -= bound if source in more else set()
+            kept.insert(0, source)
+    imports = [node for tree in trees for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [*map(ast.unparse, imports), *kept]
+
+
+def solved(name: str, solution: str, monkeypatch, scale: str) -> object:
+    """What the solution of an exercise shows: the value of its last line."""
+    namespace = recorded(name, scale, monkeypatch)
+    namespace["study"].answer = lambda *_, **__: None
+    *cells, last = drawing(name, solution, solution)
+    for source in cells:
+        exec(compile(source, name, "exec"), namespace)
+    plt.close("all")
+    *lines, shown = ast.parse(last).body
+    exec(compile(ast.Module(lines, []), name, "exec"), namespace)
+    return eval(compile(ast.Expression(shown.value), name, "eval"), namespace)

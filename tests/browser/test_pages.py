@@ -49,7 +49,7 @@ FAINT = """() => {
     const found = new Set(), walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
         const own = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
-        if (!text || !own.checkVisibility() || own.closest('svg, script, style')) continue;
+        if (!text || !own.checkVisibility() || own.closest('svg, script, style, .headerlink')) continue;
         const [one, other] = [light(numbers(getComputedStyle(own).color)), light(behind(own))].sort((a, b) => b - a);
         if ((one + .05) / (other + .05) < 4.5) found.add(own.tagName + ': ' + text.slice(0, 40));
     }

@@ -1,5 +1,6 @@
 """Each chapter's verdict follows its tables, in each of its outcomes. Alone: pytest tests/chapters/test_answers.py"""
 
+import re
 from pathlib import Path
 
 import cells
@@ -22,6 +23,21 @@ def test_the_verdict_follows_the_tables(name, case, tmp_path, monkeypatch):
     assert verdict == case["verdict"], text
 
 
+NAMES = sorted(path.stem for path in cells.NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_of_two_exercises_has_a_solution_that_runs(name, monkeypatch):
+    said = "\n".join(cells.code(name, kind="markdown"))
+    exercises = said[said.index("## Exercises") : said.index("## Limitations")]
+    assert re.findall(r"(?m)^\*\*(\d)\.\*\*", exercises) == ["1", "2"]
+    solutions = re.findall(r"<details>.*?```python\n(.*?)```.*?</details>", exercises, re.DOTALL)
+    scale = "small" if (paths.RESULTS / "small" / f"{name}.json").is_file() else "smoke"
+    for solution in solutions if (paths.RESULTS / scale / f"{name}.json").is_file() else ():
+        assert len(solution.splitlines()) <= 8 and cells.solved(name, solution, monkeypatch, scale) is not None
+    assert len(solutions) == 2
+
+
 FOUND = {
     "WANLI": "10_data_map", "Debiased generation": "21_z_filter", "Consensus cleaning": "32_which_labels_are_wrong",
     "DISCO": "42_quality", "Test-set difficulty": "51_levels", "All five": "61_equal_budgets",
@@ -34,6 +50,7 @@ def test_the_readme_says_what_the_chapters_say(tmp_path, monkeypatch):
     for about, name in FOUND.items():
         with monkeypatch.context() as patch:
             verdict, text = cells.answered(name, tmp_path / name, patch)
+        text = re.sub(r"\\([^\w\s])", r"\1", text)  # escaped for Markdown
         lines.append(f"- {about} (chapter {name[:2]}): **{verdict}.** {text}")
     wanted = "<!-- found -->\n" + "\n".join(lines) + "\n<!-- /found -->"
     assert wanted in readme, f"README.md needs these lines:\n{wanted}"
