@@ -218,30 +218,6 @@ def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) 
     return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
 
 
-def precision_within(
-    scores: ArrayLike, wrong: ArrayLike, label: ArrayLike, weights: ArrayLike
-) -> tuple[float, NDArray[np.float64]]:
-    """Average precision within a label and under R weightings: a number and (R,), 0 to 1.
-
-    The mean over the labels of the average precision among the items that have it, of the labels that are wrong
-    somewhere; so an order gains nothing by knowing how often each label is wrong. With one label for all items it is
-    `average_precision`. Items whose score is NaN are left out, and so is a label where a weighting leaves it no error.
-
-    Parameters
-    ----------
-    scores, wrong, label
-        (K,) the more suspect the higher; bool; any names
-    weights
-        (R, K), see `weighted_precision`
-    """
-    scores, wrong = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool) & ~np.isnan(scores)
-    parts = [part for each in np.unique(label) if wrong[part := np.asarray(label) == each].any()]
-    known = [part & ~np.isnan(scores) for part in parts]
-    with np.errstate(invalid="ignore"):  # a weighting without an error of a label
-        draws = [weighted_precision(scores[part], wrong[part], np.asarray(weights)[:, part]) for part in known]
-    return float(np.mean([average_precision(scores[part], wrong[part]) for part in known])), np.nanmean(draws, axis=0)
-
-
 def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
     """Share of wrong examples among the k with the highest scores, 0 to 1; of equal scores the expected share counts.
 

@@ -185,34 +185,6 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     return MannWhitney(float(u), float(p), min(1.0, float(p) * family), float(effect), len(a), len(b))
 
 
-def effect_interval(a: ArrayLike, b: ArrayLike, *, family: int = 1, resamples: int = 10_000) -> Estimate:
-    """Rank-biserial effect of a (n_a,) over b (n_b,), as in `mann_whitney`, with a bootstrap interval.
-
-    Both are resampled on their own; n is n_a + n_b. The level is Bonferroni's: 1 - .05 / family, for a family of
-    intervals that are to hold all together. Resampling is done on the counts of the distinct values, which is the same.
-    """
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if not len(a) or not len(b) or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("an effect needs values on both sides, all of them finite")
-    values, random = np.unique(np.concatenate([a, b])), np.random.default_rng(0)
-    counts = [np.bincount(np.searchsorted(values, each), minlength=len(values)) for each in (a, b)]
-    value, effects, block = _effects(*counts)[0], [], max(1, CELLS // len(values))
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
-        effects.append(_effects(*(random.multinomial(each.sum(), each / each.sum(), size=size) for each in counts)))
-    tail = (1 - LEVEL) / family / 2
-    low, high = np.quantile(np.concatenate(effects), [tail, 1 - tail])
-    return Estimate(float(value), float(low), float(high), len(a) + len(b))
-
-
-def _effects(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """Rank-biserial effects (R,) of samples that are counts of the same ascending values, (R, V) each or (V,)."""
-    a, b = np.atleast_2d(a), np.atleast_2d(b)
-    n_a, n_b = a.sum(axis=1), b.sum(axis=1)
-    below = np.cumsum(b, axis=1) - b
-    return (a * (2 * below + b - n_b[:, None])).sum(axis=1) / (n_a * n_b)
-
-
 def stars(p: float) -> str:
     """``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as the difficulty paper draws them; at a threshold, more."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
@@ -478,19 +450,6 @@ def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
     """For `over_trainings`: Spearman correlation of each training's scores, (S, N), with a target, (S, N) or (N,)."""
     scores, target = np.asarray(scores, dtype=float), np.asarray(target, dtype=float)
     return lambda rows: spearman(scores[:, rows], target[..., rows])
-
-
-def gaps_of_thirds(scores: np.ndarray, flags: np.ndarray) -> Statistic:
-    """For `over_trainings`: the share of True among ``flags``, (N,), in the third of lowest score of each training,
-    ``scores`` (S, N), minus that in the third of highest score. Ties go by position."""
-    scores, flags = np.asarray(scores, dtype=float), np.asarray(flags, dtype=float)
-
-    def statistic(rows: np.ndarray) -> np.ndarray:
-        order, third = np.argsort(scores[:, rows], axis=1, kind="stable"), round(len(rows) / 3)
-        sorted_flags = flags[rows][order]
-        return sorted_flags[:, :third].mean(axis=1) - sorted_flags[:, len(rows) - third :].mean(axis=1)
-
-    return statistic
 
 
 def means_of(values: np.ndarray) -> Statistic:

@@ -11,10 +11,9 @@ from cells import functions
 from scipy.stats import mannwhitneyu
 
 from nli_lib.errors import UserError
-from nli_lib.stats import effect_interval
 
 CELLS = functions("52_spurious_measures")
-CELLS.strongest.__globals__["effect_interval"] = partial(effect_interval, resamples=1000)
+CELLS.strongest.__globals__["effect_interval"] = partial(CELLS.effect_interval, resamples=1000)
 BOTH = ["tied", "free"]
 
 

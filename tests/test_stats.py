@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from cells import functions
 from hypothesis import given, strategies as st
 from sklearn.metrics import roc_auc_score
 
 from nli_lib import stats
 from nli_lib.stats import clustered_share, mann_whitney, wilson
 
+OF_10, OF_52 = functions("10_data_map"), functions("52_spurious_measures")
 samples = st.lists(st.integers(0, 6), min_size=1, max_size=25).map(lambda v: np.array(v, dtype=float))
 
 
@@ -43,15 +45,15 @@ def test_stars_as_in_the_difficulty_paper():
 
 def test_an_effect_by_hand():
     """{1, 3} over {2}: one of two is larger, effect 0; a resample has both 1, both 3 or one of each."""
-    assert stats.effect_interval([1, 3], [2]) == (0.0, -1.0, 1.0, 3, 1, "pairs")
-    assert stats.effect_interval([2, 2], [2, 2])[:3] == (0, 0, 0)
-    assert stats.effect_interval([5, 6], [1, 2])[:3] == (1, 1, 1)
+    assert OF_52.effect_interval([1, 3], [2]) == (0.0, -1.0, 1.0, 3, 1, "pairs")
+    assert OF_52.effect_interval([2, 2], [2, 2])[:3] == (0, 0, 0)
+    assert OF_52.effect_interval([5, 6], [1, 2])[:3] == (1, 1, 1)
 
 
 def test_the_interval_of_an_effect_is_that_of_resampled_pairs():
     random = np.random.default_rng(0)
     a, b = random.integers(0, 4, 60).astype(float), random.integers(0, 5, 80).astype(float)
-    found, wide = stats.effect_interval(a, b), stats.effect_interval(a, b, family=15)
+    found, wide = OF_52.effect_interval(a, b), OF_52.effect_interval(a, b, family=15)
     slow = [mann_whitney(random.choice(a, 60), random.choice(b, 80)).effect for _ in range(2000)]
     assert found.value == pytest.approx(mann_whitney(a, b).effect)
     np.testing.assert_allclose([found.low, found.high], np.quantile(slow, [0.025, 0.975]), atol=0.025)
@@ -228,7 +230,7 @@ def test_one_group_has_no_spread_and_nothing_no_mean():
 
 REFUSED = [
     (mann_whitney, [([np.nan], [2])], "not finite"),
-    (stats.effect_interval, [([], [1]), ([1], []), ([np.nan], [1])], "on both sides"),
+    (OF_52.effect_interval, [([], [1]), ([1], []), ([np.nan], [1])], "on both sides"),
     (stats.t_interval, [([],)], "N > 0"), (stats.correlation, [(np.ones(5), np.arange(5))], "constant"),
     (lambda n, groups: next(stats.resample_counts(n, groups=groups)), [(3, np.array([1, 2]))], "2 entries for 3"),
     (wilson, [(3, 0), (3, 2), (-1, 2)], "0 <= correct <= n"),
@@ -295,9 +297,9 @@ def test_correlations_are_those_of_scipy_and_do_not_depend_on_the_order():
 
 
 def test_gaps_of_thirds_by_hand():
-    scores, wrong = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]]), [1, 1, 0, 0, 0, 1]
-    assert stats.gaps_of_thirds(scores, wrong)(np.arange(6)).tolist() == [0.5, -0.5]
-    assert stats.gaps_of_thirds(scores, wrong)(np.array([0, 0, 5])).tolist() == [0, 0]
+    scores, wrong = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]]), np.array([1, 1, 0, 0, 0, 1])
+    assert OF_10.gaps_of_thirds(scores, wrong)(np.arange(6)).tolist() == [0.5, -0.5]
+    assert OF_10.gaps_of_thirds(scores, wrong)(np.array([0, 0, 5])).tolist() == [0, 0]
 
 
 def test_one_training_has_an_interval_over_the_pairs_alone():

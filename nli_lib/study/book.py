@@ -25,6 +25,8 @@ So that nobody types a conclusion, placeholders on the book's tracked pages stan
     how many of a paper's own claims, declared before their result, have each verdict
 {{ figure verdicts }}
     a figure of a drawn chapter with its caption, by the name in its cell's metadata
+{{ question 10_data_map }}
+    the question that it asks
 {{ badge 10_data_map }}
     the verdict of that chapter's answer, as a badge
 {{ chapters 1 }}
@@ -294,15 +296,19 @@ def title_of(name: str) -> str:
     return f"{name[:2]} {title}"
 
 
+def question_of(name: str) -> str:
+    """The question that a chapter asks, as its first cell has it."""
+    return _in_row(standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("**Question.**")[2])
+
+
 def chapters_of(part: str, chapters: Path) -> str:
     """The chapters of a part as a Markdown table: title, question, verdict and first sentence of the answer."""
     rows = ["| chapter | question | answer |", "|---|---|---|"]
     for name in sorted(name for name in order() if name.startswith(part)):
-        question = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("**Question.**")[2]
         page = chapters / f"{name}.ipynb"
         said = answer(nbformat.read(page, as_version=4))[:1] if page.is_file() else ["**Not run.** "]
         said = [BOLD.sub(f"{badge(text[2:].partition('.')[0])} ", text) for text in said]
-        rows.append(f"| [{title_of(name)}](/chapters/{name}) | {_in_row(question)} | {_in_row(*said)} |")
+        rows.append(f"| [{title_of(name)}](/chapters/{name}) | {question_of(name)} | {_in_row(*said)} |")
     return "\n".join(rows)
 
 
@@ -370,6 +376,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
         found[f"answer {name}"] = "\n\n".join(answer(page))
         headline = (BOLD.sub("", text.removeprefix("- ")) for text in answer(page, "headline"))
         found[f"headline {name}"] = _in_row(*headline)
+        found[f"question {name}"] = question_of(name)
         found[f"badge {name}"] = badge(verdict_of(page) if page.cells else "Not run")
     return found
 

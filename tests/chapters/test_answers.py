@@ -9,6 +9,7 @@ import yaml
 
 from nli_lib import paths, stats
 from nli_lib.stats import Estimate
+from nli_lib.study import book
 
 CASES = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text(encoding="utf-8"))
 CASES = [(name, each) for name, cases in CASES.items() for each in cases]
@@ -51,7 +52,7 @@ def test_the_readme_says_what_the_chapters_say(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             verdict, text = cells.answered(name, tmp_path / name, patch)
         text = re.sub(r"\\([^\w\s])", r"\1", text)  # escaped for Markdown
-        lines.append(f"- {about} (chapter {name[:2]}): **{verdict}.** {text}")
+        lines.append(f"- {about}: *{book.question_of(name)}* **{verdict}.** {text} (chapter {name[:2]})")
     wanted = "<!-- found -->\n" + "\n".join(lines) + "\n<!-- /found -->"
     assert wanted in readme, f"README.md needs these lines:\n{wanted}"
 
