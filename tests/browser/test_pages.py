@@ -153,7 +153,11 @@ def test_the_ledger_is_filtered_and_sorted(site, browser):
     page = browser.new_page(viewport=LAPTOP)
     page.goto((site.first.parent / "chapters" / "63_claims.html").as_uri())
     rows = page.locator(".ledger tr[data-verdict]:visible")
+    folded = page.locator('.ledger tr[data-verdict="not judged"]')
+    assert folded.count() and not folded.first.is_visible(), "what was not judged is folded away"
+    page.locator(".ledger select[data-by=verdict]").select_option("all")
     everything = rows.count()
+    assert folded.first.is_visible()
     page.locator(".ledger select[data-by=paper]").select_option("WANLI")
     assert 0 < rows.count() < everything and page.locator(".ledger tr.paper:visible").count() == 1
     assert page.locator(".ledger output").inner_text() == f"{rows.count()} claims"
