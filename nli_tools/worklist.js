@@ -5,7 +5,7 @@ const DECISIONS = ["fix", "keep", "ambiguous"];
 const COLUMNS = ["uid", "decision", "fix_to", "note", "when", "learnt", "gold", "predicted", "premise", "hypothesis"];
 const NEXT = 12; // suspects that are shown below the one to decide on
 
-// ------------------------------------------------------------------ the order, as measure/review_order.py has it
+// ------------------------------------------------------------------ the order, as measure/consensus.py has it
 
 // Positions of what is undecided (NaN), the most suspect first; gaps, decided: numbers, kinds: names.
 export function nextSuspects(gaps, kinds, decided) {
@@ -72,7 +72,7 @@ function solve(matrix, right) {
   return right;
 }
 
-// ------------------------------------------------------------------ csv, as csv_files.py writes and reads it
+// ------------------------------------------------------------------ csv, as nli_lib/tables.py writes and reads it
 
 const RUN = String.raw`'*["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]`;
 const NUMBER = String.raw`^[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$`;
@@ -123,7 +123,7 @@ function decisionsIn(text, classes) {
       throw new Error(`${where}, decision "${decision}": write ${DECISIONS.join(", ")} or nothing`);
     }
     if (to && (decision !== "fix" || !classes.includes(to))) {
-      throw new Error(`${where}, fix_to "${to}": write one of ${classes.join(", ")} beside a fix`);
+      throw new Error(`${where}, fix_to "${to}": write one of ${classes.join(", ")} with a fix`);
     }
     if (!decision && !row.note) return;
     if (made.has(row.uid)) throw new Error(`${where}, uid "${row.uid}" is decided twice`);
@@ -143,7 +143,7 @@ function element(tag, name, text = "", parent = null) {
 }
 
 // root    an element that is filled
-// list    what report/worklist.py makes: title, classes, every, warning, said, total, command, rows
+// list    what nli_tools/suspects.py makes: title, classes, every, warning, said, total, command, rows
 // store   read() -> [[uid, {decision, fix_to, note, when, learnt}], ...]; write(the same), which raises where it fails
 // Returns a function that reads the store again.
 export function worklist(root, list, store) {
@@ -161,12 +161,15 @@ export function worklist(root, list, store) {
   const count = (word) => [...made.values()].filter((each) => each.decision === word).length;
   const decidedUids = () => [...made].filter(([, each]) => each.decision).map(([uid]) => uid);
   const code = { fix: 1, keep: 0 };
+  const directions = rows.map((row) => `${row.gold} \u2192 ${row.predicted}`); // label, then what the model says
+  let direction = ""; // that is shown alone
 
   function sort() {
     const told = rows.map((row) => (of(row.uid).learnt ? (code[of(row.uid).decision] ?? NaN) : NaN));
     order = nextSuspects(gaps, kinds, told);
   }
-  const queue = () => order.filter((at) => !of(rows[at].uid).decision);
+  const queue = () =>
+    order.filter((at) => !of(rows[at].uid).decision && (!direction || directions[at] === direction));
   function shown() {
     if (opened !== null) return rows[place.get(opened)];
     const waiting = queue();
@@ -236,9 +239,8 @@ export function worklist(root, list, store) {
   for (const sentence of list.said) element("p", "nli-said", sentence, root);
   const progress = element("p", "nli-progress", "", root);
   progress.setAttribute("aria-live", "polite");
-  const faults = element("p", "nli-fault", "", root);
-  faults.setAttribute("role", "alert");
   const card = element("div", "nli-card", "", root);
+  const buttons = element("div", "nli-buttons", "", card); // above the texts, so that the hand need not move
   const facts = element("p", "nli-facts", "", card);
   const texts = Object.fromEntries(
     ["premise", "hypothesis"].map((side) => {
@@ -246,7 +248,6 @@ export function worklist(root, list, store) {
       return [side, element("p", `nli-${side}`, "", card)];
     }),
   );
-  const buttons = element("div", "nli-buttons", "", card);
   const keys = {};
   function add(key, title, act, parent = buttons) {
     const sign = { ArrowLeft: "\u2190", ArrowRight: "\u2192" }[key] ?? key;
@@ -272,8 +273,19 @@ export function worklist(root, list, store) {
     if (row) set(row.uid, { note: note.value }, false);
     faults.textContent = fault;
   });
+  const faults = element("p", "nli-fault", "", root);
+  faults.setAttribute("role", "alert");
   const tools = element("div", "nli-tools", "", root);
-  add("l", "learn the order anew", learn, tools);
+  const which = element("label", "nli-which", "show ", tools);
+  const chosen = element("select", "nli-direction", "", which);
+  chosen.addEventListener("change", () => {
+    direction = chosen.value;
+    offset = 0;
+    opened = null;
+    draw();
+    root.focus({ preventScroll: true });
+  });
+  add("l", "learn a new order", learn, tools);
   add("g", "order of the gap", forget, tools);
   add("e", "export decisions.csv", download, tools);
   const file = element("label", "nli-import", "read decisions from a csv ", tools);
@@ -298,6 +310,9 @@ export function worklist(root, list, store) {
     chooser.value = "";
     again();
   });
+  add("?", "keys", () => (help.hidden = !help.hidden), tools);
+  const help = element("p", "nli-help", "", root);
+  help.hidden = true;
   const hint = element("p", "nli-hint", "", root);
   const tables = { next: "Next", decided: "Decided" };
   for (const name of Object.keys(tables)) {
@@ -336,12 +351,27 @@ export function worklist(root, list, store) {
     });
     table.replaceChildren(head, ...lines);
   }
+  // each direction of mismatch with how many are left: their rates of wrong labels differ
+  function drawDirections() {
+    const left = new Map();
+    rows.forEach((row, at) => left.set(directions[at], (left.get(directions[at]) ?? 0) + !of(row.uid).decision));
+    const counted = [...left].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+    const total = counted.reduce((sum, each) => sum + each[1], 0);
+    const options = [["", `every direction (${total} left)`], ...counted.map(([name, n]) => [name, `${name} (${n} left)`])];
+    chosen.replaceChildren(...options.map(([value, text]) => {
+      const option = element("option", "", text);
+      option.value = value;
+      return option;
+    }));
+    chosen.value = direction;
+  }
   function draw() {
+    drawDirections();
     const row = shown();
     const waiting = queue();
     const decided = decidedUids();
     const told = DECISIONS.map((word) => `${count(word)} ${word}`).join(", ");
-    const end = waiting.length ? "" : ": all done";
+    const end = waiting.length ? "" : direction ? ": none left in this direction" : ": all done";
     progress.textContent = `${decided.length} of ${rows.length} decided (${told})${end}`;
     root.dataset.done = decided.length; // for who watches from outside
     root.dataset.uid = row?.uid ?? "";
@@ -366,7 +396,7 @@ export function worklist(root, list, store) {
     const used = [...made.values()].filter((each) => each.learnt && each.decision).length;
     const stands = used ? `The order is learnt from ${used} decisions. ` : "The order is that of the gap. ";
     let advice = used ? "" : `After ${every} decisions it can be learnt from them. `;
-    if (open >= every) advice = `${open} decisions were made since: press l to learn the order anew. `;
+    if (open >= every) advice = `${open} decisions were made since: press l to learn a new order. `;
     if (open >= every && !canLearn()) advice = "It can be learnt once one label is fixed and one is kept. ";
     hint.textContent = stands + advice + list.command;
     root.dataset.ask = String(open >= every && canLearn());
@@ -382,7 +412,7 @@ export function worklist(root, list, store) {
   }
 
   root.addEventListener("keydown", (event) => {
-    const typing = event.target === note;
+    const typing = event.target === note || event.target === chosen;
     if (event.key === "Escape") {
       root.focus();
       draw();
@@ -398,6 +428,7 @@ export function worklist(root, list, store) {
     }
     event.stopPropagation();
   });
+  help.textContent = `Keys: ${Object.values(keys).map((button) => button.textContent).join(", ")}, note (n).`;
   sort();
   draw();
   root.focus({ preventScroll: true });

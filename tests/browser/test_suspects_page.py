@@ -20,7 +20,7 @@ FORMULA = '=HYPERLINK("http://example.org","a")'
 TITLE = "Suspect labels of <b>mine</b>.csv"
 NOTE = '=kau1 see "him"'
 # one a suspect: keep, fix to the class that is not the label (1 to 3), ambiguous
-KEYS = "kfakkfafkkaffkkkafkf"
+KEYS = "kfakkfafkkaffkkkafkfkakfk"
 
 
 def suspects():
@@ -85,8 +85,8 @@ def exported(page):
 
 
 def work(page, rows, reload):
-    """Twenty decisions by key with a note, an undo and a reload among them; [(uid, decision, fix_to)] as pressed."""
-    pressed, root = [], page.locator(".nli-worklist")
+    """25 decisions by key with a note, an undo and a reload among them; [(uid, decision, fix_to)] as pressed."""
+    pressed, places, root = [], [], page.locator(".nli-worklist")
     for done, key in enumerate(KEYS):
         if done == 9:
             reload()
@@ -108,6 +108,8 @@ def work(page, rows, reload):
         said = {"k": ("keep", ""), "a": ("ambiguous", ""), "f": ("fix", LABELS[other])}[key]
         pressed.append((uid, *said))
         wait_for(page, done + 1)
+        places.append(page.locator(".nli-button").first.evaluate("each => each.offsetTop"))
+    assert len(set(places)) == 1, "the buttons move under the hand"
     return pressed
 
 
@@ -132,7 +134,7 @@ def queue(page):
 
 
 def test_what_is_pressed_is_what_leaves_the_page_and_goes_into_another(page_file, browser, listened, fresh, tmp_path):
-    """From disk, without a network: twenty keys, a reload in the middle, the order learnt anew, the export; a fresh
+    """From disk, without a network: 25 keys, a reload in the middle, the order learnt anew, the export; a fresh
     page reads that, and refuses another file in words."""
     rows = suspects()
     page = listened(browser.new_context(accept_downloads=True), page_file)
@@ -150,7 +152,7 @@ def test_what_is_pressed_is_what_leaves_the_page_and_goes_into_another(page_file
     order = next_suspects(rows["gap"], rows["kind"], rows.index.map(code).to_numpy(dtype=float))
     expected = [uid for uid in rows.index[order] if uid not in code]
     assert expected != [uid for uid in rows.index if uid in set(expected)]  # it is another order
-    assert page.locator(".nli-worklist").get_attribute("data-ask") == "true"  # twenty decisions: it offers to learn
+    assert page.locator(".nli-worklist").get_attribute("data-ask") == "true"  # it offers to learn
     press(page, "l")
     assert queue(page) == expected[:12]
     reloaded(page, len(pressed))
@@ -172,6 +174,25 @@ def test_what_is_pressed_is_what_leaves_the_page_and_goes_into_another(page_file
     other.locator(".nli-file").set_input_files(path)
     wait_for(other, len(pressed))
     assert exported(other) == text and queue(other) == waiting
+
+
+def test_one_direction_is_shown_alone_with_what_is_left_of_it(fresh):
+    page, rows = fresh(), suspects()
+    direction = (rows["gold"] + " → " + rows["predicted"]).value_counts()
+    options = page.locator(".nli-direction option").all_inner_texts()
+    assert options[0] == f"every direction ({len(rows)} left)" and len(options) == 1 + len(direction)
+    assert {f"{name} ({count} left)" for name, count in direction.items()} == set(options[1:])
+    page.locator(".nli-direction").select_option(direction.index[0])
+    alone = rows[rows["gold"] + " → " + rows["predicted"] == direction.index[0]]
+    assert queue(page) == alone.index[:12].tolist()
+    press(page, "k")
+    wait_for(page, 1)
+    assert page.locator(".nli-direction option:checked").inner_text() == f"{direction.index[0]} ({len(alone) - 1} left)"
+    assert not page.locator(".nli-help").is_visible()
+    press(page, "?")
+    assert "fix to neutral (2)" in page.locator(".nli-help").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".nli-worklist").evaluate("each => document.documentElement.scrollWidth") <= 390
 
 
 def test_two_windows_and_a_page_that_is_made_anew(page_file, fresh):
@@ -214,7 +235,7 @@ def test_the_page_says_when_the_browser_keeps_nothing(fresh):
 @pytest.mark.slow
 @pytest.mark.notebooks
 def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
-    """Twenty decisions by key in the widget, the page loaded again in the middle; the file is the page's csv."""
+    """25 decisions by key in the widget, the page loaded again in the middle; the file is the page's csv."""
     rows = suspects()
     code = f"from nli_tools.explorer import suspects_widget\n\nsuspects_widget({str(tmp_path)!r})"
     write_notebook(tmp_path / "list.ipynb", code)
