@@ -317,11 +317,11 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 def _command(request: Request, asked: Asked) -> str:
     """The command that learns the order of a list anew from what its page exports."""
     given = {"scale": request.scale if request.scale != "small" else None, **as_options(request.form)}
-    given |= {"data-dir": request.data_dir, "folds": asked.folds}
-    given |= {"seeds": asked.seeds if asked.seeds > 1 else None, "probs": asked.probs}
-    words = ["nli-study", "suspects", request.corpus, *["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
-    words += [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
-    return shlex.join([*words, "--decided", "decisions.csv"])
+    given |= {"data-dir": request.data_dir, "folds": asked.folds, "seeds": asked.seeds * (asked.seeds > 1)}
+    given["probs"] = asked.probs and Path(asked.probs).name  # a page is passed on: it names files, not their folders
+    flags = [*["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
+    more = [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
+    return shlex.join(["nli-study", "suspects", Path(request.corpus).name, *flags, *more, "--decided", "decisions.csv"])
 
 
 def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str] | None = None) -> str:
