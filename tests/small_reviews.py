@@ -1,8 +1,6 @@
 """A few pairs to review, and texts that a careless program would run or change."""
 
-import pandas as pd
-
-from nli_lib.corpora.corpus import Corpus
+from tiny_words import corpus_from
 
 NASTY = [
     "<script>alert(1)</script>", "=HYPERLINK(1)", "two\nlines\r\nand \x1b[31mmore\u2028", "x" * 15_000,
@@ -10,6 +8,4 @@ NASTY = [
 
 
 def corpus(texts=("A dog runs.", "A cat sits.", "It rains."), **columns):
-    n = len(texts)
-    table = pd.DataFrame({"uid": [f"p{at}" for at in range(n)], "premise": list(texts), "hypothesis": "It moves."})
-    return Corpus(table.assign(label=1, corpus="mine", split="train", **columns), "mine", "train")
+    return corpus_from([(text, "It moves.", 1) for text in texts], uid="p", **columns)

@@ -31,6 +31,17 @@ study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
 SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'
 
 
+def without(*packages: str) -> str:
+    """The beginning of a program that finds none of these packages, installed or not."""
+    return f"""import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
 FOLDERS = {
     "RUNS": "data/runs", "EXPORTS": "data/exports", "RESULTS": "data/results", "NOTEBOOKS": "notebooks",
     "BOOK": "book"}  # fmt: skip

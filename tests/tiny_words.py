@@ -1,11 +1,19 @@
-"""Invented words and a corpus made of them."""
+"""Invented words, a corpus made of them, and corpora of a test's own rows."""
 
 import numpy as np
 import pandas as pd
 
-from nli_lib.corpora.corpus import Corpus
+from nli_lib.corpora.corpus import LABELS, Corpus
 
 WORDS = "a the dog cat bird man child sleeps runs eats sings outside inside not quickly red old two".split()  # noqa: SIM905
+ENTRIES = [*WORDS, *(f"unused{i}" for i in range(20))]  # of a vocabulary
+
+
+def corpus_from(rows, *, uid="u", name="mine", split="train", classes=LABELS, skipped=None, **columns):
+    """Rows of premise, hypothesis and the label's number are pairs "u0", "u1", ...; `columns` are added."""
+    table = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
+    table = table.assign(uid=[f"{uid}{at}" for at in range(len(table))], corpus=name, split=split, **columns)
+    return Corpus(table, name, split, classes, skipped or {})
 
 
 def make_corpus(n, seed=0):
@@ -17,5 +25,4 @@ def make_corpus(n, seed=0):
 
     premise, hypothesis = sentences(), sentences()
     label = [WORDS.index(text.split()[0]) % 3 for text in hypothesis]
-    columns = {"uid": [f"x{i}" for i in range(n)], "premise": premise, "hypothesis": hypothesis, "label": label}
-    return Corpus(pd.DataFrame({**columns, "corpus": "tiny", "split": "train"}), "tiny", "train")
+    return corpus_from(zip(premise, hypothesis, label, strict=True), uid="x", name="tiny")

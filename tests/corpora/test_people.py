@@ -35,14 +35,11 @@ def chaos(tmp_path):
     def write(**counts):
         path = tmp_path / "chaosnli" / "chaosNLI_snli.jsonl"
         path.parent.mkdir()
+        row = {"old_label": "n", "entropy": 0.0, "example": {"premise": "A dog runs.", "hypothesis": "A dog."}}
         with path.open("w") as file:
             for uid, count in counts.items():
-                row = {
-                    "uid": uid, "label_count": count, "label_dist": [n / 100 for n in count],
-                    "majority_label": "enc"[int(np.argmax(count))], "old_label": "n", "entropy": 0.0,
-                    "example": {"uid": uid, "premise": "A dog runs.", "hypothesis": "A dog.", "source": "invented"},
-                }  # fmt: skip
-                file.write(json.dumps(row | {"label_counter": dict(zip("enc", count, strict=True))}) + "\n")
+                own = {"uid": uid, "label_count": count, "majority_label": "enc"[int(np.argmax(count))]}
+                file.write(json.dumps(row | own) + "\n")
         return {"data_dir": str(tmp_path)}
 
     return write
@@ -191,16 +188,6 @@ def test_the_planted_corpus_knows_what_was_planted():
 
 
 # ---------------------------------------------------------------- real data
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize(
-    ("name", "split", "rows"), [("snli", "validation", 1514), ("mnli", "validation_matched", 1599)]
-)
-def test_chaosnli_meets_its_corpora(name, split, rows):
-    people = human_labels(load(name, split))
-    assert 0.9 * rows <= len(people) <= rows  # MultiNLI's pairIDs are not known for every row here
-    assert people["share_gold"].mean() > 0.5
 
 
 @pytest.mark.realdata

@@ -134,7 +134,7 @@ def test_what_there_is_not_is_refused(make, arguments, message):
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_small_corpora(n):
-    assert len(planted.make(n)) == n
+    assert len(planted.make(n)) == n and [len(each) for each in counterfactuals(n, 0)] == [n, 2 * n]
 
 
 def test_the_label_order_is_the_librarys():
@@ -236,8 +236,3 @@ def test_the_grammar_gives_both_premises_the_labels_that_are_said():
     for _, hypothesis, premise, label, becomes in known.itertuples(index=False):
         assert (hypothesis, premise, label) in places
         assert all((hypothesis, other, to) in places for to in (E, N, C) for other in becomes[to])
-
-
-def test_a_single_original(made):
-    originals, revised = counterfactuals(1, 0)
-    assert (len(originals), len(revised)) == (1, 2)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
+from tiny_words import corpus_from
 
 from nli_lib.claims import paper_table
 from nli_lib.corpora import load, people
-from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
+from nli_lib.corpora.corpus import LABELS, CorpusError
 from nli_lib.corpora.people import hundred_berts, known_errors, varierr
 from nli_lib.corpora.planted import make_split
 from nli_lib.generate.review import NEEDED
@@ -173,9 +174,8 @@ def test_the_published_table_comes_of_the_published_predictions():
 
 
 def mnli(n, index=None, split="validation_matched"):
-    rows = {"uid": [f"u{i}" for i in range(n)], "premise": "A dog runs.", "hypothesis": "It moves.", "label": 0}
-    table = pd.DataFrame(rows).assign(corpus="mnli", split=split)
-    return Corpus(table if index is None else table.assign(index=index), "mnli", split)
+    columns = {} if index is None else {"index": index}
+    return corpus_from([("A dog runs.", "It moves.", 0)] * n, name="mnli", split=split, **columns)
 
 
 @pytest.fixture

@@ -230,11 +230,6 @@ def test_an_unpinned_copy_of_another_size_is_refused(tmp_path, local_hub):
         load("hans", "validation", tmp_path)
 
 
-def test_planted_is_known_by_name():
-    corpus = load("planted", "test", limit=40, seed=3)
-    assert (len(corpus), corpus.name, corpus.split) == (40, "planted", "test")
-
-
 def test_the_projects_home_has_the_local_corpora(tmp_path, home):
     (home / "data" / "raw").mkdir()
     tiny_snli(home / "data" / "raw")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_words import corpus_from
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
@@ -28,8 +29,7 @@ class Opposites:
 
 @pytest.fixture
 def corpus():
-    table = pd.DataFrame(PAIRS, columns=["premise", "hypothesis", "label"])
-    return Corpus(table.assign(uid=[f"u{i}" for i in range(len(table))], corpus="own", split="test"), "own", "test")
+    return corpus_from(PAIRS, name="own", split="test")
 
 
 def made(kind, corpus, **more):

@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ def once(path, timeout):
             answers, said = ask(WANTED, journal, budget=BUDGET, at_once=4, timeout=timeout, tries=2), ""
             assert [each.key for each in answers] == keys
         except LanguageModelError as error:
+            traceback.print_exception(error)  # which must not hold the secrets either
             said = str(error)
         lines = journal.attempts(keys)
         if lines:

@@ -1,10 +1,6 @@
 """The journal of a language model. Run alone: pytest tests/generate/test_journal.py"""
 
-import multiprocessing
 import os
-import random
-import signal
-import time
 
 import pytest
 
@@ -85,31 +81,6 @@ def test_one_writer_at_a_time_and_none_outside_the_block(path):
     with pytest.raises(StoreError, match="reading alone"):
         Journal(path).add(answer("a"))
     written(path, answer("a"))
-
-
-def write_all(path, count):
-    with Journal(path) as journal:
-        for number in range(count):
-            if not journal.answered(str(number)):
-                journal.add(answer(str(number), f"text {number} " * 5))
-
-
-def test_ten_thousand_answers_survive_twenty_kills(path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # for a loss of power; a kill loses nothing that was written
-    moments, fork, before = random.Random(1), multiprocessing.get_context("fork"), 0
-    for _ in range(20):
-        process = fork.Process(target=write_all, args=(path, 10_000))
-        process.start()
-        time.sleep(0.02 + 0.1 * moments.random())
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        kept = len(Journal(path).answers)
-        assert kept >= before
-        before = kept
-    write_all(path, 10_000)
-    expected = [f"text {number} " * 5 for number in range(10_000)]
-    assert [each.text for each in Journal(path).answers.values()] == expected
-    assert len(path.read_bytes().splitlines()) == 10_000
 
 
 def test_the_summary_tells_the_answers_to_some_requests_apart(path):

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from cells import functions
 from hypothesis import given, strategies as st
+from tiny_words import corpus_from
 
 from nli_lib.claims import paper_value
-from nli_lib.corpora.corpus import Corpus, CorpusError
+from nli_lib.corpora.corpus import CorpusError
 from nli_lib.generate import pairs as made
 from nli_lib.generate.journal import Answer
 from nli_lib.generate.llm import Budget
@@ -25,7 +26,7 @@ def answer(text, **more):
 
 # ---------------------------------------------------------------- prompts
 
-# The paper's Table 8, without its italics.
+# The paper's Table 8, without its italics and its last three examples.
 TABLE_8 = """Write a pair of sentences that have the same relationship as the previous examples. Examples:
 
 1. In six states, the federal investment represents almost the entire contribution for providing civil legal services \
@@ -37,22 +38,13 @@ legal services for people of low income levels.
 destinations are far less crowded.
 Implication: This destination is most crowded in the summer.
 
-3. 5 percent of the routes operating at a loss.
-Implication: 95 percent of routes are operating at either profit or break-even.
-
-4. 30 About 10 percent of households did not
-Implication: Roughly ninety percent of households did this thing.
-
-5. 5 percent probability that each part will be defect free.
-Implication: Each part has a 95 percent chance of having a defect.
-
-6."""
+3."""
 
 
 def test_table_8_of_wanli_is_rebuilt_from_its_examples():
     items = [item.split("\n") for item in TABLE_8.split("\n\n")[1:-1]]
     pairs = [(premise[3:], line.removeprefix("Implication: ")) for premise, line in items]
-    assert len(pairs) == 5 and made.continue_examples(pairs, "entailment") == TABLE_8
+    assert len(pairs) == 2 and made.continue_examples(pairs, "entailment") == TABLE_8
 
 
 WORDS = {"entailment": "Implication", "neutral": "Possibility", "contradiction": "Contradiction"}
@@ -110,11 +102,9 @@ def test_each_text_is_parsed_by_the_word_of_its_own_label():
 
 
 def corpus(classes=("entailment", "neutral", "contradiction")):
-    at = range(6)
-    texts = {"premise": [f"Premise {n}." for n in at], "hypothesis": [f"Hypothesis {n}." for n in at]}
     labels = [min(label, len(classes) - 1) for label in (0, 0, 0, 1, 1, 2)]
-    table = pd.DataFrame({"uid": [f"u{n}" for n in at], **texts, "label": labels, "corpus": "tiny", "split": "train"})
-    return Corpus(table, "tiny", "train", classes)
+    rows = [(f"Premise {n}.", f"Hypothesis {n}.", label) for n, label in enumerate(labels)]
+    return corpus_from(rows, name="tiny", classes=classes)
 
 
 def test_requests_hold_the_papers_prompt_and_sampling_and_the_nearest_neighbour_before_the_seed():

@@ -3,26 +3,23 @@
 import string
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
 from hypothesis import given, settings, strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "drill"))
-from server import serving
+from tiny_words import corpus_from
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError
 from nli_lib.corpora.planted import counterfactuals
 from nli_lib.errors import PackageError
-from nli_lib.generate import llm, perturb as p
-from nli_lib.generate.journal import Answer, Journal
-from nli_lib.generate.llm import LanguageModelError, ask
+from nli_lib.generate import perturb as p
+from nli_lib.generate.journal import Answer
+from nli_lib.generate.llm import LanguageModelError
 from nli_lib.generate.pairs import corpus_of
-from nli_lib.generate.perturb import CODE_2022, CODE_2023, NOUN, PAPER, VERSIONS, Demonstration
+from nli_lib.generate.perturb import CODE_2022, CODE_2023, NOUN, PAPER, Demonstration
 from nli_lib.select.selection import KEPT
 
 CHAPTER = functions("40_spans_and_prompts")
@@ -89,13 +86,7 @@ PAIR = ("Two women are doing dishes.", "The women are cleaning", "are doing dish
 SHOWN = [Demonstration("A man runs.", "He rests.", "runs", "sleeps")]
 
 
-def corpus(*rows):
-    table = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
-    uid = [f"u{at}" for at in range(len(table))]
-    return Corpus(table.assign(uid=uid, corpus="mine", split="train"), "mine", "train")
-
-
-MINE = corpus(("The cat sat.", "A cat.", 0), ("Cats catch cats.", "Mice.", 1), ("It rains.", "Sun.", 2))
+MINE = corpus_from([("The cat sat.", "A cat.", 0), ("Cats catch cats.", "Mice.", 1), ("It rains.", "Sun.", 2)])
 
 
 def spans(*rows):
@@ -163,12 +154,6 @@ def test_the_code_replaces_every_occurrence_and_the_paper_one():
     assert p.insertion_prompt(*given, name=CODE_2022) == ("A ", " can ")
     assert p.insertion_prompt(*given, name=PAPER)[1].endswith("that A cat.")
     assert "A cat can [blank]ch it" in p.masked_prompt(*given, start=premise.rindex("cat"), name=PAPER)
-
-
-def test_what_is_drawn_with_which_parameters():
-    assert [p.SAMPLING[name].presence_penalty for name in VERSIONS] == [0.8, 0.5, 0.5]
-    for each in p.SAMPLING.values():
-        assert (each.temperature, each.frequency_penalty, each.top_p, each.max_tokens) == (0.8, 0.8, 1.0, 256)
 
 
 # ---------------------------------------------------------------- problems and answers
@@ -247,7 +232,7 @@ def test_a_chat_cannot_insert_and_says_so():
     assert table["reason"].tolist() == [p.NOT_INSERTED, ""] and table["premise"].tolist() == [None, "y rains."]
 
 
-def test_a_server_that_writes_well_leaves_true_counterfactuals(monkeypatch, tmp_path):
+def test_a_model_that_writes_well_leaves_true_counterfactuals():
     """What the grammar puts in the place of a span is the answer; the pairs that come out are the grammar's own."""
     originals, revised = counterfactuals(12, seed=1)
     old, new = revised.table["span"], revised.table["replacement"]
@@ -260,15 +245,7 @@ def test_a_server_that_writes_well_leaves_true_counterfactuals(monkeypatch, tmp_
     problems, _ = p.all_problems(originals, spans(*rows), np.arange(12))
     to_its_own = problems["target"].to_numpy() == np.repeat(revised.labels, 2)  # each span has two problems
     aimed = problems[to_its_own].reset_index(drop=True)
-    prompts = p.prompts_of(originals, aimed, name=PAPER)
-    asked = p.requests(prompts, model="tiny", sampling=p.SAMPLING[PAPER])
-    texts = {(each.prompt, each.suffix): f" {put}" for each, put in zip(asked, new, strict=True)}
-    with serving({}, texts=texts) as server, Journal(tmp_path / "journal.jsonl") as journal:
-        monkeypatch.setenv(llm.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")
-        table = p.perturbed(originals, aimed, ask(asked, journal), name=PAPER)
-        before = server.asked.total()
-        ask(asked, journal)
-    assert server.asked.total() == before  # nothing is asked for twice
+    table = p.perturbed(originals, aimed, [answer(f" {put}") for put in new], name=PAPER)
     assert table["premise"].tolist() == revised.premise.tolist()
     assert table["label"].tolist() == revised.table["true_label"].tolist()
     assert set(table["direction"]) == {"e2n", "e2c", "n2e", "n2c", "c2e", "c2n"} and set(table["maker"]) == {"tiny"}

@@ -4,8 +4,9 @@ import contextlib
 
 import pytest
 import torch
-from tiny_words import WORDS, make_corpus
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from tiny_encoder import SIZES, write_encoder
+from tiny_generator import make_language_model
+from tiny_words import ENTRIES, make_corpus
 
 from nli_lib import paths
 from nli_lib.learn.fit import Loop
@@ -23,14 +24,14 @@ def one_thread():
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory):
     """Folder of a BERT of 2 layers, 32 wide, dropout 0.1, with a tokenizer for `WORDS` and unused entries."""
-    folder = tmp_path_factory.mktemp("encoder")
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"unused{i}" for i in range(20))]
-    (folder / "vocab.txt").write_text("\n".join(entries))
-    BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    BertModel(BertConfig(vocab_size=len(entries), max_position_embeddings=64, **sizes)).save_pretrained(folder)
-    return str(folder)
+    sizes = SIZES | {"num_hidden_layers": 2, "max_position_embeddings": 64}
+    return write_encoder(tmp_path_factory.mktemp("encoder"), ENTRIES, sizes=sizes)
+
+
+@pytest.fixture(scope="session")
+def language_models(tmp_path_factory):
+    """Folders of tiny causal language models."""
+    return {kind: make_language_model(tmp_path_factory.mktemp(kind), kind) for kind in ("gpt2", "llama")}
 
 
 @pytest.fixture

@@ -22,9 +22,16 @@ class Rows(Dataset):
         return {"input_ids": [2, 5 + at % 7, 6 + at % 5, 7 + at // 4, 3], "attention_mask": [1] * 5, "label": at % 3}
 
 
-class Cut(TrainerCallback):
+class StopAt(TrainerCallback):
+    """Ends a training after some step, as a kill would after that step's checkpoint."""
+
     def __init__(self, step):
         self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            control.should_save = True
+        return control
 
     def on_save(self, args, state, control, **kwargs):
         if state.global_step == self.step:
@@ -59,7 +66,7 @@ def train(encoder, folder, *, stop=None, resume=False, dispatch=False):
     )  # fmt: skip
     recorder = Keep([{"row": at, "label": at % 3} for at in range(ROWS)], "row")
     given = {"train_dataset": Rows(), "data_collator": transformers.default_data_collator}
-    trainer = Trainer(model=model, args=arguments, **given, callbacks=[recorder, Cut(stop)])
+    trainer = Trainer(model=model, args=arguments, **given, callbacks=[recorder, StopAt(stop)])
     assert arguments.world_size == 2
     trainer.train(resume_from_checkpoint=resume)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tiny_encoder import go_through
 from tiny_words import make_corpus
 from torch.nn import functional
 
@@ -133,9 +134,7 @@ def test_the_main_head_alone_predicts_and_the_bias_head_comes_back_whole(make_sp
     assert f"{HEAD}.7.weight" in run.store.read_json("about.json")["new_parameters"]
 
     loop = Loop(spec, corpus, objective=objective)  # the same training, with the bias head asked in the loop
-    for epoch in range(spec.epochs):
-        for rows in loop.start_epoch(epoch):
-            loop.step(rows)
+    go_through(loop, spec.epochs)
     model = loop.finish()
 
     batch = encode(*corpus.texts("hypothesis"), load_tokenizer(spec.model), 32).batch(np.arange(len(corpus)))

@@ -4,7 +4,6 @@ Alone: pytest tests/learn/test_fast.py"""
 
 import pytest
 import torch
-from tiny_generator import make_language_model
 from torch import nn
 from torch.nn import functional
 
@@ -99,8 +98,8 @@ def given(kind, length):
 
 
 @pytest.fixture(scope="module")
-def folders(encoder, tmp_path_factory):
-    return {FusedBertLayer: encoder, FusedLlamaLayer: make_language_model(tmp_path_factory.mktemp("llama"), "llama")}
+def folders(encoder, language_models):
+    return {FusedBertLayer: encoder, FusedLlamaLayer: language_models["llama"]}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from tiny_generator import make_language_model
+from tiny_encoder import go_through
 from tiny_words import make_corpus
 
 from nli_lib.errors import TrainingError
@@ -18,23 +18,16 @@ from nli_lib.learn.generator import Debias, Generate, chosen_log_p, load, sample
 from nli_lib.learn.model import load_tokenizer
 from nli_lib.measure.features import features, tokenize
 from nli_lib.measure.giveaways import flagged_words
-from nli_lib.store import RunSpec
 
 KINDS = pytest.mark.parametrize("kind", ["gpt2", "llama"])
 WRONG = pytest.mark.parametrize("wrong", ["one", "both"])
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return {kind: make_language_model(tmp_path_factory.mktemp(kind), kind) for kind in ("gpt2", "llama")}
-
-
 @pytest.fixture
-def make(folders):
+def make(make_spec, language_models):
     def make(objective, kind="gpt2", **changes):
-        settings = {"corpus": "tiny", "model": folders[kind], "epochs": 3, "batch_size": 8, "learning_rate": 1e-3}
-        settings |= {"precision": "fp32", "max_length": 64, "schedule": "constant", "warmup": 0.0, "clip": None}
-        return RunSpec(objective=objective.name, **{**settings, **changes})
+        settings = {"model": language_models[kind], "max_length": 64, "schedule": "constant", "warmup": 0.0}
+        return make_spec(objective=objective.name, **{**settings, "clip": None, **changes})
 
     return make
 
@@ -86,10 +79,10 @@ def slow_parts(tokenizer, corpus, at, label):
 
 @KINDS
 @WRONG
-def test_loss_and_record_against_a_slow_twin(asked, folders, corpus, kind, wrong):
+def test_loss_and_record_against_a_slow_twin(asked, language_models, corpus, kind, wrong):
     """In evaluation: the mean (one) or the sum (both) over the wrong labels."""
     model, ask = asked(Generate(0.5, wrong), corpus, kind)
-    tokenizer, rows, total = load_tokenizer(folders[kind]), np.array([0, 5, 7, 11]), 0.0
+    tokenizer, rows, total = load_tokenizer(language_models[kind]), np.array([0, 5, 7, 11]), 0.0
     loss, recorded = ask(rows)
     for row, at in enumerate(rows):
         for label in range(3):
@@ -118,11 +111,12 @@ def test_in_training_one_wrong_label_is_drawn_uniformly(asked, corpus):
     assert abs(others[0] - others[1]) < 4 * math.sqrt(40 * 24)  # four standard deviations
 
 
-def test_without_unlikelihood_the_loss_is_that_of_a_language_model(asked, folders, corpus):
+def test_without_unlikelihood_the_loss_is_that_of_a_language_model(asked, language_models, corpus):
     """transformers' own loss, a mean over tokens, times the tokens."""
     model, ask = asked(Generate(0.0), corpus)
+    tokenizer = load_tokenizer(language_models["gpt2"])
     for at in range(3):
-        ids = torch.tensor([slow_parts(load_tokenizer(folders["gpt2"]), corpus, at, corpus.labels[at])[0]])
+        ids = torch.tensor([slow_parts(tokenizer, corpus, at, corpus.labels[at])[0]])
         theirs = float(model(input_ids=ids, labels=ids).loss) * (ids.shape[1] - 1)
         assert float(ask(np.array([at]))[0]) == pytest.approx(theirs, rel=1e-5)
 
@@ -220,9 +214,7 @@ def test_debiasing_lowers_the_flagged_and_raises_the_others(make, corpus):
     def mean_of_dog(flags):
         objective = Debias(rejected, premise, flags, whole)
         loop = Loop(make(objective, "llama", learning_rate=3e-3), corpus, objective=objective)
-        for epoch in range(3):
-            for rows in loop.start_epoch(epoch):
-                loop.step(rows)
+        go_through(loop, epochs=3)
         tokenizer = load_tokenizer(loop.spec.model)
         around = frame(corpus.classes, tokenizer)
         (piece,), the = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (" dog", "the"))
@@ -311,9 +303,7 @@ def test_in_bf16_the_loss_is_about_the_same_and_falls(make, corpus, kind, monkey
         monkeypatch.setattr("nli_lib.learn.fit.takes_bf16", lambda precision, bf16=bf16: bf16)
         loop = Loop(make(objective, kind, precision="bf16", learning_rate=3e-3), corpus, objective=objective)
         before = loop.evaluate()[0]
-        for epoch in range(2):
-            for rows in loop.start_epoch(epoch):
-                loop.step(rows)
+        go_through(loop, epochs=2)
         losses[bf16] = before, loop.evaluate()[0]
         assert all(weight.dtype == torch.float32 for weight in loop.finish().state_dict().values())
     assert losses[True][1] < losses[True][0]
@@ -377,10 +367,10 @@ def test_corpora_masks_and_models_that_do_not_fit_are_refused(make, corpus, enco
 
 
 @pytest.fixture(params=["gpt2", "llama"])
-def drawn(request, folders):
+def drawn(request, language_models):
     """A model whose output layer has a bias: the end is frequent, so that draws end at different lengths and the batch
     shrinks; and what draws from it, as lists."""
-    model = load(folders[request.param])
+    model = load(language_models[request.param])
     head = model.get_output_embeddings()
     head.bias = torch.nn.Parameter(torch.zeros(head.out_features).index_fill_(0, torch.tensor(0), 4.0), False)
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file
-from tiny_words import WORDS, make_corpus
+from tiny_encoder import go_through, write_encoder
+from tiny_words import ENTRIES, make_corpus
 from torch import nn
 from torch.nn import functional
 
@@ -156,8 +157,7 @@ def test_compact_vocabulary_trains_the_same_weights(make_spec, corpus, monkeypat
         if not cut:
             monkeypatch.setattr(fast, "compact", lambda model, ids: (None, "whole"))
         loop = Loop(spec, corpus)
-        for rows in loop.start_epoch(0):
-            loop.step(rows)
+        go_through(loop)
         trained.append(loop.finish().get_input_embeddings().weight.detach().clone())
     seen = loop.arrays["tokens"].vocabulary
     unseen = torch.ones(len(trained[0]), dtype=torch.bool).index_fill_(0, seen, False)
@@ -269,15 +269,8 @@ def folder_of(tmp_path_factory):
     """Folder of a tiny model of a family, with a tokenizer for `WORDS` that knows no token types."""
 
     def make(family):
-        folder = tmp_path_factory.mktemp(family.lower())
-        entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"unused{i}" for i in range(20))]
-        (folder / "vocab.txt").write_text("\n".join(entries))
-        names = ["input_ids", "attention_mask"]
-        transformers.BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_input_names=names).save_pretrained(folder)
-        torch.manual_seed(1)
-        config = getattr(transformers, f"{family}Config")(vocab_size=len(entries), pad_token_id=0, **FAMILIES[family])
-        getattr(transformers, f"{family}Model")(config).save_pretrained(folder)
-        return str(folder)
+        how = {"family": family, "sizes": FAMILIES[family], "model_input_names": ["input_ids", "attention_mask"]}
+        return write_encoder(tmp_path_factory.mktemp(family.lower()), ENTRIES, **how)
 
     return make
 

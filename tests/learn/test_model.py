@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_generator import make_language_model
 from tokenizers.pre_tokenizers import ByteLevel
 
 from nli_lib import paths
@@ -88,9 +87,9 @@ def test_made_once_and_whole_or_absent(weights, folder, tmp_path):
 # ---------------------------------------------------------------- language models
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return make_language_model(tmp_path_factory.mktemp("whole"), "llama")
+@pytest.fixture
+def whole(language_models):
+    return language_models["llama"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_encoder import go_through
 from tiny_words import make_corpus
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaModel
 
@@ -307,8 +308,7 @@ def test_held_out_pairs_move_no_weight(make_spec, corpus):
     objective, weights = module.ClassifyOthers(held_out), []
     for each in (corpus, other):
         loop = Loop(make_spec(objective=objective.name), each, objective=objective)
-        for rows in loop.start_epoch(0):
-            loop.step(rows)
+        go_through(loop)
         weights.append([parameter.detach().clone() for parameter in loop.finish().parameters()])
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
 

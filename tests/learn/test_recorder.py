@@ -11,9 +11,10 @@ import recorder_worker
 import torch
 import transformers
 from datasets import Dataset
+from recorder_worker import StopAt
 from tiny_words import make_corpus
 from torch.utils.data import DataLoader, IterableDataset
-from transformers import DataCollatorWithPadding, Trainer, TrainerCallback
+from transformers import DataCollatorWithPadding, Trainer
 
 from nli_lib.errors import TrainingError
 from nli_lib.learn.recorder import FILE, Numbered, RecordLogits
@@ -150,22 +151,6 @@ def test_the_evaluation_pass_shows_the_model_after_each_epoch(whole, dataset):
     logits = trained.predict(dataset).predictions
     np.testing.assert_allclose(recorder.logits[-1], logits, rtol=0, atol=1e-6)  # batches are padded otherwise
     assert np.abs(recorder.logits[0] - logits).max() > 1e-3
-
-
-class StopAt(TrainerCallback):
-    """Ends a training after some step, as a kill would after that step's checkpoint."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            control.should_save = True
-        return control
-
-    def on_save(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            raise KeyboardInterrupt
 
 
 # 3 and 6 are the last steps of an epoch

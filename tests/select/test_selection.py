@@ -1,17 +1,16 @@
 """Selections and twins, the papers' filters, folds, samples, mixtures. Alone: pytest tests/select/test_selection.py"""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
 from cells import functions
 from hypothesis import given, strategies as st
 from scipy.special import softmax
+from tiny_words import corpus_from
 
 from nli_lib.claims import paper_table
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import Corpus, CorpusError, concat
+from nli_lib.corpora.corpus import CorpusError, concat
 from nli_lib.corpora.suites import load_pairs
 from nli_lib.select import selection
 from nli_lib.select.selection import Selection, folds, most_ambiguous, most_variable, teacher_filter, top, vote
@@ -181,7 +180,6 @@ def test_shifts_that_do_not_fit_are_refused():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not os.environ.get("NLI_DATA"), reason="NLI_DATA is not set: the real corpora are not read")
 @pytest.mark.parametrize(("split", "lowest"), [("e2n", 0.15003), ("n2c", 0.15004)])
 def test_the_released_scores_prove_the_cut(split, lowest):
     scores = load("disco", split).table["score"].astype(float).to_numpy()
@@ -259,10 +257,7 @@ def test_a_sample_of_whole_premises():
 
 def corpus(name, size):
     """Pairs "<name> 0", "<name> 1", ... with the three labels in turn."""
-    at = np.arange(size)
-    texts = {"premise": [f"{name} {n} stands" for n in at], "hypothesis": [f"{name} {n}" for n in at]}
-    given = {"uid": [f"{name}-{n}" for n in at], "label": at % 3, "corpus": name, "split": "train"}
-    return Corpus(pd.DataFrame({**given, **texts}), name, "train")
+    return corpus_from([(f"{name} {n} stands", f"{name} {n}", n % 3) for n in range(size)], uid=f"{name}-", name=name)
 
 
 A, B = corpus("a", 12), corpus("b", 5)

@@ -139,15 +139,6 @@ def test_code_that_chooses_other_rows_makes_other_parts(make, monkeypatch):
     assert {name.rsplit(",", 1)[0] for name in changed} == {"AUM", "AUM, twin"}
 
 
-def test_equal_trainings_are_made_once_under_two_names(make):
-    plan = make(arms=["base", "random more"])
-    flat = {"Planted test": plan.tested["Planted test"]}
-    table = recorded(plan, flat).set_index(["arm", "which"])
-    assert len(trained()) == 3  # the base, its twin and random more; the twin of the last is the base
-    one, other = table.loc[("base", ARM)], table.loc[("random more", TWIN)]
-    assert one["right: Planted test"] == other["right: Planted test"]
-
-
 def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_path, monkeypatch):
     run_job(make(), "train-0-ambiguous-third-twin")
     one = trained()
@@ -161,9 +152,7 @@ def test_a_job_alone_trains_what_the_notebook_would_and_nothing_else(make, tmp_p
     assert here.keys() == there.keys() and all(np.array_equal(here[name], there[name]) for name in here)
 
 
-def test_the_arms_of_a_seed_do_not_depend_on_what_is_asked_for(make):
-    alone, several = (make().sets(0, arms)[0] for arms in (["z-filter"], ["WANLI added", "z-filter", "AUM"]))
-    assert alone["z-filter", ARM].corpus.digest == several["z-filter", ARM].corpus.digest
+def test_later_seeds_train_the_base_and_random_more_alone(make):
     assert make().arms_of(1) == ["base", "random more"]
     assert [make().trainings(arm) for arm in ("base", "random more", "AUM")] == [2, 2, 1]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tiny import without
 
 from nli_lib import paths
 from nli_lib.errors import StudyError
@@ -130,14 +131,8 @@ def test_the_wheel_audits_in_an_empty_folder_without_torch(tmp_path):
     kinds = [("He", "entailment"), ("Nobody", "neutral")]
     rows = [f"A man {at // 3} walks,{kinds[at % 3 > 0][0]} is {at},{kinds[at % 2][1]}" for at in range(90)]
     (here / "mine.csv").write_text("\n".join(["premise,hypothesis,label", *rows]))
-    absent = ["torch", "transformers", "datasets", "sentence_transformers", "openai"]
-    code = f"""import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {absent!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Absent())
-from nli_tools.commands import main
+    code = without("torch", "transformers", "datasets", "sentence_transformers", "openai")
+    code += f"""from nli_tools.commands import main
 assert sys.modules["nli_lib"].__file__.startswith({str(library)!r})
 main()"""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NLI_")}

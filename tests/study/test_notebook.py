@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import ran
-from hypothesis import given, strategies as st
 
 from nli_lib import paths, tables
 from nli_lib.corpora.suites import load_each
@@ -66,12 +65,6 @@ def test_wrong_parameters_are_named(given, said):
     with pytest.raises(StudyError, match=re.escape(said)) as caught:
         check(given)
     assert caught.value._render_traceback_() == [f"StudyError: {caught.value}"]  # without our own frames
-
-
-@given(st.one_of(st.text(), st.floats(), st.lists(st.integers()), st.integers(max_value=0), st.integers(min_value=21)))
-def test_no_value_passes_for_seeds_but_small_whole_numbers(value):
-    with pytest.raises(StudyError, match="^SEEDS: Input should be"):
-        check({"SEEDS": value})
 
 
 def test_parameters_are_complete_and_every_problem_is_told_at_once():
@@ -369,14 +362,8 @@ def test_a_running_record_is_its_own_process_s_as_long_as_that_lives(home):
     started()
 
 
-@pytest.mark.parametrize(("text", "said"), [("{half", "Expecting property name"), ("[1]", "not a mapping")])
-def test_a_damaged_record_or_notebook_says_so(home, text, said):
-    path, notebook = standing.record_path("10_try", "smoke"), home / "notebooks" / "10_try.ipynb"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    state, reason = standing.end_state(standing.read("10_try", "smoke"))
-    assert state == "unreadable"
-    assert str(path) in reason and said in reason and "delete it and run the notebook again" in reason
+def test_a_damaged_notebook_says_so(home):
+    notebook = home / "notebooks" / "10_try.ipynb"
     notebook.write_text("<<<<<<< ours\n{}\n")
     with pytest.raises(StoreError, match=f"{notebook} cannot be read .*marks of a merge"):
         standing.cells(notebook)
@@ -409,9 +396,9 @@ def test_a_users_file_in_the_folder_of_corpora_that_changes_makes_its_chapters_s
 
 def test_what_is_exported_is_found_by_another_notebook_and_no_other_file_passes_for_it(home):
     writer, table = started("12_writes"), pd.DataFrame({"text": ["=cmd", "two\nlines"], "n": [1, 2]})
-    path = writer.export(table, "pairs")
+    path = home / "data/exports/smoke/12_writes.pairs.parquet"
+    assert writer.export(table, "pairs").equals(table)
     records, reader = [record_of(writer)], started("13_reads")
-    assert path == home / "data/exports/smoke/12_writes.pairs.parquet"
     assert reader.exported("pairs", "12_writes").equals(table)
     records.append(record_of(reader))
     assert all(each["exports"] == {path.name: standing.digest_file(path)} for each in records)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pydantic import Field
+from tiny import without
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("sphinx")
@@ -126,13 +127,8 @@ def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
         shutil.copy(ROOT / "book" / "reference" / f"{room}.rst", source / "reference")
     path = f"sys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})"
     (source / "conf.py").write_text(f"import sys\n{path}\nextensions = ['reference']\n")
-    code = f"""import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "transformers", "datasets", "anywidget", "jscatter", "cleanlab"):
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Absent())
-from sphinx.cmd.build import main
+    code = without("torch", "transformers", "datasets", "anywidget", "jscatter", "cleanlab")
+    code += f"""from sphinx.cmd.build import main
 sys.exit(main(["-q", {str(source)!r}, {str(html)!r}]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

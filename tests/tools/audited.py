@@ -6,8 +6,8 @@ import json
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
+from tiny_words import corpus_from
 from typer.testing import CliRunner
 
 from nli_lib import paths
@@ -98,10 +98,8 @@ def telling(n, labels=LABELS, start=0, wrong=9, more=""):
 
 
 def corpus(rows, classes=LABELS, skipped=None):
-    table = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
-    table["label"] = table["label"].map(classes.index)
-    table = table.assign(uid=[f"u{at}" for at in range(len(table))], corpus="mine", split="train")
-    return Corpus(table, "mine", "train", classes, skipped or {})
+    rows = [(premise, hypothesis, classes.index(label)) for premise, hypothesis, label in rows]
+    return corpus_from(rows, classes=classes, skipped=skipped)
 
 
 def planted(n=240, classes=LABELS):

@@ -205,26 +205,6 @@ def test_two_classes_are_compared_and_what_needs_neutral_says_so(ask, tmp_path, 
     assert content["test"]["pairs"] == 120
 
 
-@pytest.mark.slow
-def test_stopped_it_continues(ask, monkeypatch):
-    monkeypatch.setattr(compare, "ARMS", FEW_ARMS)
-    seen, answers = [], compare.Work.answers
-
-    def stop(self, spec, corpus):
-        seen.append(spec.id)
-        if len(seen) == 6:
-            raise KeyboardInterrupt
-        return answers(self, spec, corpus)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(compare.Work, "answers", stop)
-        assert ask("--anyway").exit_code != 0
-    there = runs()
-    assert there and not list(paths.EXPORTS.rglob("compare.*"))
-    ask("--anyway", run=ran)
-    assert there.items() <= runs().items()
-
-
 HELD = [row[:2] for row in telling(60, start=1_000)]
 OTHER = [(*row, ("contradiction", "non_contradiction")[at % 2]) for at, row in enumerate(HELD)]
 ONE = [(*row, "neutral") for row in HELD]
