@@ -82,9 +82,9 @@ class Skill(NamedTuple):
         (right, low, high, n, *_), most = self.accuracy, self.majority
         said = f"The models predict {right:.1%} [{low:.1%}, {high:.1%}] of {n:,} labels"
         said += " that they did not train on" if self.unseen else ", which they may have trained on"
-        said += f"; always giving the majority label would predict {most:.1%}."
+        said += f". Always giving the majority label would predict {most:.1%}."
         if not self.learnt:
-            said += " That is no better: these models have not learnt the task, and what they contradict says nothing"
+            said += " The models are no better: they have not learnt the task, and what they contradict says nothing"
             said += " about the labels."
         return said
 

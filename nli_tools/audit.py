@@ -288,14 +288,13 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         found = counted(corpus) | repeated(corpus) | split(corpus)
         if (share := found["without blanks"].estimate.value) >= features.UNSPACED:
             notes.append(
-                "Texts without blanks: characters and pairs of characters stand for words, and lengths are those in "
-                f"characters, in {share:.1%} of the hypotheses."
+                f"Texts without spaces: in {share:.1%} of the hypotheses, characters and pairs of characters are "
+                "counted instead of words, and lengths are numbers of characters."
             )
         if (share := found["unparted"].estimate.value) > 0.5:
             notes.append(
                 f"{share:.1%} of the hypotheses are longer than {LONG} characters and have no more than {FEW_WORDS} "
-                "words, as blanks part them: n-grams see next to nothing of such texts, and that they find nothing "
-                "means nothing. Put blanks between the words."
+                "words: n-grams find almost nothing in them, whatever is there. Put spaces between the words."
             )
         if test is not None:
             found |= leakage(corpus, test)
@@ -304,11 +303,11 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         found |= hypothesis_alone(part, seed)
         if found["gain"].estimate.over == OVER:  # premises alone
             notes.append(
-                "So many pairs are linked by equal hypotheses that folds which split none cannot be drawn: what the "
-                "hypothesis alone predicts may be remembered from the same hypothesis beside another premise."
+                "Too many pairs share their hypothesis to keep equal hypotheses in one fold. So the model may only "
+                "remember the label of a hypothesis that it has seen with another premise."
             )
     with stage("features"):
-        rows, part = part_of(FEATURES_OF, "Features and z-filter are those of")
+        rows, part = part_of(FEATURES_OF, "Features and z-filter are computed from")
         table = features.features_in_shards(part.premise, part.hypothesis)
         counts = features.z_statistics(table.matrix, part.labels, len(corpus.classes)).counts
         top = top_table(table, counts, part)

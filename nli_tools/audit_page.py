@@ -53,7 +53,7 @@ ROWS = {
     "gain": ("… above most frequent label, points", short_points),
     "area": ("Hypothesis alone, area under ROC curve", square),
     "highest z": ("Strongest feature, z", z_words),
-    "above": ("N-grams tied to a label", percent),
+    "above": ("N-grams correlated with a label", percent),
     "dropped": ("Pairs that the z-filter drops", percent),
 }
 # the figures that are drawn over the number of pairs
@@ -145,7 +145,7 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
 
 
 def page(content: Mapping, examples: Mapping[str, str] | None = None) -> str:
-    """The html of an audit from what `as_json` gave. examples: feature -> a hypothesis that has it, of a user's own."""
+    """The html of an audit from what `as_json` gave. examples: feature -> a text of a user's own that has it."""
     return templates(html=True).get_template("audit.html").render(**shown(content, examples))
 
 
@@ -294,9 +294,11 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         facts = {"next": steps, "version": version(), "digest": digest(request.corpus, request), **request.form}
         content = as_json(corpus, found, own, beside, **facts, test=against)
         examples = {}
-        if is_own_file(request.corpus):  # beside each feature of the page the first hypothesis that has it
+        if is_own_file(request.corpus):  # the first text that has each feature of the page
             first = found.featured[found.top["first"].to_numpy(dtype=np.int64)]
-            examples = dict(zip(found.top["feature"], corpus.hypothesis[first], strict=True))
+            of_premise = found.top["feature"].str.endswith("@premise")
+            texts = np.where(of_premise, corpus.premise[first], corpus.hypothesis[first])
+            examples = dict(zip(found.top["feature"], texts, strict=True))
         if not pairs and _stored(folder / NUMBERS, request, None) is None:
             (folder / LIST).unlink(missing_ok=True)  # of another state of the file
         written = [write(folder / "audit.html", page(content, examples)), write(folder / NUMBERS, as_text(content))]
@@ -323,7 +325,7 @@ def content(request: Request, test: str | None = None) -> dict:
         name, then = stored["test"]["name"], stored["test"]["digest"]
         now = digest(str(Path(request.corpus).with_name(name)), request)
         if now not in (None, then):
-            print(f"{name} has changed since the audit that found the leakage: give it again with --test {name}.")
+            print(f"{name} has changed since the audit that found the leakage: name it again with --test {name}.")
     return stored
 
 

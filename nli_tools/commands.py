@@ -13,10 +13,10 @@ from nli_lib.study.dial import read_scale
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
 
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
-TESTED = "a test file, or a corpus by name (its test split), that should share nothing with it"
+TESTED = "a test file, or a corpus by name (its test split), to check for leakage"
 TestFile = option(str | None, TESTED, "--test")
-Epochs = option(int | None, "of each training; default: the recipe's", min=1, max=100)
-Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: the scale's")
+Epochs = option(int | None, "epochs of each training; default: those of the recipe", min=1, max=100)
+Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: that of the scale")
 
 
 def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
@@ -29,14 +29,12 @@ def audit(
     corpus: YourFile,
     form: dict,
     test: TestFile = None,
-    pairs: Annotated[
-        bool, typer.Option("--pairs", help="write z_filter.csv as well: which pairs the z-filter keeps, and why")
-    ] = False,
+    pairs: Annotated[bool, typer.Option("--pairs", help="also write z_filter.csv: what is kept, and why")] = False,
 ) -> None:
-    """What a corpus gives away before any model is trained: one page, audit.html, and its numbers, audit.json.
+    """Audit a corpus before any model is trained: one page, audit.html, and its numbers, audit.json.
 
     Repeated and contradictory pairs, leakage to a test file, the hypothesis alone, the features that predict labels,
-    and what the z-filter would drop, beside SNLI, MultiNLI and WANLI at the same size. Trains no network.
+    and what the z-filter would drop, compared with SNLI, MultiNLI and WANLI at the same size. Trains no network.
     """
     from nli_tools import audit_page  # what measures takes seconds to be imported
 
@@ -45,9 +43,9 @@ def audit(
 
 @reads_a_file
 def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
-    """A section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
+    """Write a section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
 
-    Taken from the audit of the same file where there is one; else the file is audited first.
+    Uses the audit of the same file if there is one; otherwise the file is audited first.
     """
     from nli_tools import audit_page
 
@@ -61,25 +59,25 @@ def suspects(
     scale: Scale = "small",
     folds: Annotated[
         int | None,
-        typer.Option(min=2, max=100, help="models, each scoring what it did not train on; default: 10, fast: 5"),
+        typer.Option(min=2, max=100, help="models, each scoring pairs that it did not see; default: 10; --fast: 5"),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="times all of it; the list says how many agree")] = 1,
-    fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, and no network")] = False,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="repetitions; the list says how many agree")] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, no network")] = False,
     embeddings: Annotated[
-        bool, typer.Option("--embeddings", help="with --fast: on frozen sentence embeddings; needs torch")
+        bool, typer.Option("--embeddings", help="with --fast: linear models on frozen sentence embeddings; needs torch")
     ] = False,
     probs: Annotated[
         Path | None, typer.Option(help="your own out-of-sample probabilities (a table, npz, npy): trains nothing")
     ] = None,
     decided: Annotated[
-        Path | None, typer.Option(help="a csv with your decisions: the list, or what its page exports")
+        Path | None, typer.Option(help="a csv with your decisions: the list itself, or the export of its page")
     ] = None,
 ) -> None:
-    """Which labels of a corpus are probably wrong: a ranked list to review, and the page to work through it.
+    """Find the labels of a corpus that are probably wrong: a ranked list, and a page to review it.
 
-    Trains one model for each fold, which scores what it has not seen, and one on all, for each seed. Stopped, it
-    continues. --fast and --probs train no network and leave a list of their own. Decisions in the list itself, or in a
-    csv that --decided names, put the rest into an order learnt from them.
+    For each seed, trains one model for each fold, which scores the pairs that it has not seen, and one on all pairs. If
+    it is interrupted, the same command continues. --fast and --probs train no network and write separate lists. From
+    decisions in the list itself, or in the csv given by --decided, a new order of the other suspects is learnt.
     """
     from nli_tools import suspects as lists  # scikit-learn takes a second to be imported
 
@@ -97,16 +95,17 @@ def report(
     scale: Scale = "small",
     seeds: Annotated[int, typer.Option(min=1, max=20, help="trainings of each model of the levels")] = 1,
     pairs: Annotated[
-        int, typer.Option(min=100, help="pairs whose levels are measured, at most: a larger corpus is sampled")
+        int, typer.Option(min=100, help="the most pairs for which levels are measured; a larger corpus is sampled")
     ] = 10_000,
     epochs: Epochs = None,
     encoder: Encoder = None,
-    fast: Annotated[bool, typer.Option("--fast", help="train no network: the levels are left out")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="train no network and leave out the levels")] = False,
 ) -> None:
-    """Audit, suspect labels, levels of difficulty and comparison of a corpus: one page, report.html, and report.json.
+    """Report on a corpus: audit, suspect labels, levels of difficulty and comparison, as report.html and report.json.
 
-    The comparison is that of `nli-study compare`, where one was made. Trains two models for the levels (--seeds times);
-    suspects come from the list that is at hand, else from linear models. Stopped, it continues.
+    Includes the comparison of `nli-study compare` if you have made one. Trains two models for the levels (--seeds
+    times). Suspects come from an existing list, or else from linear models. If it is interrupted, the same command
+    continues.
     """
     from nli_tools import report as reports
 
@@ -118,7 +117,7 @@ def report(
 def compare(
     corpus: YourFile,
     form: dict,
-    test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, that judges the models")],
+    test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, to test the models on")],
     added: Annotated[
         list[str] | None,
         typer.Option("--added", help="NAME=FILE of pairs that could be added, such as generated ones; may be repeated"),
@@ -127,28 +126,28 @@ def compare(
         int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
     ] = None,
     share: Annotated[
-        float, typer.Option(min=0.01, max=0.49, help="of them, those that are added or swapped in")
+        float, typer.Option(min=0.01, max=0.49, help="the share of them that is added or swapped in")
     ] = 0.25,
     scale: Scale = "small",
-    seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random twin")] = 5,
-    folds: Annotated[int, typer.Option(min=2, max=100, help="models that score what they did not see")] = 5,
+    seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random control")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring pairs that it did not see")] = 5,
     epochs: Epochs = None,
     encoder: Encoder = None,
     worth: Annotated[
-        float, typer.Option(min=0.5, max=100, help="the smallest difference worth knowing of, in points of accuracy")
+        float, typer.Option(min=0.5, max=100, help="the smallest relevant difference, in points of accuracy")
     ] = 10.0,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="train even where no such difference would be found")
+        bool, typer.Option("--anyway", help="train even if such a difference would not be found")
     ] = False,
     keep_models: Annotated[
-        bool, typer.Option("--keep-models", help="keep the weights, for another test file: about 90 MB a training")
+        bool, typer.Option("--keep-models", help="keep the weights for another test file: about 90 MB per training")
     ] = False,
 ) -> None:
-    """What, if anything, to do to a corpus: interventions beside their random twins, all with equally many rows.
+    """Compare what could be done to a corpus: each change with a random control, all with the same number of rows.
 
-    Filters and selections that need nothing but the corpus, and your own files of pairs (--added) added and swapped in.
-    A test file or a corpus that is too small to show anything is refused before anything is trained. Trains for hours
-    on a processor. Stopped, it continues.
+    The changes are filters and selections that need only the corpus, and your own files of pairs (--added), added or
+    swapped in. A test file or a corpus that is too small to show anything is refused before anything is trained. Takes
+    hours on a CPU. If it is interrupted, the same command continues.
     """
     from nli_tools import compare as comparisons
 
@@ -162,32 +161,34 @@ def compare(
 
 @reads_a_file
 def debias(corpus: YourFile, form: dict, scale: Scale = "small", seeds: Seeds = None) -> None:
-    """Make debiased training sets of a corpus and try a debiased loss on it, as a small book of its own.
+    """Make debiased training sets of a corpus and try a debiased loss on it, as a small separate book.
 
-    Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl; then trains with a
-    product of experts on a grid. That takes hours on a processor at scale small. Stopped, it continues.
+    Trains generators, filters what they write, and writes z-aug.jsonl, par-z.jsonl and seq-z.jsonl. Then it trains with
+    a product of experts on a grid. This takes hours on a CPU at scale small. If it is interrupted, the same command
+    continues.
     """
     request = request_of(scale, corpus, **form, seeds=seeds)
     if own := look_at(request, "debiasing"):
-        refuse_unspaced(own, "the mask of the debiased generator needs words that blanks part")
+        refuse_unspaced(own, "the mask of the debiased generator needs words separated by spaces")
     chapters = ("22_generator", "23_debiased_generator", "24_three_datasets", "26_product_of_experts")
     run_chapters({chapter: {} for chapter in chapters}, request)
 
 
 @reads_a_file
 def generate(
-    corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are continued")],
+    corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are examples")],
     form: dict,
     n: Annotated[
-        int, typer.Option("--n", min=1, help="pairs that are wanted, at most; fewer where the filters drop more")
+        int, typer.Option("--n", min=1, help="the most pairs that you want; fewer if the filters drop more")
     ] = 500,
     model: Model = None,
     scale: Scale = "small",
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses the pairs")] = 2,
 ) -> None:
-    """Grow new pairs in the manner of a corpus's most ambiguous ones, filter them, and leave a file to be reviewed.
+    """Generate new pairs like the most ambiguous ones of a corpus, filter them, and write a file to review.
 
-    Trains a task model for each seed, and asks a language model. Stopped, it continues; nothing is asked for twice.
+    Trains a task model for each seed and asks a language model. If it is interrupted, the same command continues;
+    nothing is asked for twice.
     """
     from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
 
@@ -201,28 +202,28 @@ def generate(
 def counterfactuals(
     corpus: YourFile,
     form: dict,
-    n: Annotated[int, typer.Option("--n", min=1, help="pairs that are wanted, at most")] = 300,
+    n: Annotated[int, typer.Option("--n", min=1, help="the most pairs that you want")] = 300,
     model: Model = None,
     scale: Scale = "small",
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="data maps and teachers, one of each a seed")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="data maps and teachers, one of each for each seed")] = 2,
 ) -> None:
-    """Change premises of a corpus so that their pairs get another label, filter them, and leave a file to be reviewed.
+    """Change premises of a corpus so that their pairs get another label, filter them, and write a file to review.
 
-    Trains a model for the data map and a teacher for each seed, and asks a language model. Stopped, it continues;
-    nothing is asked for twice. What was dropped stands in a second file, with the reasons.
+    Trains a model for the data map and a teacher for each seed, and asks a language model. If it is interrupted, the
+    same command continues; nothing is asked for twice. A second file has what was dropped, with the reasons.
     """
     from nli_tools import generate as pairs  # what asks and filters takes seconds to be imported
 
     request = request_of(scale, corpus, **form, seeds=seeds).apart("counterfactuals")
     if own := look_at(request, "counterfactuals"):
-        refuse_unspaced(own, "the parser that finds the spans reads English alone")
+        refuse_unspaced(own, "the parser that finds the spans reads only English")
         pairs.check_labels(own, read_scale(request.scale).disco.prompt)
     _say_review(request, *pairs.counterfactuals(request, n, model))
 
 
 def _say_review(request: cli.Request, pairs: Path, *others: Path) -> None:
     print(pairs, *others, sep="\n")
-    print(f"People review these pairs with: nli-study review {shlex.quote(str(pairs))} --annotator NAME")
+    print(f"To review these pairs: nli-study review {shlex.quote(str(pairs))} --annotator NAME")
     warn_of_smoke(request)
 
 
@@ -230,23 +231,23 @@ def _say_review(request: cli.Request, pairs: Path, *others: Path) -> None:
 def review(
     corpus: YourFile,
     form: dict,
-    annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs another name")] = "annotator-1",
+    annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs a different name")] = "annotator-1",
     export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
-    aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus that the answers leave")] = False,
+    aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus resulting from the answers")] = False,
     answers: Annotated[
-        list[Path] | None, typer.Option(exists=True, help="with it: Label Studio json, MTurk csv")
+        list[Path] | None, typer.Option(exists=True, help="with --aggregate: Label Studio json, MTurk csv")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs, and what the rules draw")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs and all random choices")] = 0,
 ) -> None:
-    """Let people label, revise or discard the pairs of a file, in JupyterLab; then aggregate what they answered.
+    """Let people label, revise or discard the pairs of a file in JupyterLab, then aggregate their answers.
 
-    Two annotators or more, each with a name. Stopped, the same command continues.
+    Needs two annotators or more, each with a name. If it is interrupted, the same command continues.
     """
     from nli_tools import review as people  # what reads and writes reviews takes seconds to be imported
 
     request = request_of("small", corpus, **form)
     if (export and aggregate) or (answers and not aggregate):
-        raise StudyError("--export and --aggregate are two steps, and --answers goes with --aggregate.")
+        raise StudyError("--export and --aggregate are two separate steps, and --answers needs --aggregate.")
     if export or aggregate:
         people.write(request, export, answers or [], seed=seed)
     else:

@@ -52,13 +52,13 @@ from nli_tools.own_corpus import ToolError
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20
-BETTER, WORSE, SAME, OPEN = "better than its twin", "worse than its twin", "no difference worth knowing of", "undecided"
+BETTER, WORSE, SAME, OPEN = "better than its control", "worse than its control", "no relevant difference", "undecided"
 UNLEARNT = "nothing learnt"
 DO = {
     "random more": "collect more pairs like these",
     "z-filter": "keep the pairs that the z-filter keeps",
     "consensus pruning": "drop the entailments that models call neutral",
-    "ambiguous third": "keep the third of the pairs of widest variability",
+    "ambiguous third": "keep the third of the pairs with the highest variability",
     "AUM": "keep the middle third of the pairs by margin",
     "easy": "keep the easy level",
     "hard": "keep the hard level",
@@ -112,17 +112,17 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
     pairs = pairs_needed(noise, trainings=trainings, family=family, worth=worth)
     said = (
         f"{title}: with {n:,} test pairs and {trainings} trainings of each of {family} arms, a difference below "
-        f"{distance(there)} would not be found, and {distance(worth)} are asked for. "
+        f"{distance(there)} would not be found, but you ask for {distance(worth)} (--worth). "
     )
     if pairs is not None:
         return f"{said}{pairs:,} test pairs are needed for that."
     more = trainings_needed(noise, family=family, worth=worth)
     if more is None:
-        return f"{said}No number of trainings up to {MOST_TRAININGS} would do."
+        return f"{said}No number of trainings up to {MOST_TRAININGS} would be enough."
     pairs = pairs_needed(noise, trainings=more, family=family, worth=worth)
     return (
-        f"{said}No number of test pairs is enough for that with {trainings} trainings: {more} trainings and {pairs:,} "
-        "pairs would do."
+        f"{said}With {trainings} trainings no number of test pairs is enough for that: {more} trainings and {pairs:,} "
+        "pairs are needed."
     )
 
 
@@ -187,7 +187,7 @@ def comparison(
         gap, rank, arm = Estimate(*gaps.loc[name, [*Estimate._fields]]), order.loc[name], arms[name]
         p, holm = gaps.loc[name, ["p", "p, Holm"]]
         said = verdict(gap, holm, worth) if learnt and known(own, twin) else UNLEARNT
-        ways = {"added": f"add {arm.source}", "swapped": f"put {arm.source} in the place of own pairs"}
+        ways = {"added": f"add {arm.source}", "swapped": f"replace some of your pairs with {arm.source}"}
         entry = {
             "arm": name,
             "do": "" if name == BASE else ways.get(arm.form, DO.get(name, name)),
@@ -243,25 +243,25 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
     ending = f" Do not choose pairs by: {', '.join(worse)} (worse than random ones)." if worse else ""
     if not learnt:
         return (
-            f"Do not act on the comparison: trained on so few pairs, the model predicts {title} no better than the "
-            "most frequent label does. Add pairs, or train longer."
+            f"Do not act on the comparison: trained on so few pairs, the model is no better on {title} than the "
+            "most frequent label. Add pairs, or train longer (--epochs)."
         )
     if not better:
         nothing = [each["arm"] for each in arms if each["verdict"] == UNLEARNT]
         alike = f" From so few pairs nothing was learnt with: {', '.join(nothing)}." if nothing else ""
         return (
-            f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than as "
-            f"many random pairs do; a difference of {distance(limit)} would have been found in four of five "
+            f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than "
+            f"the same number of random pairs. A difference of {distance(limit)} would have been found in four of five "
             f"cases.{alike}{ending}"
         )
     best = better[0]
     do = best["do"][:1].upper() + best["do"][1:]
     gap = Estimate(*(best["difference"][end] for end in ("value", "low", "high")), n=0)
-    also = f" So do: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
+    also = f" The same holds for: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
     return (
-        f"{do}: the model trained so predicts {title} better than one trained on as many random "
-        f"pairs, by {distance(gap.value)} {ends(gap, audit.points)}.{also} All candidates together train one of "
-        f"{percent(whole.value)} {ends(whole)}, this one of {percent(best['accuracy']['value'])}.{ending}"
+        f"{do}: the resulting model is better on {title} than one trained on the same number of random pairs, by "
+        f"{distance(gap.value)} {ends(gap, audit.points)}. Its accuracy is {percent(best['accuracy']['value'])}; that "
+        f"of a model trained on all candidates is {percent(whole.value)} {ends(whole)}.{also}{ending}"
     )
 
 
@@ -369,7 +369,7 @@ class Work(Budget):
             self.right(np.zeros((len(test), len(corpus.classes))), test)
         except ValueError:
             told = f"{title} has the labels {', '.join(test.classes)}, and the corpus {', '.join(corpus.classes)}"
-            raise ToolError(f"{told}: a model of one cannot be judged by the other.") from None
+            raise ToolError(f"{told}: a model of one cannot be tested on the other.") from None
         for arm in self.arms.values():
             if arm.source in added and (why := why_absent(arm, Pool(corpus, added), self.extra)):
                 raise ToolError(f"--added {arm.source}: {why}.")
@@ -422,7 +422,7 @@ class Work(Budget):
         candidates, arms that are absent with the reason, and of every candidate the share of the trainings in which
         each arm that chooses kept it."""
         seeds = range(self.plan.seeds)
-        print(f"The base and its twin, {self.plan.seeds} trainings of {self.budget:,} rows each", flush=True)
+        print(f"The base and its random control, {self.plan.seeds} trainings of {self.budget:,} rows each", flush=True)
         self.check_base(self.trained([self.sets(seed, [BASE])[0] for seed in seeds]))
         pools, kept = [], []
         for seed in seeds:
@@ -465,8 +465,8 @@ class Work(Budget):
         if accuracy <= most:
             said = (
                 f"Trained on {self.budget:,} pairs, the model predicts {accuracy:.1%} of {self.title}; always giving "
-                f"the most frequent label would predict {most:.1%}. It has not learnt the task, and a comparison of "
-                "such models compares noise."
+                f"the most frequent label would predict {most:.1%}. It has not learnt the task, and comparing "
+                "such models only compares noise."
             )
             if not self.plan.anyway:
                 raise ToolError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
@@ -502,11 +502,11 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
     same = [each for each in additions.values() if each.classes == corpus.classes]
     seen = audit.stand_in(held_out, concat([corpus, *same], name="trained on"))
     if seen.all():
-        raise ToolError(f"{test}: all of its pairs that can be used stand in what is trained on.")
+        raise ToolError(f"{test}: all of its usable pairs are also in the training data.")
     if seen.any():
-        print(f"{seen.sum():,} of the {len(seen):,} pairs of {test} are trained on as well, and are taken out of it.")
+        print(f"{seen.sum():,} of the {len(seen):,} pairs of {test} are also in the training data and are left out.")
     if len(set(held_out.labels[~seen])) < 2:
-        raise ToolError(f"{test}: its pairs have one label, which a model need not read anything to predict.")
+        raise ToolError(f"{test}: all of its pairs have the same label, which needs no reading to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(PLANNED)
     with alone(paths.RUNS / "compare" / request.study, "this comparison"):  # it deletes the weights that it has used

@@ -93,7 +93,7 @@ class Dynamics:
         names, counts = np.unique(self.uid, return_counts=True)
         if (counts > 1).any():
             name = names[counts > 1][0].item()
-            raise ToolError(f"uid {name!r} names more than one row: each name stands once")
+            raise ToolError(f"uid {name!r} names more than one row: each name must occur once")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -197,10 +197,10 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
     if repeated.any():
         same = together.assign(logits=together["logits"].map(tuple)).duplicated(["epoch", "name", "logits", "gold"])
         if (other := repeated & ~same).any():
-            told = f"{named(int(np.argmax(other)))} stands in two rows that say different things"
+            told = f"{named(int(np.argmax(other)))} appears in two rows with different contents"
             raise ToolError(f"{told}: leave one of them out")
         first = named(int(np.argmax(repeated)))
-        print(f"{folder}: {repeated.sum():,} rows that repeat another were left out, the first in {first}.")
+        print(f"{folder}: {repeated.sum():,} rows that repeat another row were left out, the first in {first}.")
         together = together[~repeated].reset_index(drop=True)
     row, names = pd.factorize(together["name"])
     labels = together.groupby(row, sort=False)["gold"].first().sort_index().to_numpy(np.int64)
@@ -273,7 +273,7 @@ def read_coordinates(path: File) -> pd.DataFrame:
     table = _read(Path(path)).to_pandas()
     missing = {"guid", "confidence", "variability"} - set(table)
     if missing:
-        raise ToolError(f"{path} has no {', '.join(sorted(missing))}: it is no data map of cartography's")
+        raise ToolError(f"{path} has no {', '.join(sorted(missing))}: it is not a data map of cartography")
     return table
 
 
@@ -284,7 +284,7 @@ def _epochs(folder: Path, id_field: str) -> tuple[list[Path], pd.DataFrame]:
     if not there:
         raise ToolError(f"{folder} holds no dynamics_epoch_0.jsonl: give the folder training_dynamics")
     if missing := sorted(set(range(max(there) + 1)) - set(there)):
-        raise ToolError(f"{folder} lacks dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
+        raise ToolError(f"{folder} has no dynamics_epoch_{missing[0]}.jsonl: epochs count from 0 without a gap")
     tables = []
     for epoch, path in sorted(there.items()):
         table, fields = _read(path), [id_field, f"logits_epoch_{epoch}", "gold"]
@@ -374,10 +374,10 @@ def datalab(
             raise ToolError(f"pred_probs have shape {values.shape}: {wanted} is needed, a row for each pair")
         wrong = ~((values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= 1e-3))
         if wrong.any():
-            raise ToolError(f"pred_probs of row {corpus.uid[wrong][0]!r} are no probabilities that add up to 1")
+            raise ToolError(f"pred_probs of row {corpus.uid[wrong][0]!r} are not probabilities that add up to 1")
         if absent := [name for name, count in corpus.counts.items() if not count]:
             told = f"{corpus.name} has no row of {', '.join(absent)}"
-            raise ToolError(f"{told}: cleanlab would mix the columns up")
+            raise ToolError(f"{told}: cleanlab would mix up the columns")
         given["pred_probs"] = values
     if features is not None:
         given["features"] = np.asarray(features)
@@ -444,7 +444,7 @@ class Answers:
             self.left["two different answers of one annotator"] += [where] * (2 if before else 1)
             self._taken[pair, row["annotator"]] = {}
         elif before is not row:
-            self.left["an answer that was given before"].append(where)
+            self.left["a repeated answer"].append(where)
 
     def rows(self) -> list[dict[str, object]]:
         """All that was taken, in its order; says what was left out, and raises `ToolError` where that is everything."""
@@ -558,13 +558,13 @@ def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFra
     if not len(suspects):
         raise ToolError("the list of suspects is empty: there is nothing to review")
     if (twice := suspects["uid"].duplicated()).any():
-        raise ToolError(f"uid {suspects['uid'][twice].iloc[0]!r} stands in two rows of the list: each pair once")
+        raise ToolError(f"uid {suspects['uid'][twice].iloc[0]!r} appears in two rows of the list: list each pair once")
     occur = pd.unique(suspects[["gold", "predicted"]].to_numpy().ravel()).tolist()
     names = tuple(classes or (LABELS if set(occur) <= set(LABELS) else sorted(occur)))
     if other := [name for name in occur if name not in names]:
         raise ToolError(f"label {other[0]!r} is none of the classes {', '.join(names)}")
     if DISCARD in names:
-        raise ToolError(f"a class is called {DISCARD!r}, which is an answer of its own: rename it")
+        raise ToolError(f"a class is called {DISCARD!r}, which is also an answer to discard a pair: rename it")
     return suspects.reset_index(drop=True), names
 
 
@@ -690,7 +690,7 @@ def write_argilla(
     options = [{"text": name, "value": name} for name in (*names, DISCARD)]
     choice = {"type": "label_selection", "options": options, "visible_options": max(3, len(options))}
     text = {"type": "text", "use_markdown": False}
-    guide = "Given the premise, the hypothesis is ... Choose the label that is right, whatever the corpus says."
+    guide = "Given the premise, the hypothesis is ... Choose the right label, whatever the corpus says."
     questions = [asked("label", choice), asked("note", text, required=False)]
     settings = {"guidelines": guide, "fields": [asked(side, text) for side in SIDES], "questions": questions}
     settings |= {"vectors": [], "metadata": list(metadata.values()), "allow_extra_metadata": False, "mapping": None}

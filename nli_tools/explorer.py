@@ -69,7 +69,7 @@ class Panel(anywidget.AnyWidget):
                 case {"act": "point", "position": int(position)}:
                     self.look(position)
                 case _:
-                    self.show("The page sent a message that means nothing. Run the cell again.")
+                    self.show("The page sent an unknown message. Run the cell again.")
         except UserError as error:
             self.show(str(error))
 
@@ -148,10 +148,10 @@ def explore(
     columns |= {name: np.asarray(values) for name, values in (scores or {}).items()}
     for name, values in columns.items():
         if values.shape != (len(corpus),):
-            raise ToolError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value each")
+            raise ToolError(f"{name} has shape {values.shape} for {len(corpus):,} rows: give one value for each row")
     table = corpus.table[["uid", "premise", "hypothesis"]].assign(label=names[corpus.labels])
     if taken := sorted(columns.keys() & set(table)):
-        raise ToolError(f"a score may not be called {taken[0]}: the table has a column of that name")
+        raise ToolError(f"a score cannot be called {taken[0]}: the table already has a column of that name")
     table = table.assign(**columns)
     for name in (x, y, color):
         if name not in table:
@@ -192,7 +192,7 @@ class Explorer:
         """Tag every pair of the lasso, in place of the tag it had; how many there are. "" takes tags away."""
         name = " ".join(str(name).split())
         if len(name) > 60:
-            raise ToolError(f"a tag of {len(name)} letters: use up to 60")
+            raise ToolError(f"the tag has {len(name)} characters: use at most 60")
         self.tags[self.selected] = name
         self._tell()
         return len(self.selected)
@@ -228,7 +228,7 @@ class Explorer:
         place = pd.Series(np.arange(len(self.table)), index=self.table["uid"].astype(str))
         if not (there := known["uid"].isin(place.index)).all():
             other = known.loc[~there, "uid"].iloc[0]
-            raise ToolError(f"{path}: uid {other!r} is not in the corpus: give its own file")
+            raise ToolError(f"{path}: uid {other!r} is not in the corpus: give a file of this corpus")
         self.tags[place[known["uid"]]] = known["tag"]
         self._tell()
 
@@ -298,7 +298,7 @@ class SuspectsWidget(anywidget.AnyWidget):
             write_csv(self.file, table[columns])
             self.fault = ""
         except (UserError, OSError) as error:
-            self.fault = f"Not written: {error}"
+            self.fault = f"Not saved: {error}"
 
 
 def suspects_widget(folder: str | Path) -> SuspectsWidget:
@@ -306,14 +306,14 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
     page, file = Path(folder) / "suspects.html", Path(folder) / "decisions.csv"
     if not page.is_file():
         told = "give the folder that `nli-study suspects` wrote to"
-        raise ToolError(f"{Path(folder)} holds no suspects.html: {told}.")
+        raise ToolError(f"{Path(folder)} has no suspects.html: {told}.")
     shown = read_page(page)
     if not file.is_file():
         return SuspectsWidget(shown, shown["made"], file)
     table = read_csv(file)
     if absent := [name for name in ("uid", "decision") if name not in table]:
         told = f"{file} has no column {absent[0]!r}"
-        raise ToolError(f"{told}: move it away, or put an exported csv in its place.")
+        raise ToolError(f"{told}: move it away, or replace it with an exported csv.")
     # the words of the decisions were checked by who wrote them
     table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")

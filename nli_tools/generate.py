@@ -125,7 +125,7 @@ DISCO_CHAPTERS = ASKS, DISCO_FILTER = "40_spans_and_prompts", "41_perturb_and_fi
 EACH = 0.5  # originals for each pair that is wanted: one of some eight perturbations has to survive
 COUNTERFACTUALS, DROPPED = "counterfactuals.jsonl", "counterfactuals.dropped.jsonl"
 JUDGED = [*COLUMNS, "origin_premise", "origin_label", "direction", "span", "generation", "shift"]
-TOO_MANY = "more than were wanted, and the shift is smaller"
+TOO_MANY = "more than were wanted; this one has a smaller shift"
 
 
 def counterfactuals(request: runner.Request, n: int, model: str | None = None) -> tuple[Path, Path]:
@@ -163,7 +163,7 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
     table = written.assign(reason=reason, label=written["intended_label"], shift=written["shift"].round(4))
     kept = table[reason == KEPT].sort_values("shift", ascending=False, kind="stable")
     wrote = written["text"].notna().sum()
-    print(f"Of {len(table):,} perturbations that were asked for {wrote:,} were written, and {len(kept):,} are kept.")
+    print(f"Of {len(table):,} requested perturbations, {wrote:,} were written and {len(kept):,} are kept.")
     if wrote < len(table):
         print("The same command asks for the others again.")
     print("Dropped:")
@@ -171,5 +171,5 @@ def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
         print(f"{count:>7,}  {why}")
     dropped = write_jsonl(folder / DROPPED, table.loc[reason != KEPT, [*JUDGED, "reason"]])
     if kept.empty:
-        raise ToolError(f"No counterfactual is left; {dropped} says why, one by one. Raise --n, or {BETTER}")
+        raise ToolError(f"No counterfactual is left; {dropped} gives the reason for each. Raise --n, or {BETTER}")
     return write_jsonl(folder / COUNTERFACTUALS, kept[JUDGED]), dropped

@@ -65,7 +65,7 @@ def read(name: str, request: Request, split: str = "train") -> Corpus:
     size, free = path.stat().st_size if path else 0, psutil.virtual_memory().available
     if size * TIMES > free:
         raise CorpusError(
-            f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, and "
+            f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, but "
             f"{free / 1e9:,.1f} GB are free: take a part of it, drawn by premise."
         )
     try:
@@ -97,8 +97,8 @@ def say(corpus: Corpus) -> None:
         print(sentence)
     if has_unspaced(corpus):
         print(
-            "Texts without blanks: characters and pairs of characters stand for words. The encoders, prompts and "
-            "dictionaries of this study are English: believe no number that rests on them."
+            "Texts without spaces: characters and pairs of characters are counted instead of words. The encoders, "
+            "prompts and dictionaries of this study are English: do not trust any number that depends on them."
         )
 
 
@@ -110,8 +110,8 @@ def has_unspaced(corpus: Corpus) -> bool:
 def refuse_unspaced(corpus: Corpus, what: str) -> None:
     """Raise `CorpusError` where a corpus is not parted into words by blanks. what: what needs that, in words."""
     if has_unspaced(corpus):
-        told = f"{corpus.name}: texts without blanks between words"
-        raise CorpusError(f"{told}; {what}. Audit and suspects --fast do not.")
+        told = f"{corpus.name}: texts without spaces between words"
+        raise CorpusError(f"{told}; {what}. Audit and suspects --fast can be used.")
 
 
 def digest(name: str, request: Request) -> str | None:
@@ -187,7 +187,7 @@ SHAPES = (  # that are read
 )
 VERSION = "it was made from another version of the corpus."
 ORDER = (
-    "its rows stand in another order, or it was made from another version of the corpus. Add a column uid, or leave "
+    "its rows are in another order, or it was made from another version of the corpus. Add a column uid, or leave "
     "that column out if it says something else."
 )
 
@@ -259,7 +259,7 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
     if path.suffix.lower() in (".npy", ".npz"):
         return _arrays(path, corpus)
     if not reading.kind(path):
-        raise ToolError(f"{path}: its ending is none of those that are read. {SHAPES}")
+        raise ToolError(f"{path}: files with this ending cannot be read. {SHAPES}")
     if reading.kind(path) == ".json" and path.is_file():
         try:
             found = json.loads(path.read_bytes())
@@ -281,7 +281,7 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
             found = np.load(file, allow_pickle=False)
             arrays = {"pred_probs": found} if isinstance(found, np.ndarray) else {n: found[n] for n in found}
     except Exception as error:  # of a damaged file, whatever comes
-        raise ToolError(f"{path} is no file of plain arrays ({error}). Save it with {SAVE}.") from None
+        raise ToolError(f"{path} is not a file of plain arrays ({error}). Save it with {SAVE}.") from None
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     matrix = matrices[0] if len(matrices) == 1 else "pred_probs"
     if matrix not in arrays:
@@ -322,11 +322,11 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
             table = pd.DataFrame(cells)
         elif all(isinstance(cell, list) and len(cell) == len(corpus.classes) for cell in cells):
             table = pd.DataFrame(cells, columns=list(corpus.classes))
-            order = f" Its numbers bear no names: they were taken for {', '.join(corpus.classes)}, in this order."
+            order = f" Its numbers have no names: they were assigned to {', '.join(corpus.classes)}, in this order."
         else:
             raise ToolError(
                 f"{path}: {lists[0]!r} does not hold a number for each class in every row. Write one for each of "
-                f"{', '.join(corpus.classes)}, in this order, or in columns that bear these names."
+                f"{', '.join(corpus.classes)}, in this order, or in columns with these names."
             )
     found: dict[str, list[str]] = {}
     for name in table:
@@ -336,7 +336,7 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
             said = "no column" if known not in found else f"the columns {', '.join(map(repr, found[known]))}"
             raise ToolError(
                 f"{path} has {said} for the class {known!r}; found {', '.join(map(repr, list(table)[:20]))}. Name one "
-                f"column for each class, {', '.join(corpus.classes)}, as numbers do not say which is which. {SHAPES}"
+                f"column for each class, {', '.join(corpus.classes)}, since numbers do not say which is which. {SHAPES}"
             )
     return table[[found[known][0] for known in corpus.classes]], order
 
@@ -404,14 +404,14 @@ def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray,
         number, start = fits.popitem()
         place, more = _rows(path, given, pd.Series(number, dtype=object), values)
         return place, f"by the row numbers in {ids[0]!r}, from {start}{more}"
-    how = f"by their order: they bear no ids and are {len(table):,}, as "
+    how = f"by their order: they have no ids and are {len(table):,}, as "
     if len(table) == count:
         return np.arange(count), how + "the corpus has pairs"
     if rows is not None and len(table) == corpus.rows_read:
         return rows, how + "its file has rows"
     left = "" if corpus.rows_read == count else f" of {corpus.rows_read:,}"
     told = f"{path} has {len(table):,} rows without ids or texts, and the corpus {count:,} usable ones{left}"
-    raise ToolError(f"{told}: which is which cannot be known. {SHAPES}")
+    raise ToolError(f"{told}: they cannot be matched. {SHAPES}")
 
 
 def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> Place:
@@ -427,13 +427,13 @@ def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> P
     if differ.any():
         at = int(np.argmax(differ))
         raise ToolError(
-            f"{path}: {' / '.join(given[at].split(chr(0)))!r} stands in more than one row, and rows {first[at] + 1} "
+            f"{path}: {' / '.join(given[at].split(chr(0)))!r} appears in more than one row, and rows {first[at] + 1} "
             f"and {at + 1} have different probabilities. Leave one of them out, or add a column uid."
         )
     repeated = int((known & (first != np.arange(len(given)))).sum())
     kept = np.unique(first)
     place = kept[pd.Index(given.iloc[kept]).get_indexer(wanted)]
-    return place, f", without {repeated:,} that repeat another" if repeated else ""
+    return place, f", without {repeated:,} that repeat another row" if repeated else ""
 
 
 def _file_rows(corpus: Corpus) -> NDArray[np.int64] | None:

@@ -241,14 +241,14 @@ def run(
     if len(scores):
         add("suspects", lambda: contradicted(corpus, scores, how=how, page=link))
     if fast:
-        missing["levels"] = "no network was trained (--fast)"
+        missing["levels"] = "no network was trained (--fast)."
     else:
         wrong = scores.argmax(axis=1) != corpus.labels if len(scores) else None
         add("levels", lambda: measure_levels(corpus, request, wrong, most=most, seeds=seeds, changes=changes))
     if (found := own_corpus.recorded(folder / compare.NUMBERS, compare.FORMAT, request)) is not None:
         parts["comparison"] = found
     else:
-        missing["comparison"] = "none was made of this corpus as it is now: nli-study compare FILE --test HELD_OUT"
+        missing["comparison"] = "no comparison of the corpus as it is now. Run nli-study compare FILE --test HELD_OUT"
     steps = [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")]
     about = {"format": 1, "version": version(), "corpus": numbers["corpus"], "digest": numbers["digest"]}
     content = {**about, "next": steps, "missing": missing, **parts}

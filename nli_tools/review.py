@@ -81,7 +81,7 @@ def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict
     pair = {"item": item, **shown.loc[item, list(SIDES)]}
     for side in SIDES:
         if as_left(pair[side], str(given.get(side))) != pair[side]:
-            raise ToolError(f"{where}, {side}: the text of pair {item!r} was another. Restore the pairs.")
+            raise ToolError(f"{where}, {side}: the text of pair {item!r} has changed. Restore the pairs.")
     return pair
 
 
@@ -142,7 +142,7 @@ def _read_results(file: Path) -> pd.DataFrame:
     except OSError as error:
         raise ToolError(f"{file} cannot be read ({error.strerror}). Download the batch's results again.") from None
     except ValueError as error:
-        raise ToolError(f"{file} is no csv in UTF-8: {error}. Download the batch's results again.") from None
+        raise ToolError(f"{file} is not a csv in UTF-8: {error}. Download the batch's results again.") from None
     numbers = _numbers(results) or ["1"]
     fields = [f"Answer.{part}{at}" for at in numbers for part in ("label", *SIDES)]
     fields += [f"Input.{part}{at}" for at in numbers for part in ("item", *SIDES)]
@@ -221,9 +221,9 @@ class ReviewWidget(anywidget.AnyWidget):
                 case {"act": "undo"}:
                     self.review.undo()
                 case _:
-                    fault = "Not written: the page sent a message that means nothing. Load the page again."
+                    fault = "Not saved: the page sent an unknown message. Load the page again."
         except (UserError, OSError) as error:
-            fault = f"Not written: {error}"
+            fault = f"Not saved: {error}"
         self._show(fault)
 
     def _show(self, fault: str = "") -> None:
@@ -245,8 +245,8 @@ REVIEWED = "reviewed.jsonl"
 TOOLS = {"label-studio": write_tasks, "mturk": write_hits}
 WELCOME = """# A review
 
-Run the next cell (Shift+Enter), click on the pair, and answer with the keys that its buttons name. Every answer is
-written at once; close the page whenever you like, and run the cell again to go on."""
+Run the next cell (Shift+Enter), click on the pair, and answer with the keys named on the buttons. Every answer is
+saved at once. You can close the page at any time; run the cell again to continue."""
 
 
 def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
@@ -269,7 +269,7 @@ def open_lab(notebook: Path) -> int:
     """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         cure = "pip install -c constraints.txt -e '.[lab]', or make lab."
-        raise ToolError(f"jupyterlab is not installed, and the review is shown with it: {cure}")
+        raise ToolError(f"jupyterlab is not installed, but the review needs it: {cure}")
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(notebook)], check=False).returncode
 
 
@@ -292,7 +292,7 @@ def _asked(request: Request) -> tuple[Path, Corpus]:
     corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
         told = f"{request.corpus}: a review asks for one of {', '.join(LABELS)}"
-        raise ToolError(f"{told}, and the file has the labels {', '.join(corpus.classes)}.")
+        raise ToolError(f"{told}, but the file has the labels {', '.join(corpus.classes)}.")
     return request.exports / "review", corpus
 
 
@@ -333,12 +333,12 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     said += [f"{rule}: {count:,}" for rule, count in rules.items()]
     of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
     if differ := int((of_item.nunique() > 1).sum()):
-        drawn = "where the rule does not choose, one was drawn"
+        drawn = "where the rule does not choose, one was drawn at random"
         said.append(f"In {differ:,} of those kept the annotators' labels differ; {drawn}.")
     if more := int((of_item.size() > 2).sum()):
-        said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn.")
+        said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn at random.")
     agreed = kappa(twice)
     if np.isfinite(agreed.value):
         found = f"Cohen's kappa {agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}]"
-        said.append(f"{found} over the {agreed.n:,} pairs that both left as they were.")
+        said.append(f"{found} over the {agreed.n:,} pairs that both annotators left unchanged.")
     return said

@@ -76,7 +76,7 @@ def worklist(
         rows["votes"] = table.loc[chosen, "votes"].astype(int)
     said = list(said)
     if not chosen.all():
-        said.append(f"This page holds {chosen.sum():,} of {len(table):,} suspects; suspects.csv holds all of them.")
+        said.append(f"This page has {chosen.sum():,} of {len(table):,} suspects; suspects.csv has all of them.")
     built = now()
     made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
     # a browser keeps decisions by this key: another corpus or another model is another list
@@ -141,8 +141,8 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
     checks = {
         f"decision {{decision!r}}: write {words} or nothing": ~made["decision"].isin(["", *DECISIONS]),
         f"fix_to {{fix_to!r}}: write a label of the corpus{among}": (fixed != "") & ~known,
-        "fix_to {fix_to!r} stands beside the decision {decision!r}: write fix there, or leave it out": beside,
-        "uid {uid!r} is decided twice: leave one of the two": made["uid"].duplicated(),
+        "fix_to {fix_to!r} needs the decision fix, not {decision!r}: change one of the two": beside,
+        "uid {uid!r} is decided twice: keep only one of the two": made["uid"].duplicated(),
     }
     for said, wrong in checks.items():
         for row in made[wrong].head(1).to_dict("records"):
@@ -206,8 +206,8 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
     else:
         (folder / ASIDE).unlink(missing_ok=True)
     if gone := (aside["decision"] != "").sum():
-        told += f"; set aside in {ASIDE}, for they are on labels or texts that are not in the list: {gone:,}"
-    rest = "learnt from them" if learnt else "of the gap, until one label was fixed and one kept"
+        told += f"; set aside in {ASIDE}, because their labels or texts are not in the list: {gone:,}"
+    rest = "learnt from them" if learnt else "of the gap until at least one label is fixed and one is kept"
     return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are in the order {rest}."
 
 
@@ -267,9 +267,9 @@ class Asked:
 
     def __post_init__(self):
         if (self.fast or self.probs) and (self.seeds > 1 or (self.fast and self.probs)):
-            raise StudyError("--fast and --probs stand alone: they take neither each other nor --seeds.")
+            raise StudyError("--fast and --probs cannot be combined with each other or with --seeds.")
         if self.embeddings and not self.fast:
-            raise StudyError("--embeddings goes with --fast.")
+            raise StudyError("--embeddings needs --fast.")
 
     @property
     def count(self) -> int:
@@ -292,7 +292,7 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
     folder = request.exports / asked.part
     names, classes = (tuple(own.table), own.classes) if own else ((), None)
     if asked.decided and "decision" in names:
-        raise ToolError(f"{request.corpus} has a column decision of its own: rename it there.")
+        raise ToolError(f"{request.corpus} already has a column named decision: rename it in that file.")
     made = None if "decision" in names else kept(folder, classes)
     if asked.decided:
         made = joined(made, read_decisions(asked.decided, classes))
@@ -310,7 +310,7 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
     set_apart(folder, names)
     if made is not None:
         yield reorder(folder, made)
-    told = {"how": how, "command": f"The same for the whole list: {_command(request, asked)}"}
+    told = {"how": how, "command": f"To do this for the whole list: {_command(request, asked)}"}
     yield from finish(folder, Path(request.corpus).name, **told, own=names, decided=made is not None)
 
 
@@ -339,7 +339,7 @@ def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str]
     if asked.probs is not None:
         fold, record, told = np.full(len(corpus), -1), {"digest": corpus.digest}, []
         probabilities = read_probabilities(asked.probs, corpus, columns, say=told.append)
-        how = f"The probabilities are those of {told[0]} Whether they are out of sample cannot be seen from them."
+        how = f"The probabilities come from {told[0]} Whether they are out of sample cannot be seen from the file."
     elif record.items() <= recorded(folder).items():
         print("Scored by an earlier run; nothing has changed since.")
         fold, probabilities = (arrays(folder)[name] for name in ("fold", "pred_probs"))
@@ -390,7 +390,7 @@ def finish(
     table = table.assign(**{MODELS: BETTER[task.learnt]})
     write_list(folder, table)
     classes = arrays(folder)["classes"].tolist()
-    found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label is not a wrong one."
+    found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label may be right."
     said = [how, task.words, found] if task.learnt else [how, found]
     warning = "" if task.learnt else f"{BETTER[False].capitalize()}. {task.words}"
     told = {"title": f"Suspect labels of {title}", "said": said, "warning": warning, "command": command}

@@ -50,7 +50,7 @@ function render({ model, el }) {
     const asked = model.get("state").turn;
     setTimeout(() => {
       if (waiting && model.get("state").turn === asked) {
-        fault.textContent = "The kernel has not answered: what you pressed may not be written. Run the cell again.";
+        fault.textContent = "The kernel has not answered. Your last answer may not be saved. Run the cell again.";
       }
     }, PATIENCE);
   };
@@ -62,7 +62,7 @@ function render({ model, el }) {
   }
   add("d", "discard", "of low quality, or offensive", () => send({ act: "discard", item: given.item }));
   add("r", "revise", "keep the meaning, change as little as possible; Esc when done", () => fields.premise.focus());
-  add("u", "undo", "take the last answer back", () => send({ act: "undo" }));
+  add("u", "undo", "undo the last answer", () => send({ act: "undo" }));
 
   function show() {
     const state = model.get("state");

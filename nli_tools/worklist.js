@@ -181,7 +181,7 @@ export function worklist(root, list, store) {
     try {
       store.write([...made]);
     } catch (error) {
-      fault = `Not kept: ${error.message}. Export the decisions before you close this page.`;
+      fault = `Not saved: ${error.message}. Export the decisions before you close this page.`;
     }
   }
   // `again`: the decision counts as the last one, which undo takes back
@@ -286,9 +286,9 @@ export function worklist(root, list, store) {
     root.focus({ preventScroll: true });
   });
   add("l", "learn a new order", learn, tools);
-  add("g", "order of the gap", forget, tools);
+  add("g", "order by gap", forget, tools);
   add("e", "export decisions.csv", download, tools);
-  const file = element("label", "nli-import", "read decisions from a csv ", tools);
+  const file = element("label", "nli-import", "import decisions from a csv ", tools);
   const chooser = element("input", "nli-file", "", file);
   chooser.type = "file";
   chooser.accept = ".csv";
@@ -303,7 +303,7 @@ export function worklist(root, list, store) {
         made.set(uid, { ...each, when: each.when || changed, changed });
       }
       keep();
-      if (known.length < found.length) fault = `${found.length - known.length} of ${found.length} are not in this list.`;
+      if (known.length < found.length) fault = `${found.length - known.length} of ${found.length} decisions are not in this list.`;
     } catch (error) {
       fault = `${chooser.files[0].name} cannot be used: ${error.message}.`;
     }
@@ -357,7 +357,7 @@ export function worklist(root, list, store) {
     rows.forEach((row, at) => left.set(directions[at], (left.get(directions[at]) ?? 0) + !of(row.uid).decision));
     const counted = [...left].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
     const total = counted.reduce((sum, each) => sum + each[1], 0);
-    const options = [["", `every direction (${total} left)`], ...counted.map(([name, n]) => [name, `${name} (${n} left)`])];
+    const options = [["", `all directions (${total} left)`], ...counted.map(([name, n]) => [name, `${name} (${n} left)`])];
     chosen.replaceChildren(...options.map(([value, text]) => {
       const option = element("option", "", text);
       option.value = value;
@@ -394,11 +394,11 @@ export function worklist(root, list, store) {
     keys.g.disabled = ![...made.values()].some((each) => each.learnt);
     const open = sinceLearnt();
     const used = [...made.values()].filter((each) => each.learnt && each.decision).length;
-    const stands = used ? `The order is learnt from ${used} decisions. ` : "The order is that of the gap. ";
-    let advice = used ? "" : `After ${every} decisions it can be learnt from them. `;
-    if (open >= every) advice = `${open} decisions were made since: press l to learn a new order. `;
-    if (open >= every && !canLearn()) advice = "It can be learnt once one label is fixed and one is kept. ";
-    hint.textContent = stands + advice + list.command;
+    const current = used ? `The order is learnt from ${used} decisions. ` : "The list is ordered by gap. ";
+    let advice = used ? "" : `After ${every} decisions, a new order can be learnt from them. `;
+    if (open >= every) advice = `You have made ${open} decisions since: press l to learn a new order. `;
+    if (open >= every && !canLearn()) advice = "A new order can be learnt once at least one label is fixed and one is kept. ";
+    hint.textContent = current + advice + list.command;
     root.dataset.ask = String(open >= every && canLearn());
     const line = (uid, first) => {
       const each = rows[place.get(uid)];

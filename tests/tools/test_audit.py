@@ -78,7 +78,7 @@ def test_a_hypothesis_is_not_remembered_from_another_fold():
     assert not whole and len(set(groups)) == len(pairs)
     found = audit(pairs)
     assert found.figures["hypothesis only"].estimate.value > 0.9
-    assert [note for note in found.notes if "linked by equal hypotheses" in note]
+    assert [note for note in found.notes if "share their hypothesis" in note]
     # a class without a pair has no number
     pairs = remembered(120)
     figures = audit(pairs[pairs.labels < 2]).figures
@@ -93,7 +93,7 @@ def test_texts_without_blanks_are_measured_in_characters():
     best = found.top.loc[found.top["z"].idxmax()]
     assert best["label"] == LABELS[2] and best["feature"] in ("没@hypothesis", "有@hypothesis", "没 有@hypothesis")
     assert found.figures["detectable"].estimate.value >= 3 and found.figures["without blanks"].estimate.value == 1
-    assert found.notes[0].startswith("Texts without blanks: characters and pairs of characters stand for words")
+    assert found.notes[0].startswith("Texts without spaces: in 100.0% of the hypotheses, characters and")
     for seed in range(4):  # nothing was planted, nothing is found
         found = audit(written(blanks=False, seed=seed)).figures
         assert not found["gain"].estimate.low > 0 and found["detectable"].estimate.value == 0, seed
@@ -205,7 +205,7 @@ def test_samples_hold_whole_premises_and_say_so(monkeypatch):
     monkeypatch.setattr(audits, "HYPOTHESES_OF", 120)
     found = audit(given)
     assert [note.split(" of 240 pairs")[0] for note in found.notes] == [
-        "The hypothesis-only model is fitted to 120", "Features and z-filter are those of 100"]  # fmt: skip
+        "The hypothesis-only model is fitted to 120", "Features and z-filter are computed from 100"]  # fmt: skip
     assert len(found.kept) == len(found.featured) == 100 and found.figures["pairs"].estimate.value == 240
 
 
@@ -254,7 +254,7 @@ def test_numbers_and_features_in_plain_english():
 def test_three_sentences_follow_from_the_numbers():
     found, _ = content(planted())
     rows, alone, features = audit_page.next_steps(found, reference(LABELS, 240), found.figures)
-    assert rows.startswith("Nothing has to be cleaned first: no pair stands here with two labels") and "--test" in rows
+    assert rows.startswith("Nothing needs cleaning first: no pair has two labels") and "--test" in rows
     assert alone.startswith("Report a hypothesis-only baseline") and "more than in SNLI" in alone
     assert "“zebra” in the hypothesis, of which 100.0% are entailment" in features
     one = planted()
@@ -269,9 +269,9 @@ def test_a_rare_label_is_judged_by_the_area_and_not_by_the_accuracy():
     rare = {"blanks": True, "seed": 0, "shares": (0.95, 0.05), "n": 600}
     told, silent = (content(written(**rare, told=each))[1] for each in (0.7, 0.0))
     found, none = told["next"][1], silent["next"][1]
-    assert found.startswith("Report a hypothesis-only baseline beside every model, and not by its accuracy")
+    assert found.startswith("Report a hypothesis-only baseline with every model, but not by its accuracy")
     assert none.startswith("Do not call the corpus free of artifacts yet: nothing was found, but the accuracy")
-    assert "of the pairs one answer" in none and "[0.0, 0.0" not in none
+    assert "the same answer to" in none and "[0.0, 0.0" not in none
     assert f"in 600 pairs an area of up to {silent['figures']['area']['high']:.2f} would not show." in none
     assert f"{told['figures']['area']['value']:.2f}" in audit_page.page(told)
     assert "0.0 <small>one answer to 100.0%</small>" in audit_page.page(silent)
@@ -284,10 +284,10 @@ def test_what_to_clean_comes_first():
     rows = rows.to_numpy().tolist()
     other = [[p, h, LABELS[(LABELS.index(label) + 1) % 3]] for p, h, label in rows[:5]]
     first = content(corpus(rows + other, skipped={"unknown label": 40}), corpus(rows[:7]))[1]["next"][0]
-    said = "Clean first: mend the 40 rows that cannot be used (14.0% of the file); then take the 7 pairs"
+    said = "Clean first: fix the 40 rows that cannot be used (14.0% of the file); then remove the 7 pairs"
     assert first.startswith(said)
     assert content(corpus(rows + other + rows[100:110]))[1]["next"][0] == (
-        "Clean first: decide about the 10 rows whose pair stands here with more than one label; then drop the 15 rows "
+        "Clean first: decide about the 10 rows whose pair has more than one label; then drop the 15 rows "
         "that repeat an earlier pair."
     )
 
@@ -343,11 +343,11 @@ def test_a_larger_corpus_has_a_column_at_the_size_of_the_curves_and_without_curv
     _, numbers = content(planted())
     numbers["compared at"] = 100
     page, card = audit_page.page(numbers), audit_page.card(numbers)
-    assert "the most that is recorded of all three" in page and 'data-title="at 100 pairs"' in page
-    assert "at 100 pairs, the most that is recorded" in card
+    assert "the largest size recorded for all three" in page and 'data-title="at 100 pairs"' in page
+    assert "at 100 pairs, the largest size recorded" in card
     none = pd.DataFrame(columns=["corpus", "figure", "value", "low", "high", "at"])
     _, numbers = content(planted(classes=("entailment", "neutral")), beside=none)
-    assert "No curves of other corpora are recorded" in audit_page.page(numbers)
+    assert "No figures of other corpora are recorded" in audit_page.page(numbers)
     assert "SNLI" not in audit_page.card(numbers)
 
 
@@ -478,7 +478,7 @@ def test_a_test_file_is_compared_and_may_have_other_column_names(here, monkeypat
     content = audited("--test", "test.tsv")
     assert content["figures"]["leaked pairs"]["value"] == 0.25
     assert content["test"]["name"] == "test.tsv" and content["test"]["pairs"] == 24
-    assert "take the 6 pairs of test.tsv" in content["next"][0]
+    assert "remove the 6 pairs of test.tsv" in content["next"][0]
     assert "Test pairs found here" in text_of("audit.html") and "25.0%" in text_of("audit.html")
     export("audit.json").unlink()
     write(here / "test.csv", pairs(12), header=("sentence1", "sentence2", "gold_label"))
@@ -500,14 +500,20 @@ def test_the_list_of_the_filter_is_written_where_it_is_asked_for(here, monkeypat
     assert audited(rows=pairs(60)) and not path.exists()  # of another state of the file
     monkeypatch.setattr(audits, "FEATURES_OF", 90)
     (note,) = audited("--pairs", rows=pairs(120))["notes"]
-    assert note == "Features and z-filter are those of 90 of 120 pairs, drawn at random by premise."
+    assert note == "Features and z-filter are computed from 90 of 120 pairs, drawn at random by premise."
     assert note in text_of("audit.html") and len(pd.read_csv(path)) == 90
+
+
+def test_a_feature_of_the_premise_is_shown_with_a_premise(here):
+    subject = ("The zebra", "A man", "A man")
+    audited(rows=[(f"{subject[at % 3]} is {at}", f"He {at % 7}", LABELS[at % 3]) for at in range(120)])
+    assert re.search("“zebra” in the premise.*<bdi>The zebra is 0</bdi>", text_of("audit.html"))
 
 
 def test_rows_that_cannot_be_used_are_said_everywhere(here):
     content = audited(rows=[*pairs(), *[("A man", "He", "-")] * 30, ("", "empty", "neutral")])
     said, figures = ran("audit", "mine.csv"), content["figures"]
-    assert "31 of 121 rows were left out" in said and "Clean first: mend the 31 rows" in said
+    assert "31 of 121 rows were left out" in said and "Clean first: fix the 31 rows" in said
     assert (figures["skipped: no gold label"]["value"], figures["skipped: empty text"]["value"]) == (30, 1)
     assert "no gold label 30" in text_of("audit.html") and "empty text 1" in text_of("audit.html")
 
@@ -515,7 +521,7 @@ def test_rows_that_cannot_be_used_are_said_everywhere(here):
 REFUSED = [
     (pairs(9), [], "an audit: 20 rows of each class are needed, and there are entailment 3"),
     (pairs(90, LABELS[:1]), [], "20 rows of each class are needed"),
-    (pairs(), ["--columns", "premise=hypothesis,hypothesis=hypothesis"], "stands for two"),
+    (pairs(), ["--columns", "premise=hypothesis,hypothesis=hypothesis"], "is used twice"),
     (pairs(), ["--test", "gone.csv"], "no such file")]  # fmt: skip
 
 
@@ -588,13 +594,13 @@ def test_texts_without_blanks_are_said_and_what_needs_blanks_is_refused(here):
     content = audited(rows=[(*row, LABELS[at % 3]) for at, row in enumerate(rows)])
     assert "predict 100.0%" in content["next"][1]
     assert {"对@hypothesis", "许@hypothesis", "没@hypothesis"} <= {each["feature"] for each in content["features"]}
-    said = "Texts without blanks: characters and pairs of characters stand for words"
+    said = "characters and pairs of characters are counted instead of words"
     assert f"{said}." in ran("audit", "mine.csv")
     for text in (ran("card", "mine.csv"), text_of("audit.html")):
         assert said in text and "“没” in the hypothesis" in text and " of the hypothesis's words" not in text
     for command in ("counterfactuals", "debias"):
         refused = call(command, "mine.csv").exception
-        assert isinstance(refused, CorpusError) and "texts without blanks between words; the" in str(refused)
+        assert isinstance(refused, CorpusError) and "texts without spaces between words; the" in str(refused)
     assert "linear models on words and characters" in ran("suspects", "mine.csv", "--fast")
 
 

@@ -49,7 +49,7 @@ def test_the_pairs_that_are_needed_are_the_fewest_that_are_enough_and_are_told()
 
     needed, said = pairs_needed(NOISE, trainings=5, family=7, worth=0.1), told(title="mine.csv")
     assert f"{needed:,} test pairs are needed" in said and "mine.csv: with 50 test pairs and 5 trainings" in said
-    assert told(n=needed) == "" and f"with 2 trainings: {more} trainings" in told(n=10_000, trainings=2, worth=0.05)
+    assert told(n=needed) == "" and f"is enough for that: {more} trainings" in told(n=10_000, trainings=2, worth=0.05)
     assert "No number of trainings" in told(WIDE, n=9, worth=0.001)
     assert np.isnan(smallest(Noise(0.0, 0.0), n=9, trainings=3, family=1))
     assert told(Noise(0.0, 0.0), n=9) == ""  # nothing varies
@@ -85,7 +85,7 @@ def test_numbers_are_those_of_a_plain_computation_and_planted_differences_are_fo
         for name in arms if name != "base")[:2]  # fmt: skip
     assert (holm, next_holm) == pytest.approx((min(1, 4 * p), min(1, max(4 * p, 3 * next_p))))
     assert arms["z-filter"]["rank"]["value"] == 1 and arms["hard"]["rank"]["value"] == 5
-    first = "Keep the pairs that the z-filter keeps: the model trained so predicts held.csv better"
+    first = "Keep the pairs that the z-filter keeps: the resulting model is better on held.csv"
     assert content["next"].startswith(first)
     assert content["next"].endswith("Do not choose pairs by: hard (worse than random ones).")
     noise = compare.measured_noise(right, PREMISES, TITLE)
@@ -116,7 +116,7 @@ def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file()
     page = compare.page(content)
     assert not {"script", "b", "i", "u"} & set(elements(page)[0]) and "&lt;b&gt;mine" in page
     assert all(f"{100 * each['accuracy']['value']:.1f}%" in page for each in content["arms"])
-    assert "without 2 that stand in what is trained on" in page and "none is &lt;u&gt;" in page
+    assert "without 2 that are also in the training data" in page and "none is &lt;u&gt;" in page
     table = compare.table(content).set_index("arm")
     assert table.loc["hard", "difference"] == pytest.approx(content["arms"][2]["difference"]["value"], abs=1e-5)
     assert table.loc["easy", "verdict"] == "left out: none is <u>"
@@ -211,14 +211,14 @@ ONE = [(*row, "neutral") for row in HELD]
 
 
 REFUSED = [
-    ([], {}, "a difference below 67.5 points would not be found, and 10.0 points are asked for"),
+    ([], {}, "a difference below 67.5 points would not be found, but you ask for 10.0 points"),
     (["--seeds", 5], {}, "test pairs are needed for that. Or name a larger difference with --worth"),
     ([], {"corpus": telling(63)}, "63 different pairs are too few to compare training sets on: 72 are needed"),
     ([], {"corpus": telling(45)}, "a comparison: 20 rows of each class are needed, and there are entailment 15"),
     (["--budget", 140], {}, "a budget of 140 pairs needs 24 at least, and 210 candidates, better 420"),
-    (["--anyway"], {"test": telling(90)}, "all of its pairs that can be used stand in what is trained on"),
-    (["--anyway"], {"corpus": telling(150, TWO_WAY), "test": OTHER}, "a model of one cannot be judged by"),
-    (["--anyway"], {"test": ONE}, "its pairs have one label"),
+    (["--anyway"], {"test": telling(90)}, "all of its usable pairs are also in the training data"),
+    (["--anyway"], {"corpus": telling(150, TWO_WAY), "test": OTHER}, "a model of one cannot be tested on"),
+    (["--anyway"], {"test": ONE}, "its pairs have the same label"),
     (["--anyway", "--encoder", "minilm"], {}, "ships in a package that is not installed"),
     (["--added", "mine"], {}, "--added mine: write NAME=FILE"),
     (["--anyway", "--added", "few=few.csv"], {}, "--added few: few has 6 pairs for this arm, and")]  # fmt: skip
@@ -318,7 +318,7 @@ def test_two_classes_have_no_rule_of_consensus_cleaning():
     labels = np.arange(60) % 2
     part = contradicted(labels, np.where(np.arange(60) < 6, 1 - labels, labels), TWO_WAY)
     assert "pruned" not in part["figures"] and "consensus" not in part["next"]
-    assert part["next"].startswith("Read the labels that models contradict, the most contradicted first: 6 of 60")
+    assert part["next"].startswith("Review the labels that models contradict, starting with the most contradicted: 6")
     assert part["figures"]["predicted not_entailment, labelled entailment"]["value"] == pytest.approx(3 / 60)
 
 
@@ -375,11 +375,11 @@ def test_shares_of_levels_are_those_of_a_plain_count():
 def test_wrong_labels_that_gather_in_the_hard_level_are_found_and_shown():
     runs = trainings(OWN, 2)
     part = level_figures(OWN, runs, contradicted=WRONG)
-    assert part["learnt"] and part["next"].startswith("Review the ") and "wrong labels gather there" in part["next"]
+    assert part["learnt"] and part["next"].startswith("Review the ") and "labels are concentrated" in part["next"]
     assert {int(row["uid"][1:]) % 10 for row in part["rows"]} == {0}
-    assert level_figures(OWN, runs, contradicted=np.roll(WRONG, 1))["next"].startswith("Do not take the ")
+    assert level_figures(OWN, runs, contradicted=np.roll(WRONG, 1))["next"].startswith("Do not assume that the ")
     few = level_figures(OWN, runs, contradicted=np.isin(np.arange(120), [0, 20, 41, 61]))
-    assert "which may be chance" in few["next"]
+    assert "a difference that may be chance" in few["next"]
     without = level_figures(OWN, runs[:1])
     assert without["next"].startswith("Look at the ") and "another training" not in without["figures"]
     assert f"hard: {CONTRADICTED}" not in without["figures"]
@@ -388,7 +388,7 @@ def test_wrong_labels_that_gather_in_the_hard_level_are_found_and_shown():
 def test_levels_of_models_that_have_learnt_nothing_or_never_agree_are_not_read():
     random = np.random.default_rng(3)
     part = level_figures(OWN, [tuple(random.normal(size=(2, 4, 120, 3))) for _ in range(2)])
-    assert not part["learnt"] and part["next"].startswith("Do not read the levels yet")
+    assert not part["learnt"] and part["next"].startswith("Do not use the levels yet")
     moved = []
     for at in range(2):
         order = random.permutation(120)

@@ -36,7 +36,7 @@ MISFITS = [
     (LOGITS[:, :59], {}, r"shape \(4, 59, 3\): \(epochs, 60, 3\) is needed"),
     (SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3), {}, "other labels"),
     (LOGITS, {"a": [1, 2]}, r"a has shape \(2,\)"),
-    (LOGITS, {"label": np.ones(60)}, "a score may not be called label"),
+    (LOGITS, {"label": np.ones(60)}, "a score cannot be called label"),
     (None, {"a": np.ones(60)}, "there is no variability to draw"),
 ]
 
@@ -63,7 +63,7 @@ def test_tags_and_the_selections_they_make(explorer):
     refused("no pair is tagged 'other'; tags are wrong label", explorer.selection, "other")
     for outside, named in (([60], 60), ([-1, 3], -1), ([3, 60], 60)):
         refused(rf"position {named} is outside 0\.\.59", explorer.select, outside)
-    refused("use up to 60", explorer.tag, "x" * 61)
+    refused("use at most 60", explorer.tag, "x" * 61)
 
 
 def test_tags_are_saved_and_taken_again(explorer, tmp_path):
@@ -91,9 +91,9 @@ def test_the_page_says_what_the_state_is(explorer):
     plot.hovering = None
     assert panel.state["point"]["position"] == 7
     panel.take({"act": "tag", "name": "x" * 61})
-    assert "use up to 60" in panel.state["fault"] and explorer.counts == {"odd": 2}
+    assert "use at most 60" in panel.state["fault"] and explorer.counts == {"odd": 2}
     panel.take({"act": "run", "code": "1"})
-    assert "means nothing" in panel.state["fault"]
+    assert "unknown message" in panel.state["fault"]
     plot.selection = None
     assert panel.state["selected"] == 0
     # of a large lasso the first pairs are listed

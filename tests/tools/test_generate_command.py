@@ -98,7 +98,7 @@ def lines(path):
 
 
 def command_of(said):
-    return shlex.split(said.strip().splitlines()[-1].partition("with: ")[2])
+    return shlex.split(said.strip().splitlines()[-1].partition("pairs: ")[2])
 
 
 def test_from_a_file_to_generated_pairs_that_can_be_reviewed(mine, ask):
@@ -126,7 +126,7 @@ def test_from_a_file_to_counterfactuals_that_can_be_reviewed_and_every_drop_has_
     asks, filters = (request for _, request in mine[0])
     assert asks.others == {"ORIGINALS": 3} and filters.others == {"GENERATOR": "larger"}
     assert {(request.scale, request.seeds) for _, request in mine[0]} == {("small", 2)}
-    assert "Of 7 perturbations that were asked for 6 were written, and 3 are kept." in said
+    assert "Of 7 requested perturbations, 6 were written and 3 are kept." in said
     folder = paths.EXPORTS / asks.study
     kept, dropped = (folder / name for name in (generate.COUNTERFACTUALS, generate.DROPPED))
     assert command_of(said) == ["nli-study", "review", str(kept), "--annotator", "NAME"]

@@ -176,7 +176,7 @@ def test_rows_that_an_epoch_lacks_stay_out_of_it_and_those_that_fill_a_batch_cou
     np.testing.assert_array_equal(read.logits, logits)
     np.testing.assert_array_equal(read.uid, GIVEN.uid)
     assert np.flatnonzero(read.missing).tolist() == [7]
-    told = "2 rows that repeat another were left out, the first in"
+    told = "2 rows that repeat another row were left out, the first in"
     assert capsys.readouterr().out == f"{tmp_path}: {told} {path}: guid 100.\n"
 
 
@@ -184,8 +184,8 @@ LINE = {"guid": 1, "logits_epoch_0": [0.1, 0.2, 0.3], "gold": 0}
 
 
 BAD_ROWS = [
-    ([LINE, LINE, {**LINE, "logits_epoch_0": [0.1, 0.2, 0.4]}], "guid 1 stands in two rows that say different"),
-    ([LINE, {**LINE, "gold": 1}], "guid 1 stands in two rows that say different things"),
+    ([LINE, LINE, {**LINE, "logits_epoch_0": [0.1, 0.2, 0.4]}], "guid 1 appears in two rows with different"),
+    ([LINE, {**LINE, "gold": 1}], "guid 1 appears in two rows with different contents"),
     ([{**LINE, "gold": "neutral"}], "gold is string"),
     ([{**LINE, "gold": 3}], r"must lie in 0\.\.2"),
     ([{**LINE, "gold": -1}], r"must lie in 0\.\.2"),
@@ -205,7 +205,7 @@ def test_a_bad_row_is_named(tmp_path, lines, said):
 def test_a_bad_folder_is_named(tmp_path):
     refused("holds no dynamics_epoch_0", read_cartography, tmp_path)
     put(tmp_path / "dynamics_epoch_1.jsonl", [{"guid": 1, "logits_epoch_1": [0.1, 0.2, 0.3], "gold": 1}])
-    refused(r"lacks dynamics_epoch_0\.jsonl", read_cartography, tmp_path)
+    refused(r"has no dynamics_epoch_0\.jsonl", read_cartography, tmp_path)
     put(tmp_path / "dynamics_epoch_0.jsonl", [LINE])
     refused(r"epoch_1\.jsonl: guid 1 changes its gold label", read_cartography, tmp_path)
     (tmp_path / "dynamics_epoch_0.jsonl").write_text("{no json")
@@ -275,7 +275,7 @@ def test_datalab_finds_the_planted_errors_and_what_it_is_not_given():
     refused("60 rows, planted 59", exchange.issues, lab, CORPUS[:59])
     two = CORPUS[CORPUS.labels != 1]
     wrong = {"nothing to look at": [CORPUS], r"shape \(59, 3\)": [CORPUS, probabilities[:59]]}
-    wrong |= {"no probabilities": [CORPUS, LOGITS], "no row of neutral": [two, probabilities[: len(two)]]}
+    wrong |= {"not probabilities": [CORPUS, LOGITS], "no row of neutral": [two, probabilities[: len(two)]]}
     for said, given in wrong.items():
         refused(said, exchange.datalab, *given)
 
@@ -351,7 +351,7 @@ def test_annotations_of_another_list_or_without_one_label(tmp_path, suspects, ca
     assert capsys.readouterr().out == (
         f"{path}: left out: a relation (1, the first in task 1 (id 31)); no label (1, the first in "
         "task 1 (id 31)); no annotator (2, the first in task 2 (id 32)); more than one label (2, the first in task 2 "
-        "(id 32)); an answer that was given before (1, the first in task 3 (id 33)); two different answers of one "
+        "(id 32)); a repeated answer (1, the first in task 3 (id 33)); two different answers of one "
         "annotator (3, the first in task 4 (id 34)).\n"
     )
 
@@ -403,7 +403,7 @@ def test_argilla_records_of_another_list_and_responses_without_one_label(tmp_pat
     table = exchange.read_argilla(put(path, given), suspects)
     assert table[["uid", "annotator", "label"]].to_numpy().tolist() == [[given[0]["id"], "argilla-u1", "neutral"]]
     first = f"1, the first in record {given[0]['id']}"
-    reasons = "no label", "no annotator", "more than one label", "an answer that was given before"
+    reasons = "no label", "no annotator", "more than one label", "a repeated answer"
     assert capsys.readouterr().out == f"{path}: left out: {'; '.join(f'{why} ({first})' for why in reasons)}.\n"
 
 
@@ -417,7 +417,7 @@ def test_two_classes_are_the_choices_and_a_list_that_does_not_fit(tmp_path, susp
     for write in (exchange.write_label_studio, exchange.write_argilla):
         for said, wrong in {
             "has no column predicted": suspects.drop(columns="predicted"),
-            "stands in two rows": pd.concat([suspects, suspects]),
+            "appears in two rows": pd.concat([suspects, suspects]),
             "is empty": suspects[:0],
         }.items():
             refused(said, write, tmp_path, wrong)

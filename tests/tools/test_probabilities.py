@@ -79,7 +79,7 @@ def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, check, tmp_pat
     for rows in (full, turned, turned.drop(columns="verdict"), pd.concat([turned, full.iloc[:2]])):
         check(corpus, rows, given=FOREIGN)
     said = "probs.csv: rows were found by premise and hypothesis"
-    assert capsys.readouterr().out.splitlines()[-2:] == [f"{said}.", f"{said}, without 2 that repeat another."]
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"{said}.", f"{said}, without 2 that repeat another row."]
     numbered, _ = mine(ids=None, index=range(6), uid=[str(at) for at in range(6)])  # a frame's index is not the uid
     check(numbered, turned.assign(index=range(6)), given=FOREIGN)
     other = full.assign(claim=[*full["claim"][:5], "H of another file"])
@@ -89,11 +89,11 @@ def test_a_copy_of_a_file_without_ids_is_known_by_its_texts(mine, check, tmp_pat
     twice = full[:3].assign(context=["P", "P", "Q"], claim="H")
     corpus = loaded(tmp_path, twice.drop(columns=list(LABELS)))
     check(corpus, twice, PROBS[:3], given=FOREIGN)
-    said = "'P / H' stands in more than one row, and rows 1 and 3 have different"
+    said = "'P / H' appears in more than one row, and rows 1 and 3 have different"
     check(corpus, twice.iloc[[1, 2, 0]], given=FOREIGN, said=said)
 
 
-BARE = r"Its numbers bear no names: they were taken for entailment, neutral, contradiction, in this order\."
+BARE = r"Its numbers have no names: they were assigned to entailment, neutral, contradiction, in this order\."
 
 
 def scored(row):
@@ -138,8 +138,8 @@ def test_ids_that_were_made_decimals_and_rows_that_repeat_another(mine, check, c
     corpus, _ = mine(ids=None, id=np.arange(6) * 10)
     rows = frame(id=np.arange(6) * 10.0)
     check(corpus, pd.concat([rows[::-1], rows[:2]]))
-    assert capsys.readouterr().out.endswith("probs.csv: rows were found by 'id', without 2 that repeat another.\n")
-    said = "'0' stands in more than one row, and rows 1 and 7 have different"
+    assert capsys.readouterr().out.endswith("probs.csv: rows were found by 'id', without 2 that repeat another row.\n")
+    said = "'0' appears in more than one row, and rows 1 and 7 have different"
     check(corpus, pd.concat([rows, rows[:1].assign(neutral=0.5)]), said=said)
 
 
@@ -211,8 +211,8 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
         ({"classes": ("neutral", "neutral", "entailment")}, "classes are neutral, neutral, entailment"),
         ({"pred_probs": PROBS[:5]}, r"pred_probs has shape \(5, 3\) .* uid has 6 values"),
         ({"pred_probs": np.log(PROBS)}, "'n0' are -.* softmax of logits"),
-        ({"uid": np.array([Path("n0")] * 6)}, "is no file of plain arrays .Object arrays"),
-        ({"uid": corpus.uid}, r"no file of plain arrays .*uid=corpus\.uid\.astype\(str\)"),  # numpy pickles them
+        ({"uid": np.array([Path("n0")] * 6)}, "is not a file of plain arrays .Object arrays"),
+        ({"uid": corpus.uid}, r"not a file of plain arrays .*uid=corpus\.uid\.astype\(str\)"),  # numpy pickles them
         ({"labels": [0, 1, 2, 0, 1, 1]}, "the label of 'n5' is 'neutral' there and 'contradiction' in the corpus"),
         ({"labels": [0, 1, 2, 0, 1, 7]}, "labels must hold a number from 0 to 2"),
     ]:
@@ -224,7 +224,7 @@ def test_an_npz_that_cannot_be_used_is_one_message(mine, tmp_path):
     np.save(npy, PROBS)
     for damaged in (b"no archive", b"", whole[: len(whole) // 2], npy.getvalue()[:-8]):
         path.write_bytes(damaged)
-        refused("is no file of plain arrays .* Save it with numpy.savez", read_probabilities, path, corpus)
-    ending = r"probs.pt: its ending .* Give a csv.*; or an npz saved with"
+        refused("is not a file of plain arrays .* Save it with numpy.savez", read_probabilities, path, corpus)
+    ending = r"probs.pt: files with this ending .* Give a csv.*; or an npz saved with"
     refused(ending, read_probabilities, tmp_path / "probs.pt", corpus)
     refused("none.csv: no such file", read_probabilities, tmp_path / "none.csv", corpus, error=CorpusError)

@@ -56,7 +56,7 @@ def test_messages_are_answers(widget, tmp_path):
 def test_what_cannot_be_taken_or_written_is_said_and_the_pair_stays(widget, monkeypatch, tmp_path):
     pair = widget.state["pair"]
     answer = {"act": "label", "label": "neutral", **pair}
-    wrong = {"premise must have": {"premise": " "}, "field label": {"label": "x"}, "means nothing": {"act": "x"}}
+    wrong = {"premise must have": {"premise": " "}, "field label": {"label": "x"}, "unknown message": {"act": "x"}}
     for said, changes in wrong.items():
         widget.take(answer | changes)
         assert said in widget.state["fault"] and widget.state["pair"] == pair and annotations(tmp_path).empty
@@ -64,7 +64,7 @@ def test_what_cannot_be_taken_or_written_is_said_and_the_pair_stays(widget, monk
     with monkeypatch.context() as disk:
         disk.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
         widget.take({"act": "discard", "item": pair["item"]})
-    assert "Not written: [Errno 28] No space left" in widget.state["fault"] and widget.state["done"] == 0
+    assert "Not saved: [Errno 28] No space left" in widget.state["fault"] and widget.state["done"] == 0
     assert (tmp_path / "answers.anna.jsonl").read_bytes() == b""  # half an answer is none
     widget.take(answer)
     assert widget.state["done"] == 1 and widget.state["fault"] == ""
@@ -150,13 +150,13 @@ def test_what_are_no_results_of_this_review_is_named(tmp_path, hits):
         "column Input.premise1 is missing": good.drop(columns="Input.premise1"),
         none: good.assign(**{f"Answer.label{at}": "2" for at in range(1, 6)}),
         "row 1, example 1, item: there is no pair 'x'": good.assign(**{"Input.item1": "x"}),
-        "row 1, example 1, premise: the text of pair .* was another": good.assign(**{"Input.premise1": "x"}),
+        "row 1, example 1, premise: the text of pair .* has changed": good.assign(**{"Input.premise1": "x"}),
     }.items():
         table.to_csv(path, index=False)
         refused(f"r.csv: {said}", read_results, [path], MADE)
     header, *rows = text.splitlines()
     for said, data in {
-        "is no csv in UTF-8": b"\xff\xfe\x00",
+        "is not a csv in UTF-8": b"\xff\xfe\x00",
         ": the rows have more fields than the header": "\n".join([header, *(f"{row},x" for row in rows), ""]).encode(),
         "cannot be read": None,
     }.items():
@@ -176,7 +176,7 @@ def test_answers_in_hits_that_say_no_one_label_are_counted(tmp_path, hits, capsy
     assert capsys.readouterr().out == (
         f"{path}: left out: no label (1, the first in {path}: row 1, example 1); label '2', which is none of "
         f"entailment, neutral, contradiction, discard (1, the first in {path}: row 1, example 2); no annotator (2, the "
-        f"first in {path}: row 4, example 1); an answer that was given before (5, the first in {path}: row 5, example "
+        f"first in {path}: row 4, example 1); a repeated answer (5, the first in {path}: row 5, example "
         "1).\n"
     )
 
@@ -245,7 +245,7 @@ NO_EXPORTS = [
     (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": [5]}), "task and field 0.*value.text"),
     (lambda t: t[0]["annotations"][0]["result"][0].update(value={"text": {}}), "task and field 0.*value.text"),
     (lambda t: t[0]["data"].update(item="x"), "task 1 .id 0., item: there is no pair 'x'"),
-    (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* was another"),
+    (lambda t: t[1]["data"].update(premise="x"), "task 2 .id 1., premise: the text of pair .* has changed"),
 ]
 
 
@@ -349,7 +349,7 @@ def test_what_cannot_be_done_is_said(ask, mine, monkeypatch, tmp_path):
     for said, (file, *words) in {
         "--export excel: write label-studio or mturk": (mine, "--export", "excel"),
         "annotator '../x': write 1 to 64": (mine, "--annotator", "../x"),
-        "--export and --aggregate are two steps": (mine, "--export", "mturk", "--aggregate"),
+        "--export and --aggregate are two separate steps": (mine, "--export", "mturk", "--aggregate"),
         "the file has the labels entailment, not_entailment": (two, "--export", "mturk"),
     }.items():
         code, _, fault = ask(*words, file=file)

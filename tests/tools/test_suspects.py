@@ -78,7 +78,7 @@ def test_wrong_labels_lead_the_list_and_the_console_says_what_was_learnt(mine):
     ask(mine(), "--fast", "--folds", 3, "--scale", "smoke")  # the command on the page makes the same list
     words = f"--fast --scale smoke --columns {COLUMNS} --folds 3 --decided decisions.csv"
     command = read_page(next(paths.EXPORTS.glob("smoke*/fast/suspects.html")))["command"]
-    assert command == f"The same for the whole list: nli-study suspects mine.csv {words}"
+    assert command == f"To do this for the whole list: nli-study suspects mine.csv {words}"
 
 
 def test_a_list_that_was_cut_short_is_scored_again_and_a_damaged_one_is_one_message(mine, monkeypatch):
@@ -191,8 +191,8 @@ def test_embeddings_make_a_list_of_their_own(mine, monkeypatch):
 def test_what_cannot_be_done_is_one_message(mine, tmp_path):
     path = mine()
     for words in (("--fast", "--seeds", "2"), ("--fast", "--probs", "x.csv"), ("--probs", "x.csv", "--seeds", "2")):
-        assert "stand alone" in fault(path, *words)
-    assert "--embeddings goes with --fast" in fault(path, "--embeddings")
+        assert "cannot be combined" in fault(path, *words)
+    assert "--embeddings needs --fast" in fault(path, "--embeddings")
     few, said = tmp_path / "few.csv", {}
     for count in (30, 90):
         few.write_text("premise,hypothesis,label\n" + "".join(f"a,b {at},{LABELS[at % 3]}\n" for at in range(count)))
@@ -251,8 +251,8 @@ def test_the_kind_that_was_right_goes_to_the_end(folder):
 
 def test_without_both_answers_the_order_is_that_of_the_gap(folder):
     said = reorder(folder, decide(folder, "uid,decision\nb,fix\nc,ambiguous\nz,keep\n"))
-    assert f"2 decisions (1 fix, 0 keep, 1 ambiguous; set aside in {ASIDE}, for" in said and "list: 1)." in said
-    assert said.endswith("The other 4 suspects are in the order of the gap, until one label was fixed and one kept.")
+    assert f"2 decisions (1 fix, 0 keep, 1 ambiguous; set aside in {ASIDE}, because" in said and "list: 1)." in said
+    assert said.endswith("in the order of the gap until at least one label is fixed and one is kept.")
     assert columns_of(folder).index.tolist() == ["a", "d", "e", "'=f", "b", "c"]
 
 
@@ -261,7 +261,7 @@ NO_DECISIONS = [
     ("id,decision\na,fix\n", "has no column 'uid'"),
     ("uid,decision\na,keep\nb,wrong\n", "decided.csv, row 3, decision 'wrong': write fix, keep, ambiguous or"),
     ("uid,decision\na,keep\na,fix\n", "row 3, uid 'a' is decided twice"),
-    ("uid,decision,fix_to\na,,neutral\n", "row 2, fix_to 'neutral' stands beside the decision '': write fix there"),
+    ("uid,decision,fix_to\na,,neutral\n", "row 2, fix_to 'neutral' needs the decision fix, not ''"),
     ("", "cannot be read as a csv: No columns"),
     (None, r"decided.csv cannot be read as a csv: .*No such file"),
 ]
@@ -353,7 +353,7 @@ def test_a_long_list_keeps_its_first_rows_and_every_decided_one_under_the_key_of
     decided = [(uid, each["decision"], each["note"]) for uid, each in found["made"]]
     assert decided == [("u3", "", "hm"), ("u5", "keep", "")]
     assert all(each["when"] for _, each in found["made"])  # else a browser could not tell which decision is the later
-    assert found["said"] == ["This page holds 4 of 6 suspects; suspects.csv holds all of them."]
+    assert found["said"] == ["This page has 4 of 6 suspects; suspects.csv has all of them."]
     rows = table()
     key = made(rows)["key"]
     assert made(rows.iloc[::-1].assign(decision="keep"))["key"] == key  # not of its order
@@ -361,7 +361,7 @@ def test_a_long_list_keeps_its_first_rows_and_every_decided_one_under_the_key_of
 
 
 def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
-    refused("holds no suspects.html", suspects_widget, tmp_path)
+    refused("has no suspects.html", suspects_widget, tmp_path)
     write_page(tmp_path / "suspects.html", made(table().assign(uid=["=u0", *(f"u{at}" for at in range(1, 6))])))
     widget = suspects_widget(tmp_path)
     assert widget.made == [] and not widget.file.exists()
@@ -374,7 +374,7 @@ def test_the_widget_writes_what_is_decided_and_reads_it_again(tmp_path):
     refused("decisions.csv has no column 'uid'", suspects_widget, tmp_path)
     widget.file = tmp_path / "suspects.html" / "decisions.csv"  # below a file
     widget.made = [["u1", FIX]]
-    assert widget.fault.startswith("Not written: ")
+    assert widget.fault.startswith("Not saved: ")
 
 
 # ---------------------------------------------------------------- real corpora, written as plain files
