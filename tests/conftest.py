@@ -1,6 +1,7 @@
 """A project home of its own for tests of the study's machinery."""
 
 import gc
+import itertools
 import os
 
 import hypothesis
@@ -13,8 +14,19 @@ hypothesis.settings.load_profile("study")
 
 
 def pytest_collection_modifyitems(items):
-    """The slow tests first, so that all workers end together; those that read real data where there are any."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """The slow tests first, so that all workers end together; those that read real data where there are any.
+
+    Each worker begins with a share of them: whole modules, whose fixtures are made once."""
+    shares = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))]
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    for _, group in itertools.groupby(slow, key=lambda item: item.path):
+        min(shares, key=len).extend(group)
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    for share in shares[:-1]:  # xdist gives each worker as many
+        count = max(0, len(items) // len(shares) - len(share))
+        share += quick[:count]
+        del quick[:count]
+    items[:] = [*itertools.chain(*shares), *quick]
     for item in items if not os.environ.get("NLI_DATA") else ():
         if item.get_closest_marker("realdata"):
             item.add_marker(pytest.mark.skip(reason="NLI_DATA is not set: the real corpora are not read"))

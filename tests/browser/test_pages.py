@@ -97,10 +97,10 @@ def problems(page, file):
             found.append(f"the answer has {words} words")
         if page.locator(".verdict").first.bounding_box()["y"] > LAPTOP["height"] / 2:
             found.append("the verdict is not beside the question")
-        for figure in page.locator(".tag_answer img, .tag_answer .interactive").all()[:1]:
-            box = figure.bounding_box()
-            if box["y"] + box["height"] > LAPTOP["height"]:
-                found.append(f"the figure ends {box['y'] + box['height']:.0f} px down")
+        figures = page.locator(".tag_answer img, .tag_answer .interactive").all()
+        ends = [box["y"] + box["height"] for box in (each.bounding_box() for each in figures[:1])]
+        if not ends or ends[0] > LAPTOP["height"]:
+            found.append(f"the figure of the answer ends {ends} px down")
     for theme in ("dark", "light"):
         page.evaluate(THEME, theme)
         if faint := page.evaluate(FAINT):

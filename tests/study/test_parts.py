@@ -348,19 +348,17 @@ def test_finished_runs_are_taken_over_without_training(capsys, generators):
 @pytest.mark.notebooks
 @pytest.mark.slow
 def test_chapter_22_comes_out_equal_from_its_parts_alone(tmp_path):
-    """In a fresh home, whose store of runs stays empty."""
-    tables, smoke = [], Path("data", "results", "smoke")
-    here, there = tmp_path / "here", tmp_path / "there"
-    for home in (here, there):
-        home.mkdir()
-        for name in ("notebooks", "book"):
-            (home / name).symlink_to(Path(__file__).resolve().parents[2] / name)
-        if tables:
-            shutil.copytree(here / smoke / "22_generator.parts", home / smoke / "22_generator.parts")
-        given = {**os.environ, "NLI_HOME": str(home)}
-        done = subprocess.run([sys.executable, "-m", "nli_lib", "run", "22"], env=given, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        tables.append({path.name: path.read_bytes() for path in (home / smoke).glob("22_generator.*.csv")})
-    assert len(tables[0]) > 8 and tables[0] == tables[1] and not list((there / "data" / "runs").glob("*/spec.json"))
-    record = json.loads((there / smoke / "22_generator.json").read_text())
+    """In a fresh home, whose store of runs stays empty, beside what the study itself recorded at scale smoke."""
+    here, there = paths.RESULTS / "smoke", tmp_path / "data" / "results" / "smoke"
+    if not (here / "22_generator.json").is_file():
+        pytest.skip("the study was not run at scale smoke here")
+    for name in ("notebooks", "book"):
+        (tmp_path / name).symlink_to(Path(__file__).resolve().parents[2] / name)
+    shutil.copytree(here / "22_generator.parts", there / "22_generator.parts")
+    given = {**os.environ, "NLI_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-m", "nli_lib", "run", "22"], env=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    one, other = ({path.name: path.read_bytes() for path in each.glob("22_generator.*.csv")} for each in (here, there))
+    assert len(one) > 8 and one == other and not list((tmp_path / "data" / "runs").glob("*/spec.json"))
+    record = json.loads((there / "22_generator.json").read_text())
     assert sum(".parts/" in name for name in record["inputs"]) >= 6
