@@ -99,9 +99,8 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
             place = {"metadata": {"path": str(paths.HOME)}}
             client = NotebookClient(whole, km=kernel, timeout=None, allow_errors=True, resources=place)
             try:
-                # whatever the shell says, a page needs pictures
-                inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-                client.execute(env={**os.environ, **inline, DRAW: "1"}, cleanup_kc=True)
+                # whatever the shell says of MPLBACKEND, a page needs pictures
+                client.execute(env={**os.environ, "MPLBACKEND": "inline", DRAW: "1"}, cleanup_kc=True)
             except DeadKernelError as error:
                 died = str(error)
     for name, copy in copies.items():
