@@ -199,7 +199,7 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert text["index"].count("Its premise is") == 2
     assert text["index"].count("not recorded at this scale") == 2  # nothing in a premise is taken for a placeholder
     assert "Run it again" not in html["1_fine"] and "measuring cells changed" in text["2_stale"]
-    failed = ("state is: <strong>failed</strong>", "ValueError: the &lt;b&gt;reason")
+    failed = ("State: <strong>failed</strong>", "ValueError: the &lt;b&gt;reason")
     assert all(said in html["3_failed"] for said in failed) and "nli-study run 4_new --scale smoke" in text["4_new"]
     assert all("Smoke scale: proves the machinery" in html[name] for name in ("index", "1_fine", "status"))
     states = ("finished", "finished, stale", "failed", "never run")
