@@ -46,20 +46,8 @@ def rank_correlations(values: ArrayLike) -> Floats:
     NaN where fewer than `FEW` pairs are shared or one of the two is constant on them.
     """
     values = np.asarray(values, dtype=float)
-    rho = np.full((len(values), len(values)), np.nan)
-    patterns, of = np.unique(np.isfinite(values), axis=0, return_inverse=True)
-    of = of.ravel()
-    for p, q in zip(*np.triu_indices(len(patterns)), strict=True):
-        shared, members = patterns[p] & patterns[q], np.flatnonzero((of == p) | (of == q))
-        if shared.sum() >= FEW:
-            ranks = rankdata(values[np.ix_(members, shared)], axis=1)
-            ranks -= ranks.mean(axis=1, keepdims=True)
-            size = np.sqrt((ranks**2).sum(axis=1))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found = ranks @ ranks.T / np.outer(size, size)
-            pairs = (of[members][:, None] == p) & (of[members] == q) | (of[members][:, None] == q) & (of[members] == p)
-            rho[np.ix_(members, members)] = np.where(pairs, found, rho[np.ix_(members, members)])
-    return rho
+    known = pd.DataFrame(np.where(np.isfinite(values), values, np.nan).T)
+    return known.corr("spearman", min_periods=FEW).to_numpy()
 
 
 # ---------------------------------------------------------------- of a truth

@@ -10,11 +10,7 @@ and `random_companions`, their control::
 Neighbours are exact. A matrix product in single precision leaves a few candidates, whose cosines are computed again in
 double precision, so that ties are found and broken alike on every machine.
 
-Transport is exact by POT, or regularised by Sinkhorn's algorithm, solved on its dual side. An error of the potentials
-enters the dual value squared, so that the steps can be taken in single precision and only the last in double. POT's
-own solver in the logarithmic domain takes two exponentials of every cost in each step. Here the kernel is computed once
-and again when the scalings leave the range of numbers (Schmitzer, 2019); steps are over-relaxed by the factor that the
-observed rate of convergence calls for (Lehmann et al., 2022).
+Transport, exact or regularised, is POT's.
 """
 
 from collections.abc import Sequence
@@ -265,13 +261,7 @@ def _values(one: tuple, two: tuple, wanted: NDArray, inner: Inner) -> NDArray[np
     cost = cost_matrix(vectors, other)
     cost += between[at[:, None], other_at[None]]
     cost /= 2
-    values, state = np.empty(len(wanted)), None
-    for place in np.argsort(-wanted):  # from smooth to sharp, each from where the last one ended
-        if wanted[place] == 0:
-            values[place] = exact_cost(cost)
-        else:
-            values[place], state = sinkhorn(cost, wanted[place], start=state, symmetric=one is two)
-    return values
+    return np.array([sinkhorn(cost, each) if each else exact_cost(cost) for each in wanted])
 
 
 def class_distances(
@@ -422,15 +412,9 @@ def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, ND
 # ---------------------------------------------------------------- transport
 
 
-TOLERANCE = (
-    1e-5  # sum of the absolute errors of the marginals; single precision reaches 3e-6, the dual value squares it
-)
+TOLERANCE = 1e-5  # of the marginals, as POT measures their errors; the value of the dual has the square of it
 STEPS = 20_000
-LARGEST = 40.0  # logarithm of a scaling from which on it goes into the potentials; single precision ends at 88
-WATCHED = 10  # steps between two looks at the error
-ROWS = 256  # of the cost that are taken at once in double precision
-
-State = tuple[NDArray[np.float64], NDArray[np.float64]]  # potentials (N,), (M,)
+SHARP = 500.0  # largest cost by the regularisation; beyond, POT has to work with logarithms, which is far slower
 
 
 def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
@@ -456,103 +440,30 @@ def exact_cost(cost: NDArray) -> float:
     return float(ot.emd2(*weights, cost, numItermax=10_000_000))
 
 
-def sinkhorn(
-    cost: NDArray, regularisation: float, *, start: State | None = None, symmetric: bool = False
-) -> tuple[float, State]:
-    """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, and the potentials.
-
-    The value is that of the dual at potentials of which one is exact for the other: never above the optimum, and below
-    it by the square of the potentials' error. Raises `UserError` after `STEPS` steps.
+def sinkhorn(cost: NDArray, regularisation: float) -> float:
+    """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, by POT.
 
     Parameters
     ----------
     cost
         (N, M); regularisation e > 0, in its units
-    start
-        potentials of a larger regularisation, or of a similar cost; without them the regularisation comes down from the
-        largest cost by halves
-    symmetric
-        whether cost is that of a set with itself: then one potential is enough, and a few steps
+
+    Raises
+    ------
+    UserError
+        Where `STEPS` steps are not enough.
     """
-    f, g = (np.array(each) for each in start) if start else (np.zeros(size) for size in cost.shape)
-    narrow = cost.astype(np.float32)
-    levels, level = [regularisation], regularisation
-    while start is None and level < cost.max():
-        level *= 2
-        levels.insert(0, level)
-    for level in levels:
-        f, g = _steps(narrow, level, f, g, symmetric, last=level == regularisation)
-    f = _exact_potential(cost, g, regularisation)
-    return float(f.mean() + g.mean()), (f, g)
+    with packages("distances of data sets"):
+        import ot
 
-
-def _steps(cost: NDArray, level: float, f: NDArray, g: NDArray, symmetric: bool, *, last: bool) -> State:
-    """Potentials at one regularisation, from those given; for all but the last a few steps are enough."""
-    (n, m), relax, errors = cost.shape, 1.0, []
-    kernel, log_u, log_v = _kernel(cost, level, f, g), np.zeros(n), np.zeros(m)
-    for step in range(1, (STEPS if last else WATCHED) + 1):
-        row = kernel @ np.exp(log_v).astype(np.float32)  # (N,) times exp(log_u) / (N M): the marginal, 1 / N
-        with np.errstate(divide="ignore"):
-            gap = np.log(m) - np.log(row) - log_u
-        if symmetric:
-            log_u = log_u + gap / 2
-            log_v = log_u
-        else:
-            log_u = log_u + relax * gap
-            column = np.exp(log_u).astype(np.float32) @ kernel
-            with np.errstate(divide="ignore"):
-                log_v = log_v + relax * (np.log(n) - np.log(column) - log_v)
-        finite = np.isfinite(log_u).all() and np.isfinite(log_v).all()
-        if not finite:  # a row of the kernel vanished: one step in the logarithmic domain puts it right
-            f = _exact_potential(cost, g, level)
-            g = f if symmetric else _exact_potential(cost.T, f, level)
-        if not finite or max(np.abs(log_u).max(), np.abs(log_v).max()) > LARGEST:
-            if finite:
-                f, g = f + level * log_u, g + level * log_v
-            kernel, log_u, log_v, relax, errors = _kernel(cost, level, f, g), np.zeros(n), np.zeros(m), 1.0, []
-            continue
-        if step % WATCHED == 0:
-            errors.append(float(np.abs(np.expm1(gap)).mean()))
-            if errors[-1] < TOLERANCE:
-                break
-            relax = _relaxation(errors, relax, symmetric)
-    else:
-        if last:
-            raise UserError(
-                f"transport has not converged in {STEPS:,} steps at regularisation {level:g}, for costs up to "
-                f"{cost.max():g} (error {errors[-1] if errors else np.inf:.1e}): take a larger one, or 0 for the exact "
-                "value"
-            )
-    return f + level * log_u, g + level * log_v
-
-
-def _relaxation(errors: list[float], relax: float, symmetric: bool) -> float:
-    """The over-relaxation that the plain steps' rate calls for; back to 1 where the error has grown."""
-    if symmetric or len(errors) < 3:
-        return 1.0
-    if errors[-1] > errors[-2]:
-        errors.clear()
-        return 1.0
-    if relax > 1:
-        return relax
-    rate = min((errors[-1] / errors[-2]) ** (1 / WATCHED), 0.9999)  # of one step, both sides: the square of a side's
-    return 2 / (1 + np.sqrt(1 - rate))
-
-
-def _kernel(cost: NDArray, level: float, f: NDArray, g: NDArray) -> NDArray[np.float32]:
-    """exp((f + g - cost) / level), (N, M) in single precision."""
-    kernel = np.subtract(f.astype(np.float32)[:, None], cost)
-    kernel += g.astype(np.float32)[None]
-    kernel *= np.float32(1 / level)
-    np.minimum(kernel, 80, out=kernel)
-    return np.exp(kernel, out=kernel)
-
-
-def _exact_potential(cost: NDArray, g: NDArray, level: float) -> NDArray[np.float64]:
-    """The potential (N,) that fits g (M,): -e log mean exp((g - cost) / e) of each row, in double precision."""
-    found = np.empty(len(cost))
-    for start in range(0, len(cost), ROWS):
-        exponent = (g[None] - cost[start : start + ROWS]) / level
-        top = exponent.max(axis=1)
-        found[start : start + ROWS] = -level * (top + np.log(np.exp(exponent - top[:, None]).mean(axis=1)))
-    return found
+    weights, method = [ot.unif(size) for size in cost.shape], "sinkhorn_log"
+    if cost.max() <= SHARP * regularisation:
+        method = "sinkhorn"
+    how = {"method": method, "stopThr": TOLERANCE, "numItermax": STEPS, "warn": False, "log": True}
+    log = ot.sinkhorn(*weights, cost, regularisation, **how)[1]
+    if not log["err"][-1] <= TOLERANCE:
+        raise UserError(
+            f"transport has not converged in {STEPS:,} steps at regularisation {regularisation:g}, for costs up to "
+            f"{cost.max():g} (error {log['err'][-1]:.1e}): take a larger one, or 0 for the exact value"
+        )
+    return float(regularisation * sum(np.log(log[side] * len(log[side])).mean() for side in "uv"))

@@ -19,9 +19,11 @@ import asyncio
 import contextlib
 import ctypes
 import graphlib
+import importlib
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import sys
@@ -48,6 +50,15 @@ from nli_lib.study.dial import FORM, Parameters, as_options, check, close
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
 MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
+WARM = [
+    "papermill",
+    "ipykernel.kernelapp",
+    "sklearn.linear_model",
+    "nli_lib.plots",
+    "nli_lib.study",
+    "nli_lib.learn.fit",
+]
+FEW = 4  # notebooks for which importing the libraries once does not pay
 STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
 
 
@@ -283,41 +294,104 @@ def _last_line(path: Path) -> str:
     return " ".join(text.strip().rpartition("\n")[2].split())
 
 
-async def _run_one(name: str, request: Request, threads: int) -> Outcome:
+class _Workers:
+    """Processes for notebooks, forked from one (`serve`) in which what most notebooks import is imported once."""
+
+    def __init__(self, notebooks: int, jobs: int):
+        warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not bear to be forked
+        # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
+        self.command = [sys.executable, "-c", f"from nli_lib.study.runner import serve; serve({warm})"]
+        threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        # the second: libraries ask for a GPU in a way that leaves no trace in a process that is forked
+        self.env = {**limits, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **os.environ}
+        self.server, self.said = None, {}
+
+    async def begin(self, job: dict[str, object]) -> list[asyncio.Future]:
+        """Begin a job (`main`). Returns what is to come, the process's number and its exit code: None if the server
+        is killed."""
+        if self.server is None:
+            pipe = asyncio.subprocess.PIPE
+            self.server = asyncio.create_task(
+                asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, env=self.env)
+            )
+            self.listener = asyncio.create_task(self._listen())
+        server = await self.server
+        self.said[job["token"]] = to_come = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        server.stdin.write(f"{json.dumps(job)}\n".encode())
+        return to_come
+
+    async def _listen(self) -> None:
+        async for line in (await self.server).stdout:
+            token, at, number = line.decode().split()
+            self.said[token][int(at)].set_result(int(number))
+        for future in (future for to_come in self.said.values() for future in to_come if not future.done()):
+            future.set_result(None)
+        self.server, self.said = None, {}  # if it was killed, the next notebook gets another one
+
+    async def end(self) -> None:
+        """Let the server end."""
+        if self.server is not None:
+            (await self.server).stdin.close()
+            await self.listener
+
+
+def serve(warm: bool) -> None:
+    """Fork a worker for each job, a line of JSON on stdin; say on stdout its process's number and its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks workers to stop
+    for module in WARM if warm else ():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    tokens, asked = {}, sys.stdin.buffer.raw  # a line at a time, so that select sees the next
+    while True:
+        for pid, status in [os.waitpid(pid, os.WNOHANG) for pid in tokens]:
+            if pid:
+                os.write(1, f"{tokens.pop(pid)} 1 {os.waitstatus_to_exitcode(status)}\n".encode())
+        if not select.select([asked], [], [], 0.05 if tokens else None)[0]:
+            continue
+        if not (line := asked.readline()):
+            return  # the runner has ended
+        job = json.loads(line)
+        if pid := os.fork():
+            tokens[pid] = job["token"]
+            os.write(1, f"{job['token']} 0 {pid}\n".encode())
+            continue
+        words = os.open(executed(job["notebook"], job["study"]).with_suffix(".worker.log"), os.O_WRONLY)
+        for number, target in enumerate((os.open(os.devnull, os.O_RDONLY), words, words)):
+            os.dup2(target, number)
+        return main(job)
+
+
+async def _run_one(name: str, request: Request, workers: _Workers) -> Outcome:
     """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
     job = {"notebook": name, "study": study_of(name, request), "parameters": given, "token": os.urandom(16).hex()}
     log, words = (executed(name, job["study"]).with_suffix(kind) for kind in (".log", ".worker.log"))
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
-    command = [sys.executable, "-c", "from nli_lib.study.runner import main; main()", json.dumps(job)]
+    words.write_text("", encoding="utf-8")
     clock = time.monotonic()
-    with words.open("w", encoding="utf-8") as said:
-        process = await asyncio.create_subprocess_exec(*command, stdout=said, stderr=said, env={**limits, **os.environ})
+    begun, ended = await workers.begin(job)
     try:
-        while process.returncode is None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 60)
-                break
+        while not (await asyncio.wait([ended], timeout=60))[0]:
             at = f"{_last_line(words)} {_last_line(log)}"  # the section, and what it printed: an epoch, a fold
             print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
     except asyncio.CancelledError:
-        process.terminate()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), 15)  # to write its record
+        if pid := await begun:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        await asyncio.wait([ended], timeout=15)  # to write its record
         raise
     record = standing.read(name, job["study"])
     state, reason = standing.end_state(record)
     own = record.get("token") == job["token"]
     if not own or state in (standing.RUNNING, standing.CLOSING, standing.INTERRUPTED):
         state = "killed"
-        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+        reason = f"its runner ended with code {ended.result()}: {_last_line(words) or 'no message'}"
         if own:
             standing.write({**record, "state": state, "reason": reason})
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
-async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
+async def _run_or_skip(name: str, request: Request, workers: _Workers) -> Outcome:
     """Run a notebook as the only runner where it has to run; a second one says so and waits."""
     if request.force or stale(name, request):
         folder = executed(name, study_of(name, request)).parent
@@ -334,7 +408,7 @@ async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
                 return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
             if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
-                return await _run_one(name, request, threads)
+                return await _run_one(name, request, workers)
     seconds = standing.read(name, study_of(name, request)).get("seconds", 0.0)
     return Outcome(name, standing.FINISHED, "still stands", ran=False, seconds=seconds)
 
@@ -353,13 +427,12 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
 
 async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:
     waits, slots, outcomes, tasks, signals = order(), asyncio.Semaphore(jobs), [], {}, []
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    whole = asyncio.current_task()
+    whole, workers = asyncio.current_task(), _Workers(len(names), jobs)
 
     async def when_ready(name: str) -> None:
         await asyncio.gather(*(tasks[other] for other in waits[name] if other in tasks))
         async with slots:
-            outcomes.append(await _run_or_skip(name, request, threads))
+            outcomes.append(await _run_or_skip(name, request, workers))
             print(tell(outcomes[-1]), flush=True)
 
     def stop(number: signal.Signals) -> None:
@@ -374,6 +447,8 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
     except asyncio.CancelledError:
         print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
         sys.exit(128 + signals[0])
+    finally:
+        await workers.end()
     return outcomes
 
 
@@ -414,10 +489,62 @@ def tell(outcome: Outcome) -> str:
 # ---------------------------------------------------------------- execute
 
 
-class WatchedKernel(AsyncKernelManager):
-    """A kernel manager that remembers the kernel's process, also once it has ended."""
+class Forked:
+    """A process that was forked from this one, with what `jupyter_client` asks of a `subprocess.Popen`."""
 
-    process = None
+    stdin = stdout = stderr = returncode = None
+
+    def __init__(self, pid: int):
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+    def wait(self) -> int:
+        while self.poll() is None:
+            time.sleep(0.02)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+def waiting_kernel() -> tuple[Forked, int]:
+    """Fork a kernel that waits, before there are threads, for its arguments at the other end of the descriptor."""
+    read, write = os.pipe()
+    if pid := os.fork():
+        os.close(read)
+        return Forked(pid), write
+    os.close(write)
+    os.setsid()
+    with os.fdopen(read, encoding="utf-8") as said:
+        told = said.read()
+    if not told:  # the worker ended before it had a use for it
+        sys.exit()
+    arguments, env, folder = json.loads(told)
+    os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))
+    os.chdir(folder)
+    sys.path[:] = [each for each in sys.path if each]  # as ipykernel_launcher does
+    from ipykernel.kernelapp import launch_new_instance
+
+    sys.exit(launch_new_instance(argv=arguments))
+
+
+class WatchedKernel(AsyncKernelManager):
+    """A kernel manager that remembers the kernel's process, also once it has ended, and uses one that waits."""
+
+    process = waiting = None
+
+    async def _async_launch_kernel(self, kernel_cmd: list[str], **how: object) -> None:
+        if WatchedKernel.waiting is None:
+            return await super()._async_launch_kernel(kernel_cmd, **how)
+        (process, write), WatchedKernel.waiting = WatchedKernel.waiting, None
+        with os.fdopen(write, "w", encoding="utf-8") as told:
+            json.dump([kernel_cmd[kernel_cmd.index("-f") :], how["env"], str(how.get("cwd") or Path.cwd())], told)
+        self.provisioner.process, self.provisioner.pid, self.provisioner.pgid = process, process.pid, process.pid
+        self._reconcile_connection_info(self.provisioner.connection_info)
 
     async def _async_is_alive(self) -> bool:
         WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
@@ -539,12 +666,12 @@ def run_job(name: str, study: str, parameters: dict[str, object], token: str) ->
     return verdict_on_end(name, study, token)
 
 
-def main() -> None:
-    """Run the job given as JSON, the arguments of `run_job`, and leave its end state in the record."""
-    job = json.loads(sys.argv[1])
+def main(job: dict[str, object]) -> None:
+    """Run a job, the arguments of `run_job`, and leave its end state in the record."""
     name, study, token = job["notebook"], job["study"], job["token"]
     os.environ.update({standing.TOKEN: token, standing.RUN_PID: str(os.getpid())})
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
+    WatchedKernel.waiting = waiting_kernel()
     clock, first = time.monotonic(), {**job, "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
     standing.write(first)
     signal.signal(signal.SIGTERM, _cut)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from nli_lib.errors import PackageError
+from nli_lib.errors import PackageError, UserError
 from nli_lib.learn.text import pair_vectors
 from nli_lib.measure import similarity as measure
 from nli_lib.measure.similarity import neighbours, otdd, self_bleu, shared_words, similarity, time_under_way, words
@@ -212,9 +212,10 @@ def test_several_regularisations_at_once_are_each_on_its_own():
 def test_a_set_is_at_no_distance_from_itself_and_order_does_not_count():
     one, two = labelled(90, 4), labelled(90, 5, shift=0.3)
     assert otdd(*one, *one, regularisation=[0, 0.5]) == pytest.approx([0, 0], abs=1e-5)
-    turn, value = np.random.default_rng(1).permutation(90), otdd(*one, *two)
-    assert otdd(one[0][turn], one[1][turn], *two) == pytest.approx(value, rel=1e-6)
-    assert otdd(*two, *one) == pytest.approx(value, rel=1e-6) and value < otdd(*one, two[0] + 2, two[1])
+    turn, value = np.random.default_rng(1).permutation(90), otdd(*one, *two, regularisation=2)
+    assert otdd(one[0][turn], one[1][turn], *two, regularisation=2) == pytest.approx(value, rel=1e-6)
+    assert otdd(*two, *one, regularisation=2) == pytest.approx(value, rel=1e-6)
+    assert value < otdd(*one, two[0] + 2, two[1], regularisation=2)
 
 
 def test_otdd_by_hand():
@@ -243,6 +244,8 @@ def test_what_cannot_be_compared_is_refused():
     ):
         with pytest.raises(ValueError, match=said):
             call()
+    with pytest.raises(UserError, match=r"not converged in 20,000 steps at regularisation 0\.01, for costs up to"):
+        measure.sinkhorn(measure.cost_matrix(*(np.random.default_rng(0).normal(size=(2, 12, 3)))), 0.01)
 
 
 # ---------------------------------------------------------------- neighbours
