@@ -350,7 +350,7 @@ def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
     label, the area under the ROC curve, which does not depend on the label balance, and the share of its most frequent
     answer.
 
-    Nothing that `kept_together` links is both fitted on and predicted, if it makes at least as many groups as folds.
+    Nothing that `kept_together` links is both fitted on and predicted, if that leaves enough groups for the folds.
     The intervals are over these groups. NaN if a class is too small.
     """
     counts = np.bincount(corpus.labels, minlength=len(corpus.classes))

@@ -250,7 +250,7 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
         )
     if not better:
         nothing = [each["arm"] for each in arms if each["verdict"] == UNLEARNT]
-        alike = f" From so few pairs nothing was learnt with: {', '.join(nothing)}." if nothing else ""
+        alike = f" Trained on so few pairs, models learnt nothing with: {', '.join(nothing)}." if nothing else ""
         return (
             f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than "
             f"the same number of random pairs. A difference of {distance(limit)} would have been found in four of five "
@@ -398,7 +398,7 @@ class Work(Budget):
         sizes = {"n": len(self.test), "trainings": plan.seeds, "family": len(self.arms) - 1}
         if said := too_small(noise, **sizes, worth=plan.worth, title=self.title):
             if not plan.anyway:
-                raise ToolError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
+                raise ToolError(f"{said} Or name a larger difference with --worth, or continue with --anyway.")
             print(said, flush=True)
         found = 100 * smallest(noise, **sizes)
         said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
@@ -472,7 +472,7 @@ class Work(Budget):
                 "such models only compares noise."
             )
             if not self.plan.anyway:
-                raise ToolError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
+                raise ToolError(f"{said} Add pairs, train longer (--epochs), or continue with --anyway.")
             print(said, flush=True)
         self.check_size(measured_noise(right, {self.title: self.test.premise}, self.title))
 

@@ -191,7 +191,7 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
 
     widths = together["logits"].str.len()
     if widths.nunique() > 1:
-        raise ToolError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
+        raise ToolError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one for each class")
     repeated = together.duplicated(["epoch", "name"])
     if repeated.any():
         same = together.assign(logits=together["logits"].map(tuple)).duplicated(["epoch", "name", "logits", "gold"])
@@ -208,7 +208,7 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
         raise ToolError(f"{named(changed[0])} changes its gold label")
     width = int(widths.iloc[0])
     if ((labels < 0) | (labels >= width)).any():
-        raise ToolError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")
+        raise ToolError(f"{folder}: gold labels must be in 0..{width - 1}; leave out rows without one")
     logits = np.full((len(files), len(names), width), np.nan)
     logits[together["epoch"], row] = np.array(together["logits"].tolist())
     if classes is not None:  # for each of our classes, its position among theirs
@@ -307,7 +307,7 @@ def _read(path: Path) -> pa.Table:
     try:
         return arrow.read_json(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise ToolError(f"{path} cannot be read as one JSON object a line: {error}") from None
+        raise ToolError(f"{path} cannot be read as one JSON object per line: {error}") from None
 
 
 # ---------------------------------------------------------------- frames
@@ -386,7 +386,7 @@ def datalab(
         if given["features"].ndim != 2 or len(given["features"]) != len(corpus):
             raise ToolError(f"features have shape {given['features'].shape} for {len(corpus):,} rows: (rows, D)")
     if not given:
-        raise ToolError("give pred_probs, features, or both: there is nothing to look at")
+        raise ToolError("give pred_probs, features, or both: there is nothing to check")
     table = {name: corpus.table[name].astype(str).tolist() for name in ("uid", "premise", "hypothesis")}
     lab = Datalab({**table, "label": corpus.labels.tolist()}, label_name="label", verbosity=0)
     lab.find_issues(**given, **options)
@@ -557,7 +557,7 @@ def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFra
     """
     needed = ("uid", "premise", "hypothesis", "gold", "predicted")
     if missing := [column for column in needed if column not in suspects]:
-        raise ToolError(f"the list has no column {', '.join(missing)}: give what `review_list` makes")
+        raise ToolError(f"the list has no column {', '.join(missing)}: give a table of `review_list`")
     if not len(suspects):
         raise ToolError("the list of suspects is empty: there is nothing to review")
     if (twice := suspects["uid"].duplicated()).any():
@@ -744,7 +744,7 @@ def read_argilla(path: File, suspects: pd.DataFrame, *, classes: Classes = None)
                 yield f"argilla-{given.user_id}", label, notes.get(given.user_id, "")
 
     def said(answers: Answers) -> Iterator[tuple]:
-        for record in answers.exported(Record, "record", "Write it by to_json."):
+        for record in answers.exported(Record, "record", "Write it with to_json."):
             where = f"record {record.id}"
             yield where, record.id, where, labelled(answers, record.responses or {}, where)
 

@@ -279,7 +279,7 @@ class SuspectsWidget(anywidget.AnyWidget):
 
     _esm = HERE / "worklist.js"
     _css = HERE / "worklist.css"
-    list = traitlets.Dict(help="see `worklist.worklist`").tag(sync=True)
+    list = traitlets.Dict(help="see `suspects.worklist`").tag(sync=True)
     made = traitlets.List(help="the decisions, in the order in which they were made").tag(sync=True)
     fault = traitlets.Unicode(help="why the last decision is not on disk, in words").tag(sync=True)
 

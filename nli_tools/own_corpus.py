@@ -66,13 +66,13 @@ def read(name: str, request: Request, split: str = "train") -> Corpus:
     if size * TIMES > free:
         raise CorpusError(
             f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, but "
-            f"{free / 1e9:,.1f} GB are free: take a part of it, drawn by premise."
+            f"{free / 1e9:,.1f} GB are free: use a part of it, sampled by premise."
         )
     try:
         form = request.form if name == request.corpus or is_own_file(name) else {}
         return load(name, split, data_dir=request.data_dir, **form)
     except MemoryError:
-        raise CorpusError(f"{name}: too large to be read here at once: take a part of it, drawn by premise.") from None
+        raise CorpusError(f"{name}: too large to be read here at once: use a part of it, sampled by premise.") from None
 
 
 def read_test(name: str, request: Request) -> Corpus:

@@ -248,7 +248,7 @@ def run(
     if (found := own_corpus.recorded(folder / compare.NUMBERS, compare.FORMAT, request)) is not None:
         parts["comparison"] = found
     else:
-        missing["comparison"] = "no comparison of the corpus as it is now. Run nli-study compare FILE --test HELD_OUT"
+        missing["comparison"] = "no comparison of the current corpus. Run nli-study compare FILE --test HELD_OUT"
     steps = [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")]
     about = {"format": 1, "version": version(), "corpus": numbers["corpus"], "digest": numbers["digest"]}
     content = {**about, "next": steps, "missing": missing, **parts}

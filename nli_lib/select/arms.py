@@ -191,7 +191,7 @@ BY_NAME = {arm.name: arm for arm in ARMS}
 
 
 class TrainingSet(NamedTuple):
-    """A set to train on: `corpus` has exactly as many rows as the budget, `distinct` of them different pairs.
+    """A set to train on: `corpus` has exactly the budget's number of rows, `distinct` of them different pairs.
 
     Attributes
     ----------

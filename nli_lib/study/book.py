@@ -269,11 +269,11 @@ def used(record: Mapping) -> list[str]:
     if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
         revision = versions.get("revision", "unknown")
         count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
-        note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
+        note = f"Recorded at revision {revision}; {count} changed in the code since, and the smoke tables are equal."
         names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
         lines += [as_text(note), names]
     if files := ", ".join(record.get("uncommitted", ())):
-        lines.append(as_text(f"Run with files that differed from the commit, to be run again from one: {files}."))
+        lines.append(as_text(f"Run with uncommitted changes in {files}; to be run again from a commit."))
     return lines
 
 
@@ -531,7 +531,7 @@ def _render(site: Site) -> None:
         print(f"  {line}", flush=True)
     if done.returncode or not site.first.is_file():
         last = "\n".join(told or text.strip().splitlines()[-5:])
-        raise StudyError(f"jupyter-book failed (code {done.returncode}):\n{last}\nIts whole output: {log}")
+        raise StudyError(f"jupyter-book failed (code {done.returncode}):\n{last}\nFull output: {log}")
 
 
 def build(request: Request, book: Site | None = None) -> Path:

@@ -40,7 +40,7 @@ Labels = option(str | None, "the label names of your file, as in 0=entailment,1=
 Encoding = option(str | None, "encoding of a file that is not UTF-8, as in cp1252")
 # Place and form of a user's file: the options of every command that `reads_a_file`.
 OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
-Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: that of the scale")
+Model = option(str | None, "name of the language model on the server of OPENAI_BASE_URL; default: that of the scale")
 
 
 def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
@@ -50,7 +50,7 @@ def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[st
         raise StudyError(f"{option} {wrong[0]}: write NAME={value}")
     names = [name.strip() for name, _, _ in split]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise StudyError(f"{option}: {twice[0]} is named twice")
+        raise StudyError(f"{option}: {twice[0]} appears twice")
     return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
 
 
@@ -155,7 +155,7 @@ def examine(request: Request) -> bool:
     look("parser for spans", installed(perturb.MODEL), *said, perturb.INSTALL)
     folder = request.data_dir or os.environ.get("NLI_DATA", "")
     own = "made by the library" if corpus == "planted" else "your own file" if is_own_file(corpus) else ""
-    said = own or f"looked for in {folder}; a missing file is named when it is read", "it would be read from the hub"
+    said = own or f"looked for in {folder}; missing files are named when they are read", "would be read from the hub"
     fix = "set NLI_DATA (or --data-dir) to the folder with the official files; data/README.md names them"
     look(f"corpus {corpus}", own or (folder and Path(folder).is_dir()), *said, fix)
     gpu = shutil.which("nvidia-smi") is not None

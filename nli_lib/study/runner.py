@@ -75,7 +75,7 @@ def unpack() -> None:
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
         return  # a clone named by NLI_HOME, or a user's notebooks
     standing.write_text(stamp, f"{own} unfinished\n")  # so that an interrupted copy is completed later
-    print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
+    print(f"notebooks, book and recorded tables of version {own} were copied to {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
@@ -172,14 +172,14 @@ def order() -> dict[str, list[str]]:
         said = path.read_text(encoding="utf-8") if path.is_file() else ""
         declared = TypeAdapter(dict[str, list[str] | Literal["all"] | None]).validate_python(yaml.safe_load(said) or {})
     except (yaml.YAMLError, ValidationError) as error:
-        raise StudyError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
+        raise StudyError(f"{path} is not a valid order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
     every, waits = [name for name in names if declared.get(name) != "all"], {}
     for name in names:
         after = every if declared.get(name) == "all" else declared.get(name) or []
         if unknown := [other for other in after if other not in {*declared, *names}]:
-            raise StudyError(f"{path}: {name} waits for {unknown}, which nobody declares")
+            raise StudyError(f"{path}: {name} waits for {unknown}, which does not exist")
         waits[name] = [other for other in after if other in names]
     try:
         graphlib.TopologicalSorter(waits).prepare()
@@ -207,7 +207,7 @@ def declared_parameters(name: str) -> dict[str, object]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
             except (AttributeError, ValueError, SyntaxError):
-                rule = "sets one parameter a line: NAME = a number, a text or None."
+                rule = "sets one parameter per line: NAME = a number, a text or None."
                 raise StudyError(f"{name}: the cell tagged `parameters` {rule}") from None
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
@@ -229,7 +229,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             option = name.lower().replace("_", "-")
             raise StudyError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in own:
-            has = ", ".join(own) or "none of its own"
+            has = ", ".join(own) or "only the usual ones"
             raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     given = {**declared, **asked, **request.others}
@@ -327,17 +327,17 @@ async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
         try:
             held = await lock.acquire(blocking=False)
         except Timeout:
-            print(f"{name}: another process runs it; waiting for it", flush=True)
+            print(f"{name}: another process is running it; waiting", flush=True)
             held = await lock.acquire(poll_interval=0.5)
         async with held:
             record = standing.read(name, study_of(name, request))
             if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # for example in JupyterLab
-                return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
-            if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
+                return Outcome(name, "busy", f"process {record['pid']} has run it since {record['started']}", ran=False)
+            if reasons := ["requested again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
                 return await _run_one(name, request, threads)
     seconds = standing.read(name, study_of(name, request)).get("seconds", 0.0)
-    return Outcome(name, standing.FINISHED, "still stands", ran=False, seconds=seconds)
+    return Outcome(name, standing.FINISHED, "still valid", ran=False, seconds=seconds)
 
 
 def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
@@ -444,7 +444,7 @@ def verdict_on_death(code: int | None, before: int | None, after: int | None) ->
     if code is None:
         return "killed", "the kernel died; its exit code is not known"
     if code >= 0:
-        return "killed", f"the kernel ended by itself with exit code {code}"
+        return "killed", f"the kernel exited with code {code}"
     if code == -signal.SIGKILL and None not in (before, after) and after > before:
         return "out of memory", "the kernel was killed because the machine's memory was full"
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
@@ -499,7 +499,7 @@ def socket_folder() -> Iterator[Path]:
     about = own.lstat()
     if own.is_symlink() or not own.is_dir() or about.st_uid != os.getuid() or about.st_mode & 0o077:
         cure = "which sockets need: remove it, or set TMPDIR to another folder with a short path."
-        raise StudyError(f"{own} is not a folder of yours that is closed to others (mode 700), {cure}")
+        raise StudyError(f"{own} is not a private folder of yours (mode 700), {cure}")
     with draft_folder(own / "k") as folder:
         yield folder
 

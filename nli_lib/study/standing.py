@@ -457,7 +457,7 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     reasons = _changes("the dial's {}", {key: then[key] for key in now}, now)
     # and a newly read key for which smoke has another value than this scale
     came = _dial_at(record["parameters"]["SCALE"], here["dial"].keys() - then) if "dial" in record else {}
-    reasons += [f"the dial's {key} is read since" for key in sorted(came) if came[key] != here["dial"][key]]
+    reasons += [f"the dial's {key} is newly read" for key in sorted(came) if came[key] != here["dial"][key]]
     reasons += _changed("{}, which it read,", record["inputs"], paths.RESULTS)
     return "; ".join(reasons + _changed_sources(record))
 
@@ -545,7 +545,7 @@ def end_state(record: Mapping) -> tuple[str, str]:
     """The current (state, reason): a run marked as running without its process was interrupted."""
     state, reason = record.get("state", NEVER), record.get("reason", "")
     if state in (RUNNING, CLOSING) and not _alive(record.get("pid"), record.get("started")):
-        return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
+        return INTERRUPTED, f"its process {record.get('pid')} ended without a reason"
     return state, reason
 
 
@@ -580,7 +580,7 @@ def cells(notebook: Path) -> list[dict]:
     StoreError
         If the file is not a notebook.
     """
-    with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
+    with reading(notebook, "remove the merge markers, or fetch it again"):
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         texts = [{**cell, "source": "".join(cell["source"])} for cell in found]
         return [{**cell, "tags": set(cell["metadata"].get("tags", []))} for cell in texts]
