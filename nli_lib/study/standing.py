@@ -545,7 +545,7 @@ def end_state(record: Mapping) -> tuple[str, str]:
     """The current (state, reason): a run marked as running without its process was interrupted."""
     state, reason = record.get("state", NEVER), record.get("reason", "")
     if state in (RUNNING, CLOSING) and not _alive(record.get("pid"), record.get("started")):
-        return INTERRUPTED, f"its process {record.get('pid')} ended without a reason"
+        return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
     return state, reason
 
 
@@ -580,7 +580,7 @@ def cells(notebook: Path) -> list[dict]:
     StoreError
         If the file is not a notebook.
     """
-    with reading(notebook, "remove the merge markers, or fetch it again"):
+    with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         texts = [{**cell, "source": "".join(cell["source"])} for cell in found]
         return [{**cell, "tags": set(cell["metadata"].get("tags", []))} for cell in texts]

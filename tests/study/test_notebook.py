@@ -365,7 +365,7 @@ def test_a_running_record_is_its_own_process_s_as_long_as_that_lives(home):
 def test_a_damaged_notebook_says_so(home):
     notebook = home / "notebooks" / "10_try.ipynb"
     notebook.write_text("<<<<<<< ours\n{}\n")
-    with pytest.raises(StoreError, match=f"{notebook} cannot be read .*merge markers"):
+    with pytest.raises(StoreError, match=f"{notebook} cannot be read .*marks of a merge"):
         standing.cells(notebook)
 
 

@@ -50,7 +50,7 @@ def test_every_end_is_told_apart_in_parallel(home, temporary):
         "1_fine": ((SAVE, SHOW), "finished", ""),
         "2_error": ((SAVE, "x = 1\n1 / 0", SHOW), "failed", "4 of 6: x = 1\nZeroDivisionError: division by zero"),
         "3_killed": (("import os", kill, SAVE), "killed", f"by signal 9 (Killed), in code cell 4 of 6: {kill}"),
-        "4_exit": (("import os\nos._exit(3)",), "killed", "exit code 3"),
+        "4_exit": (("import os\nos._exit(3)",), "killed", "exited with code 3"),
         "5_unfinished": ((), "incomplete", "study.finish() did not"),
     }
     for name, (cells, *_) in ends.items():
