@@ -295,7 +295,7 @@ def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted)
         place.mkdir()
         place.chmod(0o770 if planted == "open to others" else 0o700)
     before = sorted(temporary.rglob("*"))
-    with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), runner.socket_folder():
+    with pytest.raises(StudyError, match=f"{place.name} is not a private folder of yours"), runner.socket_folder():
         pass
     assert sorted(temporary.rglob("*")) == before
 

@@ -268,7 +268,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert said_of_scores(recorded_small) == EQUAL
     record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
-    assert as_text("Recorded at revision abc; 1 name has changed since") in book.used(record)[-2]
+    assert as_text("Recorded at revision abc; 1 name has changed in the code since") in book.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
