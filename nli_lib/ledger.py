@@ -1,5 +1,4 @@
-"""The ledger of claims as sentences and as a table, for readers who do not know the claims' ids, and the advice from
-it.
+"""The ledger of claims as sentences and a table, for readers who do not know the claims' ids, and its advice.
 
 Rows come from `nli_lib.claims.ledger`; everything from a table is escaped::
 

@@ -431,7 +431,7 @@ def interactive_map(
 
 
 def _line(column: pd.Series, name: str) -> pd.Series:
-    """ "<br>name: value" for each row, "" where there is none; texts wrapped and escaped."""
+    """The texts "<br>name: value" of each row, "" without a value; wrapped and escaped."""
     if pd.api.types.is_float_dtype(column):
         text = column.map("{:.3g}".format)
     else:

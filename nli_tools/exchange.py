@@ -553,7 +553,7 @@ def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFra
     Raises
     ------
     ToolError
-        If the list has no such column, a repeated uid, or a label that is not a class, naming the column or the row.
+        If a column is missing, a uid occurs twice, or a label is not a class, naming the column or the row.
     """
     needed = ("uid", "premise", "hypothesis", "gold", "predicted")
     if missing := [column for column in needed if column not in suspects]:
