@@ -1,14 +1,14 @@
-"""How alike texts, sets of texts and data sets are.
+"""Similarity of texts, of sets of texts and of data sets.
 
 Two texts: `similarity` of sentence embeddings, `shared_words`. A set of texts: `self_bleu`, how much each repeats the
-others. Two data sets: `otdd`, their optimal transport distance. Examples: `neighbours`, the nearest of the same label,
-and `random_companions`, their control::
+others. Two data sets: `otdd`, their optimal transport distance. Examples: `neighbours`, the nearest with the same
+label, and `random_companions`, their control::
 
     self_bleu(words(texts))                                            # (N,)
     otdd(vectors, labels, others, other_labels, regularisation=0.1)    # a number
 
-Neighbours are exact. A matrix product in single precision leaves a few candidates, whose cosines are computed again in
-double precision, so that ties are found and broken alike on every machine.
+Neighbours are exact. A matrix product in single precision selects a few candidates, and their cosines are computed
+again in double precision, so that ties are found and broken in the same way on every machine.
 
 Transport, exact or regularised, is POT's.
 """
@@ -34,11 +34,10 @@ def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str
     Shapes: two sequences of N strings -> (N,).
 
     Formula: ``(u . v) / (|u| |v|)``, u and v the embeddings of the two sentences by the same encoder. Every distinct
-    sentence is encoded once, in batches of sentences of like length. `model` is an offline name, a local folder or a
-    hub id.
+    sentence is encoded once, in batches of similar length. `model` is an offline name, a local folder or a hub id.
 
     *Departures*: the paper does not name its encoder; "minilm" is all-MiniLM-L6-v2, whose training data include SNLI
-    and MultiNLI pairs, so name the encoder beside the figure.
+    and MultiNLI pairs, so name the encoder in the figure.
 
     References
     ----------
@@ -62,16 +61,16 @@ def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str
 
 
 def time_under_way(started: np.ndarray, seconds: np.ndarray) -> float:
-    """Seconds in which at least one request was under way: how long somebody waited for answers.
+    """Seconds during which at least one request was in progress: the time spent waiting for answers.
 
-    What overlaps counts once, however many requests were sent at a time, and a pause between two runs does not count.
+    Overlapping requests count once, and a pause between two runs does not count.
 
     Parameters
     ----------
     started
         (N,) datetime64, when each request was sent, in any order
     seconds
-        (N,) float, how long each took
+        (N,) float, duration of each request
     """
     if not len(started):
         return 0.0
@@ -88,11 +87,11 @@ def time_under_way(started: np.ndarray, seconds: np.ndarray) -> float:
 def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     """Jaccard index of the word sets of two texts, 0 (no word in common) to 1 (the same words); 0 where both are empty.
 
-    texts (N,); one, other: positions of the two texts, of any shape that fits, which is the shape of the answer.
+    texts (N,); one, other: positions of the two texts, arrays of compatible shapes, which give the shape of the result.
 
     Notes
     -----
-    Formula: ``|A and B| / |A or B|``. Words are those of `measure.features`, a word once a text.
+    Formula: ``|A and B| / |A or B|``. Words are as in `measure.features`, each counted once in a text.
     """
     one, other = np.broadcast_arrays(one, other)
     table = (tokenize(texts).counts() > 0).astype(np.int64)
@@ -106,7 +105,7 @@ def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDAr
 
 
 ORDER = 3  # Texygen's
-EPSILON = 0.1  # NLTK's smoothing method 1: the count that takes the place of no match
+EPSILON = 0.1  # NLTK's smoothing method 1: the count used if nothing matches
 Inner = Literal["gaussian", "exact"]
 
 
@@ -116,7 +115,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     Notes
     -----
     *Departures*: Texygen calls `word_tokenize`, which first splits a text into sentences with a trained model that has
-    to be downloaded. Here a text is one sentence, so that only its last full stop stands alone. Of texts written
+    to be downloaded. Here a text is one sentence, so only its last full stop is a separate token. In texts written
     without blanks every character is a word.
     """
     with packages("words as NLTK counts them"):
@@ -140,15 +139,15 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     compare sets of equal size only.
 
     Formula: b exp(mean over n = 1..order of log p_n). p_n is the share of the sentence's n-grams that occur in the
-    references, each counted at most as often as in the one reference that has it most often; where none occurs, .1
-    stands for the count. b is 1 for a sentence longer than the reference nearest to it in length (of two equally near,
-    the shorter), else exp(1 - r / c). A sentence that shares no word with any other has 0; where there is no word, p_n
+    references, each counted at most as often as in the reference that has it most often; if none occurs, .1 replaces
+    the count. b is 1 for a sentence longer than the reference nearest to it in length (of two equally near, the
+    shorter), else exp(1 - r / c). A sentence that shares no word with any other has 0; where there is no word, p_n
     counts one n-gram that does not occur. The same values as NLTK's `sentence_bleu` with smoothing method 1 and uniform
     weights, in time proportional to the number of words instead of the square of the number of sentences.
 
     *Departures*: DISCO states neither order nor sample; Texygen's order is 3. Texygen's fast path looks at the first
-    500 sentences alone; its slow path has each sentence among its own references, which makes its value 1 whatever the
-    set is. Neither is done here.
+    500 sentences only; its slow path includes each sentence among its references, so its value is always 1. Neither is
+    done here.
 
     References
     ----------
@@ -161,7 +160,7 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     row, start = np.repeat(np.arange(len(lengths)), lengths), np.arange(len(tokens))
     ends, gram, logs = np.cumsum(lengths), np.zeros(len(tokens), np.int64), np.zeros(len(lengths))
     for n in range(1, order + 1):
-        whole = start + n <= ends[row]  # an n-gram is an (n - 1)-gram and the word after it in the same sentence
+        whole = start + n <= ends[row]  # an n-gram is an (n - 1)-gram and the next word of the same sentence
         row, start, gram = row[whole], start[whole], gram[whole]
         gram = np.unique(gram * len(vocabulary) + tokens[start + n - 1], return_inverse=True)[1]
         matched = _clipped(row, gram, len(lengths))
@@ -173,18 +172,19 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
 
 
 def _clipped(row: NDArray, gram: NDArray, sentences: int) -> NDArray[np.int64]:
-    """How many n-grams of each sentence occur in another, (N,); row and gram (G,): every n-gram and its sentence."""
+    """Number of n-grams of each sentence that occur in another, (N,); row and gram (G,): every n-gram and its
+    sentence."""
     if not len(gram):
         return np.zeros(sentences, np.int64)
     keys, counts = np.unique(gram * sentences + row, return_counts=True)
     gram, row = keys // sentences, keys % sentences
-    order = np.lexsort((-counts, gram))  # of each n-gram first the sentence that has it most often
+    order = np.lexsort((-counts, gram))  # for each n-gram, the sentence that has it most often comes first
     gram, row, counts = gram[order], row[order], counts[order]
     first = np.flatnonzero(np.r_[True, gram[1:] != gram[:-1]])
     size = np.diff(np.r_[first, len(gram)])
     second = np.where(size > 1, counts[np.minimum(first + 1, len(gram) - 1)], 0)
     most = np.repeat(counts[first], size)
-    most[first] = second  # the sentence that has most is no reference of its own
+    most[first] = second  # the sentence that has it most often cannot be its own reference
     return np.bincount(row, np.minimum(counts, most), minlength=sentences).astype(np.int64)
 
 
@@ -209,35 +209,35 @@ def otdd(
     inner: Inner = "gaussian",
     debias: bool = True,
 ) -> NDArray[np.float64]:
-    """Optimal transport dataset distance between labelled sets A and B, 0 or more; high = far apart. One value for each
-    ``regularisation``, in its shape.
+    """Optimal transport dataset distance between labelled sets A and B, 0 or more; high = far apart. Returns one value
+    for each ``regularisation``, in the same shape.
 
     Parameters
     ----------
     regularisation
-        in the units of d, that is of half a squared distance between vectors: what it does depends on the embedding. 0
-        is exact optimal transport, by POT
+        in the units of d, half a squared distance between vectors, so its effect depends on the embedding; 0 is exact
+        optimal transport, by POT
     inner
-        how W is computed: from the classes' means and covariances, or exactly
+        method for W: from the classes' means and covariances, or exact
 
     Notes
     -----
     Shapes: vectors (N, D), labels (N,), other (M, D), other_labels (M,): whole numbers, which need not be the same in
-    both sets. The examples of a set weigh the same.
+    both sets. All examples of a set have the same weight.
 
     Formula: min over couplings P of sum P_ij d_ij, ``d_ij = (|x_i - x'_j|^2 + W(y_i, y'_j)) / 2``, where W is the
-    squared Wasserstein distance between the two classes as sets of vectors (`class_distances`), and for a
-    regularisation e > 0 of that plus e KL(P | uniform). With ``debias`` the mean of the values of A with A and of B
-    with B is subtracted, which a regularised value needs to be 0 where A is B.
+    squared Wasserstein distance between the two classes as sets of vectors (`class_distances`), plus e KL(P | uniform)
+    for a regularisation e > 0. With ``debias`` the mean of the values of A with A and of B with B is subtracted, which
+    a regularised value needs to be 0 where A is B.
 
-    *Departures*: DISCO states neither embedding nor settings, so that only an order of values can be compared with its
-    table. Their solver takes a fixed number of steps from a large to the wanted regularisation, here it goes on until
-    it has converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
+    *Departures*: DISCO states neither embedding nor settings, so only the order of values can be compared with its
+    table. Their solver takes a fixed number of steps from a large to the wanted regularisation; ours runs until it has
+    converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
 
     References
     ----------
     Alvarez-Melis and Fusi (2020), as DISCO's Table 1 uses it (D10), with their code's defaults: Gaussian inner
-    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so is done here.
+    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so does ours.
     """
     vectors, other = _vectors(vectors), _vectors(other)
     labels, other_labels = check_labels(labels, len(vectors)), check_labels(other_labels, len(other))
@@ -267,8 +267,8 @@ def _values(one: tuple, two: tuple, wanted: NDArray, inner: Inner) -> NDArray[np
 def class_distances(
     vectors: ArrayLike, labels: ArrayLike, other: ArrayLike, other_labels: ArrayLike, *, inner: Inner = "gaussian"
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Squared 2-Wasserstein distances between the classes of two sets, (C, K), and the class of each example, as its
-    row (N,) and column (M,).
+    """Squared 2-Wasserstein distances between the classes of two sets, (C, K), and each example's class, as row (N,) or
+    column (M,).
 
     gaussian
         ``|m - m'|^2 + tr S + tr S' - 2 tr (S^1/2 S' S^1/2)^1/2``, means and covariances (over N, not N - 1) of two
@@ -277,7 +277,7 @@ def class_distances(
         of the classes as sets of points, by POT
 
     The trace of the root is the sum of the singular values of X X'^T / sqrt(n n'), X the centred vectors of a class, so
-    that no matrix root is taken; for classes of more than D examples X is replaced by a D x D factor of its covariance.
+    no matrix root is needed; for classes of more than D examples a D x D factor of the covariance replaces X.
     """
     vectors, other = _vectors(vectors), _vectors(other)
     (classes, at), (others, other_at) = (np.unique(each, return_inverse=True) for each in (labels, other_labels))
@@ -317,18 +317,18 @@ def _vectors(vectors: ArrayLike) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- neighbours
 
 
-PLACES = 9  # decimals of a cosine; what agrees in them is equally near, which takes double precision
+PLACES = 9  # decimals of a cosine; neighbours that agree in them are equally near, which needs double precision
 BLOCK = 2**25  # cosines held in memory at once
-SINGLE = 2.0**-24  # of a number in single precision: half the distance to the next
+SINGLE = 2.0**-24  # rounding error in single precision: half the distance to the next number
 
 
 def neighbours(
     vectors: ArrayLike, labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, cap: int | None = None
 ) -> NDArray[np.int64]:
-    """Positions of the k nearest neighbours of each seed among the examples of its label, (S, k), the nearest first.
+    """Positions of the k nearest neighbours of each seed among the examples with its label, (S, k), nearest first.
 
-    A seed is not its own neighbour; an exact duplicate of it is, at a cosine of 1. Of neighbours that are equally near,
-    to `PLACES` decimals, the earlier comes first. Where there are fewer than k, the rest is -1.
+    A seed is not its own neighbour, but an exact duplicate is, at a cosine of 1. Of neighbours that are equally near,
+    to `PLACES` decimals, the earlier comes first. If there are fewer than k, the rest is -1.
 
     Parameters
     ----------
@@ -337,12 +337,12 @@ def neighbours(
     labels
         (N,); seeds: positions (S,)
     cap
-        how many of the nearest examples of *all* labels are looked at, the seed among them; None looks at all
+        number of nearest examples of *all* labels that are considered, the seed included; None considers all
 
     Notes
     -----
-    *Departures*: the paper's code looks at the 15 nearest of all labels, drops those of another label and with them the
-    seeds that are left with fewer than four, which the paper does not say: ``cap=15``.
+    *Departures*: the paper's code takes the 15 nearest of all labels, drops those with another label, and then drops
+    seeds with fewer than four left, which the paper does not say: ``cap=15``.
 
     References
     ----------
@@ -374,16 +374,17 @@ def neighbours(
             row, member = row[order], member[order]
             member = member[np.arange(len(row)) - np.searchsorted(row, row) < taken].reshape(len(part), taken)
             keep = (member != own[:, None]) & (labels[member] == label)
-            order = np.argsort(~keep, axis=1, kind="stable")  # what is kept first, in its order
+            order = np.argsort(~keep, axis=1, kind="stable")  # neighbours that are kept come first, in their order
             kept = np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(member, order, 1), -1)[:, :k]
             found[part, : kept.shape[1]] = kept
     return found
 
 
 def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: int = 0) -> NDArray[np.int64]:
-    """The control of `neighbours`: k random examples of each seed's label, (S, k), drawn with replacement.
+    """The control of `neighbours`: k random examples with each seed's label, (S, k), drawn with replacement.
 
-    labels (N,); seeds: positions (S,). A seed is not its own companion; where no other has its label, the row is -1.
+    labels (N,); seeds: positions (S,). A seed is not its own companion; if no other example has its label, the row is
+    -1.
     """
     labels, seeds = np.asarray(labels), np.asarray(seeds, dtype=np.int64)
     random, found = np.random.default_rng(seed), np.full((len(seeds), k), -1, dtype=np.int64)
@@ -391,17 +392,17 @@ def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: 
         asked, members = np.flatnonzero(labels[seeds] == label), np.flatnonzero(labels == label)
         if len(members) > 1:
             place = random.integers(len(members) - 1, size=(len(asked), k))
-            place += place >= np.searchsorted(members, seeds[asked])[:, None]  # the seed's own place is skipped
+            place += place >= np.searchsorted(members, seeds[asked])[:, None]  # skip the seed itself
             found[asked] = members[place]
     return found
 
 
 def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, NDArray]:
-    """Rows and columns of a matrix in single precision that can be among the `taken` largest of their row.
+    """Rows and columns of the entries, in single precision, that can be among the `taken` largest of their row.
 
-    Each of the `taken` blocks of columns with the largest values holds one value at least that is no smaller than the
-    last of them, so nothing below that can be looked for, but for the `error` of rounding. That costs a fraction of a
-    partial sort of the row.
+    Each of the `taken` blocks of columns with the largest maxima holds a value at least as large as the smallest of
+    these maxima, so no entry below that, minus the rounding `error`, can be among the `taken` largest. This costs a
+    fraction of a partial sort of the row.
     """
     width = cosines.shape[1]
     largest = np.maximum.reduceat(cosines, np.arange(0, width, max(1, width // (20 * taken))), axis=1)
@@ -426,13 +427,14 @@ def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
 
 
 def unit(vectors: NDArray) -> NDArray[np.float64]:
-    """The vectors (N, D) at length 1; a zero vector stays."""
+    """Scale the vectors (N, D) to length 1; a zero vector stays zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors, dtype=np.float64) / np.where(length > 0, length, 1)
 
 
 def exact_cost(cost: NDArray) -> float:
-    """The least cost of moving N equally heavy points to M equally heavy ones, cost (N, M). POT's network simplex."""
+    """The least cost of moving N points of equal weight to M points of equal weight, cost (N, M), by POT's network
+    simplex."""
     with packages("exact distances of data sets"):
         import ot
 

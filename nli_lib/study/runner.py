@@ -1,17 +1,17 @@
-"""Runs the study's notebooks: those asked for, in their order, several at a time if wished, without what stands::
+"""Run the study's notebooks in their order, several at a time if wanted, and skip those with a valid record::
 
     outcomes = run(["10"], Request("small"), jobs=2)
 
-A finished record is kept unless the notebook's code, its parameters, what it used of the library or the tables it read
-have changed. What runs has a process of its own, a worker (`main`), which says truly how the notebook ended. papermill
-writes a notebook whose kernel died as if it had completed; so the end is decided from evidence gathered here: the
-kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for "finished",
-the record that this very run's last cell wrote (its token) and an execution count on every code cell.
+A finished record is kept unless the notebook's code, its parameters, the definitions of the library that it used or the
+tables that it read have changed. Each notebook runs in a separate process, a worker (`main`), which reports how it
+ended. papermill writes a notebook with a dead kernel as if it had completed, so the end is decided from other evidence:
+the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
+"finished", the record written by the last cell of this run (its token) and an execution count on every code cell.
 
 Kernels talk over IPC below a fresh absolute path (`socket_folder`): the default path clashes between parallel runs.
 
-Notebooks, book and recorded tables lie in the home that NLI_HOME names. An installed library, into whose wheel
-`setup.py` puts them, copies them there; a clone links to its own, and what is written takes the place of a link.
+Notebooks, book and recorded tables are in the folder of NLI_HOME. An installed library, with a wheel to which
+`setup.py` adds them, copies them there; a clone links to its files, and a written file replaces the link.
 """
 
 import ast
@@ -49,7 +49,7 @@ from nli_lib.study.dial import FORM, Parameters, as_options, check, close
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
-MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
+MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # made by runs, in the folder of the book
 WARM = [
     "papermill",
     "ipykernel.kernelapp",
@@ -63,15 +63,15 @@ STAMP = "nli-study.version"  # in the notebooks' folder: the version that they c
 
 
 def version() -> str:
-    """The version of the installed library; of one that is not installed, but on the path, "not installed"."""
+    """The version of the installed library; "not installed" if it is only on the path."""
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("nli-quality-study")
     return "not installed"
 
 
 def unpack() -> None:
-    """Copy into `paths.HOME` what the installed library carries, or link to what the clone holds, where it has not been
-    done. What is there is never overwritten: copied from another version, it is a `StudyError`."""
+    """Copy the installed library's files into `paths.HOME`, or link to the clone's, unless that was done. Existing
+    files are never overwritten; copies from another version raise a `StudyError`."""
     if not FOLDER.is_dir():
         _link()
         return
@@ -84,9 +84,9 @@ def unpack() -> None:
         if not unfinished:
             return
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
-        return  # a clone named by NLI_HOME, or somebody's own
-    standing.write_text(stamp, f"{own} unfinished\n")  # so that a copy that was interrupted is finished
-    print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
+        return  # a clone named by NLI_HOME, or a user's notebooks
+    standing.write_text(stamp, f"{own} unfinished\n")  # so that an interrupted copy is completed later
+    print(f"notebooks, book and recorded tables of version {own} were copied to {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
@@ -96,10 +96,10 @@ def unpack() -> None:
 
 
 def _link() -> None:
-    """Link from a home that is not the clone itself to notebooks, book, pins and, once, the recorded tables."""
+    """Link from a home outside the clone to notebooks, book, pins and, once, the recorded tables."""
     linked = paths.NOTEBOOKS.is_symlink()
     if paths.HOME.resolve() == CLONE or (not linked and (paths.NOTEBOOKS.exists() or paths.BOOK.exists())):
-        return  # or another clone, or somebody's own
+        return  # or another clone, or a user's files
     folders = [CLONE / "book", *([] if linked else sorted(CLONE.glob("data/results/small*")))]
     files = [path.relative_to(CLONE) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     for name in [Path("constraints.txt"), *(name for name in files if not MADE & set(name.parts)), Path("notebooks")]:
@@ -112,12 +112,13 @@ def _link() -> None:
         print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- requests
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do: the dial, other parameters by name, and whether to run again what stands."""
+    """The request for a run: the dial, other parameters by name, and whether to repeat notebooks with a valid
+    record."""
 
     scale: str = "smoke"
     corpus: str | None = None
@@ -127,16 +128,16 @@ class Request:
     labels: dict[str, str] | None = None
     encoding: str | None = None
     others: dict[str, object] = field(default_factory=dict)
-    into: str | None = None  # the folder of results, in place of the study's own
+    into: str | None = None  # folder of results, instead of the study's
     force: bool = False
 
     def standard(self) -> dict[str, object]:
-        """The parameters every notebook takes, checked. Raises `StudyError`."""
+        """Check the parameters of every notebook. Raises `StudyError`."""
         return check({name: getattr(self, name.lower()) for name in Parameters.model_fields})
 
     @property
     def form(self) -> dict[str, object]:
-        """How a user's own file is read, as `load` takes it."""
+        """The form of a user's file, as arguments of `load`."""
         return {name: getattr(self, name) for name in FORM}
 
     @property
@@ -145,22 +146,22 @@ class Request:
 
     @property
     def exports(self) -> Path:
-        """The folder for files with a corpus's own text."""
+        """The folder for files with a corpus's text."""
         return paths.EXPORTS / self.study
 
     def apart(self, command: str) -> "Request":
-        """The request of a command that gives chapters settings of its own: on a corpus by name the results go into a
-        folder of the command, so that the study's recorded tables are left alone."""
+        """The request of a command that changes chapters' settings: for a corpus by name the results go into the
+        command's folder, so that the study's recorded tables do not change."""
         return replace(self, into=self.study if dial.is_own_file(self.corpus) else f"{self.study}-{command}")
 
     def command(self, notebook: str) -> str:
-        """The shell command that runs a notebook as asked here."""
+        """The shell command that runs a notebook with this request."""
         return standing.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
 
 
 @dataclass
 class Outcome:
-    """How one notebook ended in this call: its state, the reason, and whether it was run at all."""
+    """The end of one notebook in this call: its state, the reason, and whether it was run at all."""
 
     notebook: str
     state: str
@@ -169,11 +170,11 @@ class Outcome:
     seconds: float = 0.0
 
 
-# ---------------------------------------------------------------- what there is
+# ---------------------------------------------------------------- notebooks
 
 
 def order() -> dict[str, list[str]]:
-    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
+    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for none."""
     if not paths.NOTEBOOKS.is_dir():
         cure = "unset NLI_HOME, or set it to a new folder, which is then filled."
         raise StudyError(f"{paths.HOME} has no folder notebooks: {cure}")
@@ -182,14 +183,14 @@ def order() -> dict[str, list[str]]:
         said = path.read_text(encoding="utf-8") if path.is_file() else ""
         declared = TypeAdapter(dict[str, list[str] | Literal["all"] | None]).validate_python(yaml.safe_load(said) or {})
     except (yaml.YAMLError, ValidationError) as error:
-        raise StudyError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
+        raise StudyError(f"{path} is not a valid order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
     every, waits = [name for name in names if declared.get(name) != "all"], {}
     for name in names:
         after = every if declared.get(name) == "all" else declared.get(name) or []
         if unknown := [other for other in after if other not in {*declared, *names}]:
-            raise StudyError(f"{path}: {name} waits for {unknown}, which nobody declares")
+            raise StudyError(f"{path}: {name} waits for {unknown}, which does not exist")
         waits[name] = [other for other in after if other in names]
     try:
         graphlib.TopologicalSorter(waits).prepare()
@@ -199,7 +200,7 @@ def order() -> dict[str, list[str]]:
 
 
 def choose(wanted: Iterable[str]) -> list[str]:
-    """The notebooks meant by names, number prefixes ("10") or paths; all of them when none is given."""
+    """The notebooks given by names, number prefixes ("10") or paths; all of them by default."""
     known, chosen = list(order()), []
     for word in wanted:
         stem = Path(word).stem
@@ -217,21 +218,21 @@ def declared_parameters(name: str) -> dict[str, object]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
             except (AttributeError, ValueError, SyntaxError):
-                rule = "sets one parameter a line: NAME = a number, a text or None."
+                rule = "sets one parameter per line: NAME = a number, a text or None."
                 raise StudyError(f"{name}: the cell tagged `parameters` {rule}") from None
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
 def knobs_of(name: str) -> dict[str, str]:
-    """The keys of the dial that a notebook's own parameters stand for, from its cell tagged `begin`."""
+    """The keys of the dial behind a notebook's additional parameters, from its cell tagged `begin`."""
     begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
     said = {node.arg: node.value for tree in begin for node in ast.walk(tree) if isinstance(node, ast.keyword)}
     return ast.literal_eval(said["knobs"]) if "knobs" in said else {}
 
 
 def resolve(notebook: str, request: Request) -> dict[str, object]:
-    """Every parameter's value as the notebook will see it. Raises `StudyError` for names that it does not have, and
-    for values that its `begin` would refuse."""
+    """The value of every parameter in the notebook. Raises `StudyError` for unknown names and for values that its
+    `begin` would refuse."""
     declared = declared_parameters(notebook)
     own = [name for name in declared if name not in Parameters.model_fields]
     for name in request.others:
@@ -239,7 +240,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             option = name.lower().replace("_", "-")
             raise StudyError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in own:
-            has = ", ".join(own) or "none of its own"
+            has = ", ".join(own) or "only the usual ones"
             raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     given = {**declared, **asked, **request.others}
@@ -253,7 +254,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
 
 
 def study_of(name: str, request: Request) -> str:
-    """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
+    """The study of a notebook's results: the request's, or one named after the turned knobs."""
     if not request.others or request.into:
         return request.study
     turned = {knob: request.others[knob] for knob in knobs_of(name) if request.others.get(knob) is not None}
@@ -261,7 +262,7 @@ def study_of(name: str, request: Request) -> str:
 
 
 def stale(name: str, request: Request) -> list[str]:
-    """Why a notebook has to run; empty when its finished record still stands."""
+    """The reasons why a notebook has to run; empty if its finished record is valid."""
     record = standing.read(name, study_of(name, request))
     state, reason = standing.end_state(record)
     if state != standing.FINISHED:
@@ -270,8 +271,8 @@ def stale(name: str, request: Request) -> list[str]:
 
 
 def write_reasons(name: str, request: Request) -> str:
-    """The path of a file that says why a notebook has to run, for Snakemake: as long as the notebook stands, the file
-    is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
+    """Write a file with the reasons why a notebook has to run, for Snakemake, and return its path: while the record is
+    valid the file is not changed, so it is newer than the last run only if the notebook has to run again.
     """
     path = paths.RUNS / "snakemake" / study_of(name, request) / f"{name}.why"
     token = standing.read(name, study_of(name, request)).get("token")
@@ -285,7 +286,7 @@ def write_reasons(name: str, request: Request) -> str:
 
 
 def executed(name: str, study: str) -> Path:
-    """Where the executed copy of a notebook lies; its logs lie beside it."""
+    """Path of the executed copy of a notebook; its logs are next to it."""
     return paths.RUNS / "notebooks" / study / f"{name}.ipynb"
 
 
@@ -298,7 +299,7 @@ class _Workers:
     """Processes for notebooks, forked from one (`serve`) in which what most notebooks import is imported once."""
 
     def __init__(self, notebooks: int, jobs: int):
-        warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not bear to be forked
+        warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not survive a fork
         # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
         self.command = [sys.executable, "-c", f"from nli_lib.study.runner import serve; serve({warm})"]
         threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
@@ -363,7 +364,7 @@ def serve(warm: bool) -> None:
 
 
 async def _run_one(name: str, request: Request, workers: _Workers) -> Outcome:
-    """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
+    """Run a notebook in a separate process. A worker that left no end state is reported with its last output."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
     job = {"notebook": name, "study": study_of(name, request), "parameters": given, "token": os.urandom(16).hex()}
     log, words = (executed(name, job["study"]).with_suffix(kind) for kind in (".log", ".worker.log"))
@@ -392,7 +393,7 @@ async def _run_one(name: str, request: Request, workers: _Workers) -> Outcome:
 
 
 async def _run_or_skip(name: str, request: Request, workers: _Workers) -> Outcome:
-    """Run a notebook as the only runner where it has to run; a second one says so and waits."""
+    """Run a notebook, if it has to run, as the only runner; a second one prints a message and waits."""
     if request.force or stale(name, request):
         folder = executed(name, study_of(name, request)).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -400,24 +401,24 @@ async def _run_or_skip(name: str, request: Request, workers: _Workers) -> Outcom
         try:
             held = await lock.acquire(blocking=False)
         except Timeout:
-            print(f"{name}: another process runs it; waiting for it", flush=True)
+            print(f"{name}: another process is running it; waiting", flush=True)
             held = await lock.acquire(poll_interval=0.5)
         async with held:
             record = standing.read(name, study_of(name, request))
-            if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # in JupyterLab, say
-                return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
-            if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
+            if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # for example in JupyterLab
+                return Outcome(name, "busy", f"process {record['pid']} has run it since {record['started']}", ran=False)
+            if reasons := ["requested again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
                 return await _run_one(name, request, workers)
     seconds = standing.read(name, study_of(name, request)).get("seconds", 0.0)
-    return Outcome(name, standing.FINISHED, "still stands", ran=False, seconds=seconds)
+    return Outcome(name, standing.FINISHED, "still valid", ran=False, seconds=seconds)
 
 
 def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
-    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
+    """Run notebooks in their order, at most `jobs` at a time; those with a valid record are skipped with a line.
 
-    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
-    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
+    A notebook waits for those it reads from (order.yaml) that are among `names`, however they end. Returns the end of
+    each; the caller decides what a failure means. Raises before anything starts if a parameter is wrong.
     """
     chosen = choose(names)
     for name in chosen:
@@ -443,7 +444,7 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     tasks |= {name: asyncio.create_task(when_ready(name)) for name in names}
     try:
-        await asyncio.gather(*tasks.values())  # an error, such as a full disk, ends the others with it
+        await asyncio.gather(*tasks.values())  # an error, such as a full disk, ends the others too
     except asyncio.CancelledError:
         print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
         sys.exit(128 + signals[0])
@@ -453,13 +454,13 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
 
 
 def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
-    """Make the parts that chapters lack, one after another in this process, and no table; whether all are there.
+    """Make the missing parts of chapters, one after another in this process, but no tables; return True if all exist.
 
     Parameters
     ----------
     only
-        `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
-        the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
+        `parts.TRAIN`, or `parts.TAKE` to use only finished runs of the store, without training. The measuring cells up
+        to the last one tagged `parts` are run. After a stop at any moment, the same call continues.
     """
     from nli_lib.study import parts  # which needs pandas
 
@@ -479,7 +480,7 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
 
 
 def tell(outcome: Outcome) -> str:
-    """One outcome in words."""
+    """One outcome as a line of text."""
     if not outcome.ran:
         return f"{outcome.notebook}: {outcome.state}, {outcome.reason}"
     text = f"{outcome.notebook}: {outcome.state} after {outcome.seconds:.0f} s"
@@ -554,7 +555,7 @@ class WatchedKernel(AsyncKernelManager):
 
 
 def oom_kills() -> int | None:
-    """How many processes of our memory group the kernel has killed for memory; None where nothing counts them."""
+    """Number of processes in our memory group killed for memory; None if nothing counts them."""
     with contextlib.suppress(OSError):
         lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()]
         groups = [path.lstrip("/") for _, controllers, path in lines if controllers in ("", "memory")]
@@ -566,18 +567,18 @@ def oom_kills() -> int | None:
 
 
 def verdict_on_death(code: int | None, before: int | None, after: int | None) -> tuple[str, str]:
-    """(state, reason) of a notebook whose kernel died: out of memory only when the memory group's counter says so."""
+    """(state, reason) of a notebook with a dead kernel: out of memory only if the memory group's counter says so."""
     if code is None:
         return "killed", "the kernel died; its exit code is not known"
     if code >= 0:
-        return "killed", f"the kernel ended by itself with exit code {code}"
+        return "killed", f"the kernel exited with code {code}"
     if code == -signal.SIGKILL and None not in (before, after) and after > before:
         return "out of memory", "the kernel was killed because the machine's memory was full"
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 def verdict_on_end(name: str, study: str, token: str) -> tuple[str, str]:
-    """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
+    """(state, reason) of a notebook that papermill ran to the end: finished only by our evidence."""
     stored = standing.read(name, study)
     if stored.get("token") != token or stored.get("state") != standing.CLOSING:
         return standing.INCOMPLETE, "every cell ran, but study.finish() did not: it must be the notebook's last line"
@@ -590,7 +591,7 @@ def verdict_on_end(name: str, study: str, token: str) -> tuple[str, str]:
 
 
 class _Progress:
-    """Says, one line each, how far the notebook is and below which heading."""
+    """Progress of a notebook, one line per cell, with the heading above it."""
 
     def __init__(self, cells: list[dict]):
         self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
@@ -612,26 +613,26 @@ class _Progress:
 
 @contextlib.contextmanager
 def socket_folder() -> Iterator[Path]:
-    """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
+    """Yield a new folder for a kernel's sockets, removed at the end. Folders of killed processes are removed first.
 
-    It lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path
-    would be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
+    It is in a private folder of the user, in the folder for temporary files, or below /tmp if that path would be too
+    long for a socket. XDG_RUNTIME_DIR is not suitable: it is emptied at logout, while a study continues.
     """
     folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
-    # in bytes; the path of a socket has at most 103, on macOS
+    # in bytes; a socket's path has at most 103, on macOS
     own = next((each for each in folders if len(os.fsencode(each)) <= 75), folders[-1])
     with contextlib.suppress(FileExistsError):
         own.mkdir(mode=0o700)
     about = own.lstat()
     if own.is_symlink() or not own.is_dir() or about.st_uid != os.getuid() or about.st_mode & 0o077:
         cure = "which sockets need: remove it, or set TMPDIR to another folder with a short path."
-        raise StudyError(f"{own} is not a folder of yours that is closed to others (mode 700), {cure}")
+        raise StudyError(f"{own} is not a private folder of yours (mode 700), {cure}")
     with draft_folder(own / "k") as folder:
         yield folder
 
 
 def _cut(*_: object) -> None:
-    """End this run: kill the kernel and whatever it started, which is a session of its own."""
+    """End this run: kill the kernel and everything it started, which is a separate session."""
     process = WatchedKernel.process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
@@ -640,7 +641,7 @@ def _cut(*_: object) -> None:
 
 
 def run_job(name: str, study: str, parameters: dict[str, object], token: str) -> tuple[str, str]:
-    """Execute the notebook; (state, reason) of how it ended."""
+    """Execute the notebook; return the (state, reason) of its end."""
     import papermill
     from nbclient.exceptions import DeadKernelError
 
@@ -677,11 +678,11 @@ def main(job: dict[str, object]) -> None:
     signal.signal(signal.SIGTERM, _cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
     if sys.platform == "linux":
-        # a runner that is killed outright takes its notebooks with it
+        # if the runner is killed, its notebooks end too
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
         state, reason = run_job(name, study, job["parameters"], token)
-    except KeyboardInterrupt:  # while papermill was still being imported
+    except KeyboardInterrupt:  # during the import of papermill
         state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
     stored, seconds = standing.read(name, study), round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}
