@@ -1,6 +1,6 @@
 """Agreement of scores with each other, with a truth and with people, and the quality of suspicions about labels.
 
-Scores of the same pairs: `rank_correlations` of each two, `ordering` of a truth, predictions by regressions on them,
+Scores of the same pairs: `rank_correlations` of each two, predictions by regressions on them,
 `out_of_fold`. Two annotators: `kappa`. Labels that models contradict: the share that people call wrong
 (`error_shares`), how well a score finds these (`average_precision`, `precision_at`), and the same with intervals over
 trainings and premises::
@@ -26,7 +26,6 @@ from nli_lib.generate.review import untouched
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
 from nli_lib.stats import (
     Estimate,
-    Statistic,
     gaps_between,
     means_of,
     over_trainings,
@@ -74,25 +73,6 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
         model = make_pipeline(splines, regression).fit(ranks[train], truth[train])
         found[held_out] = model.predict_proba(ranks[held_out])[:, 1] if yes_or_no else model.predict(ranks[held_out])
     return found
-
-
-def ordering(scores: ArrayLike, truth: ArrayLike) -> Statistic:
-    """For `over_trainings`: how well scores (S, M) order a truth (M,).
-
-    For a graded truth, Spearman's correlation, -1 to 1. For a truth of 0 and 1, the probability that a 1 scores higher
-    than a 0, ties counting half, 0 to 1 (area under the ROC curve), .5 without information; NaN unless both occur.
-    """
-    scores, truth = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
-    if not np.isin(truth, (0, 1)).all():
-        return lambda rows: spearman(scores[:, rows], truth[rows])
-
-    def area(rows: NDArray) -> Floats:
-        yes, ranks = truth[rows] == 1, rankdata(scores[:, rows], axis=1)
-        if yes.all() or not yes.any():
-            return np.full(len(scores), np.nan)
-        return (ranks[:, yes].mean(axis=1) - (yes.sum() + 1) / 2) / (~yes).sum()
-
-    return area
 
 
 # ---------------------------------------------------------------- of two annotators

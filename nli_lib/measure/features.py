@@ -548,20 +548,3 @@ def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> N
     shuffled = np.empty_like(labels)
     shuffled[before] = labels[after]
     return shuffled
-
-
-def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:
-    """The rank of the best feature of a family among the features outside the family, from 1.
-
-    order (V,): `z_order` of one label; n (V,), names (V,); family (V,) bool, such as the six nested features of lexical
-    overlap, which would take six places in a list of the highest z. Of equal z the more frequent feature comes first,
-    then the name. If no pair has a feature of the family, the rank is the one after the last.
-    """
-    others, own = (np.flatnonzero(side & (n > 0)) for side in (~family, family))
-    best = best_columns(order, n, names, own, 1)
-    if not len(best):
-        return len(others) + 1
-    (best,) = best
-    level = others[order[others] == order[best]]
-    ties = (n[level] > n[best]) | ((n[level] == n[best]) & (names[level].astype(str) < names[best]))
-    return 1 + int((order[others] > order[best]).sum() + ties.sum())
