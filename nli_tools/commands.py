@@ -17,6 +17,20 @@ TESTED = "a test file, or a corpus by name (its test split), to check for leakag
 TestFile = option(str | None, TESTED, "--test")
 Epochs = option(int | None, "epochs of each training; default: those of the recipe", min=1, max=100)
 Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: that of the scale")
+Folds = option(int | None, "models, each scoring pairs that it did not see; default: 10; --fast: 5", min=2, max=100)
+Embeddings = option(bool, "with --fast: linear models on frozen sentence embeddings; needs torch", "--embeddings")
+Probs = option(Path | None, "your own out-of-sample probabilities (a table, npz, npy): trains nothing")
+Decided = option(Path | None, "a csv with your decisions: the list itself, or the export of its page")
+Levels = option(int, "the most pairs for which levels are measured; a larger corpus is sampled", min=100)
+ADDED = "NAME=FILE of pairs that could be added, such as generated ones; may be repeated"
+Added = option(list[str] | None, ADDED, "--added")
+Budget = option(int | None, "rows of each training set; default: a third of the pairs", min=24)
+Share = option(float, "the share of them that is added or swapped in", min=0.01, max=0.49)
+Worth = option(float, "the smallest relevant difference, in points of accuracy", min=0.5, max=100)
+Anyway = option(bool, "train even if such a difference would not be found", "--anyway")
+KeepModels = option(bool, "keep the weights for another test file: about 90 MB per training", "--keep-models")
+Wanted = option(int, "the most pairs that you want; fewer if the filters drop more", "--n", min=1)
+Exports = option(list[Path] | None, "with --aggregate: Label Studio json, MTurk csv", exists=True)
 
 
 def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
@@ -57,21 +71,12 @@ def suspects(
     corpus: YourFile,
     form: dict,
     scale: Scale = "small",
-    folds: Annotated[
-        int | None,
-        typer.Option(min=2, max=100, help="models, each scoring pairs that it did not see; default: 10; --fast: 5"),
-    ] = None,
+    folds: Folds = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="repetitions; the list says how many agree")] = 1,
     fast: Annotated[bool, typer.Option("--fast", help="linear models on words: minutes, no network")] = False,
-    embeddings: Annotated[
-        bool, typer.Option("--embeddings", help="with --fast: linear models on frozen sentence embeddings; needs torch")
-    ] = False,
-    probs: Annotated[
-        Path | None, typer.Option(help="your own out-of-sample probabilities (a table, npz, npy): trains nothing")
-    ] = None,
-    decided: Annotated[
-        Path | None, typer.Option(help="a csv with your decisions: the list itself, or the export of its page")
-    ] = None,
+    embeddings: Embeddings = False,
+    probs: Probs = None,
+    decided: Decided = None,
 ) -> None:
     """Find the labels of a corpus that are probably wrong: a ranked list, and a page to review it.
 
@@ -94,9 +99,7 @@ def report(
     test: TestFile = None,
     scale: Scale = "small",
     seeds: Annotated[int, typer.Option(min=1, max=20, help="trainings of each model of the levels")] = 1,
-    pairs: Annotated[
-        int, typer.Option(min=100, help="the most pairs for which levels are measured; a larger corpus is sampled")
-    ] = 10_000,
+    pairs: Levels = 10_000,
     epochs: Epochs = None,
     encoder: Encoder = None,
     fast: Annotated[bool, typer.Option("--fast", help="train no network and leave out the levels")] = False,
@@ -118,30 +121,17 @@ def compare(
     corpus: YourFile,
     form: dict,
     test: Annotated[str, typer.Option("--test", help="a held-out file, or a corpus by name, to test the models on")],
-    added: Annotated[
-        list[str] | None,
-        typer.Option("--added", help="NAME=FILE of pairs that could be added, such as generated ones; may be repeated"),
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option(min=24, help="rows of each training set; default: a third of the pairs")
-    ] = None,
-    share: Annotated[
-        float, typer.Option(min=0.01, max=0.49, help="the share of them that is added or swapped in")
-    ] = 0.25,
+    added: Added = None,
+    budget: Budget = None,
+    share: Share = 0.25,
     scale: Scale = "small",
     seeds: Annotated[int, typer.Option(min=2, max=20, help="trainings of each arm and of each random control")] = 5,
     folds: Annotated[int, typer.Option(min=2, max=100, help="models, each scoring pairs that it did not see")] = 5,
     epochs: Epochs = None,
     encoder: Encoder = None,
-    worth: Annotated[
-        float, typer.Option(min=0.5, max=100, help="the smallest relevant difference, in points of accuracy")
-    ] = 10.0,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="train even if such a difference would not be found")
-    ] = False,
-    keep_models: Annotated[
-        bool, typer.Option("--keep-models", help="keep the weights for another test file: about 90 MB per training")
-    ] = False,
+    worth: Worth = 10.0,
+    anyway: Anyway = False,
+    keep_models: KeepModels = False,
 ) -> None:
     """Compare what could be done to a corpus: each change with a random control, all with the same number of rows.
 
@@ -178,9 +168,7 @@ def debias(corpus: YourFile, form: dict, scale: Scale = "small", seeds: Seeds = 
 def generate(
     corpus: Annotated[str, typer.Option("--corpus", help="your file, or a corpus by name, whose pairs are examples")],
     form: dict,
-    n: Annotated[
-        int, typer.Option("--n", min=1, help="the most pairs that you want; fewer if the filters drop more")
-    ] = 500,
+    n: Wanted = 500,
     model: Model = None,
     scale: Scale = "small",
     seeds: Annotated[int, typer.Option(min=1, max=20, help="task models; the first one chooses the pairs")] = 2,
@@ -234,9 +222,7 @@ def review(
     annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs a different name")] = "annotator-1",
     export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
     aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus resulting from the answers")] = False,
-    answers: Annotated[
-        list[Path] | None, typer.Option(exists=True, help="with --aggregate: Label Studio json, MTurk csv")
-    ] = None,
+    answers: Exports = None,
     seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs and all random choices")] = 0,
 ) -> None:
     """Let people label, revise or discard the pairs of a file in JupyterLab, then aggregate their answers.
