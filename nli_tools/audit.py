@@ -28,10 +28,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
+import yaml
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib import stats
-from nli_lib.corpora.corpus import CONTRADICTION_OR_NOT, LABELS, SIDES, TWO_WAY, Corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, to_index
 from nli_lib.measure import features
 from nli_lib.measure.features import OFTEN, Features
 from nli_lib.measure.giveaways import cross_fitted, draw_folds
@@ -40,6 +41,7 @@ from nli_lib.select.selection import linked
 from nli_lib.select.zfilter import Filtered, z_filter
 from nli_lib.stats import OVER, Estimate, clustered_share, mean_and_range
 
+WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
 PAIRS, SHARE, POINTS, Z, CELLS = "pairs", "share", "share, difference", "standard errors", "share of n-grams and labels"
 AREA = "area under the ROC curve"
 
@@ -276,37 +278,28 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
 
     stage(name) is entered before each step, to display progress.
     """
-    notes = []
+    notes, words = [], WORDS["notes"]
 
     def part_of(most: int, said: str) -> tuple[NDArray[np.int64], Corpus]:
         rows = sample_premises(corpus, most, seed)
         if len(rows) == len(corpus):
             return rows, corpus
-        notes.append(f"{said} {len(rows):,} of {len(corpus):,} pairs, drawn at random by premise.")
+        notes.append(words["sampled"].format(what=said, part=len(rows), whole=len(corpus)))
         return rows, corpus[rows]
 
     with stage("repeated pairs"):
         found = counted(corpus) | repeated(corpus) | split(corpus)
         if (share := found["without blanks"].estimate.value) >= features.UNSPACED:
-            notes.append(
-                f"Texts without spaces: in {share:.1%} of the hypotheses, characters and pairs of characters are "
-                "counted instead of words, and lengths are numbers of characters."
-            )
+            notes.append(words["unspaced"].format(share=share))
         if (share := found["unparted"].estimate.value) > 0.5:
-            notes.append(
-                f"{share:.1%} of the hypotheses are longer than {LONG} characters and have no more than {FEW_WORDS} "
-                "words: n-grams find almost nothing in them, whatever is there. Put spaces between the words."
-            )
+            notes.append(words["unparted"].format(share=share, long=LONG, few=FEW_WORDS))
         if test is not None:
             found |= leakage(corpus, test)
     with stage("hypothesis alone"):
         _, part = part_of(HYPOTHESES_OF, "The hypothesis-only model is fitted to")
         found |= hypothesis_alone(part, seed)
         if found["gain"].estimate.over == OVER:  # only premises
-            notes.append(
-                "Too many pairs share their hypothesis to keep equal hypotheses in one fold. So the model may only "
-                "remember the label of a hypothesis that it has seen with another premise."
-            )
+            notes.append(words["shared"])
     with stage("features"):
         rows, part = part_of(FEATURES_OF, "Features and z-filter are computed from")
         table = features.features_in_shards(part.premise, part.hypothesis)
@@ -414,7 +407,6 @@ def _filtered(table: Features, corpus: Corpus, order: int) -> Filtered:
 
 
 FILE = Path(__file__).with_name("audit_curves.csv")  # corpus, classes, figure, n, value, low, high, draws
-TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}
 
 
 def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
@@ -452,9 +444,7 @@ def curves() -> pd.DataFrame:
 def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
     """Convert a corpus of three classes to other classes: pairs of missing classes are dropped, merged classes are
     merged."""
-    group = {TWO_WAY: (0, 1, 1), CONTRADICTION_OR_NOT: (0, 0, 1)}.get(tuple(classes))
-    group = np.array(group or [classes.index(name) if name in classes else -1 for name in LABELS])
-    table = corpus.table.assign(label=group[corpus.labels])
+    table = corpus.table.assign(label=to_index(np.array(LABELS)[corpus.labels], classes))
     return replace(corpus, table=table[table["label"] >= 0], classes=tuple(classes), rows_read=None)
 
 
@@ -518,17 +508,9 @@ def unit(without_blanks: float | None) -> str:
 
 def plain(feature: str, unit: str = "words") -> str:
     """The readable form of a feature's name in `measure.features`. unit: the counted unit (`unit`)."""
-    known = {
-        "null": "none in particular: every pair",
-        "full-lex-overlap": f"all {unit} of the hypothesis in the premise",
-        r"len-ratio \[(.+), inf\)": "hypothesis {} times as long as the premise, or more",
-        r"len-ratio \[(.+), (.+)\)": "hypothesis {} to {} times as long as the premise",
-        "hypo-len< (.+)": f"hypothesis of fewer than {{}} {unit}",
-        "hypo-len> (.+)": f"hypothesis of more than {{}} {unit}",
-    }
-    for pattern, words in known.items():
+    for pattern, words in WORDS["features"].items():
         if found := re.fullmatch(pattern, feature):
-            return words.format(*found.groups())
+            return words.format(*found.groups(), unit=unit)
     if share := re.fullmatch("lex-overlap> (.+)", feature):
         return f"more than {float(share[1]):.0%} of the hypothesis's {unit} in the premise"
     words, at, side = features.joined([feature])[0].rpartition("@")

@@ -17,7 +17,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,34 +34,16 @@ from nli_lib.stats import Estimate
 from nli_lib.study.dial import is_own_file
 from nli_lib.study.runner import Request, version
 from nli_tools import audit
-from nli_tools.audit import SHARE, Audit, Figure, ends, percent, reference, short_points, square, visible, z_words
+from nli_tools.audit import SHARE, WORDS, Audit, Figure, ends, percent, reference, visible
 from nli_tools.own_corpus import MIN_ROWS, as_text, digest, read, read_test, recorded, say, write
 
 HERE = Path(__file__).parent
 FORMAT = 2  # of audit.json
+# formats of numbers, also filters of the templates
+FORMS = {name: getattr(audit, name) for name in ("percent", "points", "distance", "short_points", "square")}
+FORMS["z"] = audit.z_words
+ROWS = {figure: (name, FORMS[form]) for figure, (name, form) in WORDS["rows"].items()}
 COLOURS = yaml.safe_load(Path(nli_lib.__file__).with_name("colours.yaml").read_text(encoding="utf-8"))
-# figure -> its name and format
-ROWS = {
-    "majority": ("Most frequent label", percent),
-    "duplicates": ("Rows that repeat an earlier pair", percent),
-    "conflicts": ("Rows whose pair has two labels", percent),
-    "hypotheses": ("Rows that repeat a hypothesis", percent),
-    "leaked pairs": ("Test pairs found here", percent),
-    "leaked premises": ("Test premises found here", percent),
-    "leaked hypotheses": ("Test hypotheses found here", percent),
-    "hypothesis only": ("Accuracy of the hypothesis alone", percent),
-    "gain": ("… above most frequent label, points", short_points),
-    "area": ("Hypothesis alone, area under ROC curve", square),
-    "highest z": ("Strongest feature, z", z_words),
-    "above": ("N-grams correlated with a label", percent),
-    "dropped": ("Pairs that the z-filter drops", percent),
-}
-# figures drawn over the number of pairs
-CURVES = {
-    "gain": "Hypothesis alone above the most frequent label, points",
-    "highest z": "Strongest feature, z",
-    "dropped": "Share that the z-filter drops",
-}
 
 
 def as_estimate(figure: Mapping) -> Estimate:
@@ -78,7 +60,7 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
     own = [part[figure] for part in (content["figures"], content["own figures at that size"]) if figure in part]
     own = [(each["n"], as_estimate(each)) for each in own if each["value"] is not None and each["n"] > 0]
     sizes = np.array([*known["n"], *(n for n, _ in own)], dtype=float)
-    drawn = {"title": CURVES[figure], "lines": {}, "own": [], "x": [], "y": []}
+    drawn = {"title": WORDS["curves"][figure], "lines": {}, "own": [], "x": [], "y": []}
     if not len(sizes):
         return drawn
     values = np.array([*known["low"], *known["high"], *(end for _, e in own for end in e[:3] if np.isfinite(end)), 0.0])
@@ -158,7 +140,7 @@ def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[s
         return {name.removeprefix(start): each for name, each in content["figures"].items() if name.startswith(start)}
 
     labels = {name: [f for f in content["features"] if f["label"] == name] for name in content["classes"]}
-    drawn = {"curves": [curve_drawing(content, figure) for figure in CURVES], "titles": audit.TITLES}
+    drawn = {"curves": [curve_drawing(content, figure) for figure in WORDS["curves"]], "titles": WORDS["titles"]}
     colours = {**COLOURS["corpora"], **COLOURS["labels"]}
     counted = {"rows": table_rows(content), "skipped": of("skipped: "), "balance": of("label: "), "labels": labels}
     return {"c": content, **counted, **drawn, "examples": examples or {}, "colours": colours}
@@ -183,7 +165,7 @@ def next_steps(found: Audit, compared: pd.DataFrame, own: Mapping[str, Figure], 
     for row in compared[compared["figure"] == "gain"].itertuples():
         mine = own["gain"].estimate
         names = more if mine.low > row.high else less if mine.high < row.low else same
-        names.append(f"{audit.TITLES[row.corpus]} ({audit.points(row.value)})")
+        names.append(f"{WORDS['titles'][row.corpus]} ({audit.points(row.value)})")
     said = {word: ", ".join([*names[:-2], " and ".join(names[-2:])]) for word, names in placed.items() if names}
     parts = ", ".join(f"{word} in {names}" for word, names in said.items())
     at = f"; at {int(compared['at'].max()):,} pairs that is {parts}" if parts else ""
@@ -198,19 +180,18 @@ def next_steps(found: Audit, compared: pd.DataFrame, own: Mapping[str, Figure], 
 
 def sentence(name: str, **values: object) -> str:
     """Advice from the numbers: a macro of next_steps.md, in one line."""
-    forms = {"percent": percent, "points": audit.points, "distance": audit.distance, "square": square}
-    known = templates(html=False)
-    known.filters |= {**forms, "whose": audit.whose, "number": lambda share: f"{round(share.value * share.n):,}"}
-    known.filters["ends"] = lambda estimate, form="percent": ends(estimate, forms[form])
-    said = getattr(known.get_template("next_steps.md").module, name)(**values)
+    said = getattr(templates(html=False).get_template("next_steps.md").module, name)(**values)
     return re.sub(r"\s*\n\s*", " ", said).strip()
 
 
 def templates(*, html: bool) -> Environment:
     """The templates of this folder, with filters for numbers and texts; ``html``: True escapes texts."""
 
-    def interval(figure: Mapping, form: Callable[[float], str] = percent) -> str:
-        return ends(as_estimate(figure), form)
+    def interval(figure: Estimate | Mapping, form: str = "percent") -> str:
+        return ends(figure if isinstance(figure, Estimate) else as_estimate(figure), FORMS[form])
+
+    def number(share: Estimate) -> str:
+        return f"{round(share.value * share.n):,}"
 
     @pass_context
     def in_english(context: Mapping, feature: str) -> str:
@@ -223,9 +204,8 @@ def templates(*, html: bool) -> Environment:
 
     blanks = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     known = Environment(loader=FileSystemLoader(HERE), autoescape=html, undefined=StrictUndefined, **blanks)
-    known.filters |= {"percent": percent, "plain": in_english, "visible": visible, "z": z_words, "interval": interval}
-    known.filters["area"] = lambda figure: f"{square(figure['value'])} {interval(figure, square)}".rstrip()
-    known.filters |= {"markdown": markdown, "points": audit.distance}
+    known.filters |= {**FORMS, "interval": interval, "number": number, "plain": in_english, "whose": audit.whose}
+    known.filters |= {"visible": visible, "markdown": markdown}
     return known
 
 

@@ -46,23 +46,14 @@ from nli_lib.study.runner import Request, version
 from nli_lib.study.standing import corpus_file
 from nli_lib.tables import write_csv
 from nli_tools import audit, own_corpus
-from nli_tools.audit import POINTS, SHARE, Figure, distance, ends, percent, short_points
-from nli_tools.audit_page import as_estimate, templates
+from nli_tools.audit import POINTS, SHARE, Figure
+from nli_tools.audit_page import sentence, templates
 from nli_tools.own_corpus import ToolError
 
 ALPHA = 0.05
 MOST_PAIRS, MOST_TRAININGS = 10_000_000, 20
 BETTER, WORSE, SAME, OPEN = "better than its control", "worse than its control", "no relevant difference", "undecided"
 UNLEARNT = "nothing learnt"
-DO = {
-    "random more": "collect more pairs like these",
-    "z-filter": "keep the pairs that the z-filter keeps",
-    "consensus pruning": "drop the entailments that models call neutral",
-    "ambiguous third": "keep the third of the pairs with the highest variability",
-    "AUM": "keep the middle third of the pairs by margin",
-    "easy": "keep the easy level",
-    "hard": "keep the hard level",
-}
 
 
 class Noise(NamedTuple):
@@ -112,21 +103,12 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
     there = smallest(noise, n=n, trainings=trainings, family=family)
     if not there > worth:
         return ""
-    pairs = pairs_needed(noise, trainings=trainings, family=family, worth=worth)
-    said = (
-        f"{title}: with {n:,} test pairs and {trainings} trainings of each of {family} arms, a difference below "
-        f"{distance(there)} would not be found, but you ask for {distance(worth)} (--worth). "
-    )
-    if pairs is not None:
-        return f"{said}{pairs:,} test pairs are needed for that."
-    more = trainings_needed(noise, family=family, worth=worth)
-    if more is None:
-        return f"{said}No number of trainings up to {MOST_TRAININGS} would be enough."
-    pairs = pairs_needed(noise, trainings=more, family=family, worth=worth)
-    return (
-        f"{said}With {trainings} trainings no number of test pairs is enough for that: {more} trainings and {pairs:,} "
-        "pairs are needed."
-    )
+    enough, wanted = trainings, {"family": family, "worth": worth}
+    if (pairs := pairs_needed(noise, trainings=trainings, **wanted)) is None:
+        enough = trainings_needed(noise, **wanted)
+        pairs = pairs_needed(noise, trainings=enough, **wanted) if enough else None
+    told = {"title": title, "n": n, "trainings": trainings, "there": there, "enough": enough, "pairs": pairs, **wanted}
+    return sentence("too_small", **told, most=MOST_TRAININGS)
 
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:
@@ -193,7 +175,7 @@ def comparison(
         ways = {"added": f"add {arm.source}", "swapped": f"replace some of your pairs with {arm.source}"}
         entry = {
             "arm": name,
-            "do": "" if name == BASE else ways.get(arm.form, DO.get(name, name)),
+            "do": "" if name == BASE else ways.get(arm.form, audit.WORDS["arms"].get(name, name)),
             "distinct": Figure(audit.exact(distinct[name, ARM], rows), "pairs").as_json(),
             "accuracy": _number(own),
             "accuracy of the twin": _number(twin),
@@ -211,14 +193,16 @@ def comparison(
     detectable = {name: {"value": _known(each), "unit": POINTS} for name, each in limits.items()}
     detectable |= {"spread": {"value": _known(noise.spread), "unit": "share, standard deviation over trainings"}}
     detectable |= {"arms": family, "power": {"value": 0.8, "unit": SHARE}}
-    all_pairs = accuracy(whole)
+    all_pairs, outcomes = accuracy(whole), {"better": BETTER, "worse": WORSE, "nothing": UNLEARNT}
+    told = {name: [each for each in found if each["verdict"] == said] for name, said in outcomes.items()}
+    told |= {"whole": all_pairs, "limit": limits["of all"], "title": title, "learnt": learnt, "arms": family}
     return {
         "figures": {"majority": _number(majority), "all candidates": _number(all_pairs)},
         "learnt": bool(learnt),
         "detectable": detectable,
         "worth": {"value": _known(worth), "unit": POINTS},
         "arms": found,
-        "next": _next(found, all_pairs, limits["of all"], title, learnt=learnt),
+        "next": sentence("comparison", **told),
     }
 
 
@@ -238,35 +222,6 @@ def verdict(gap: Estimate, holm: float, worth: float) -> str:
     return SAME if -worth < gap.low and gap.high < worth else OPEN
 
 
-def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *, learnt: bool) -> str:
-    arms = [each for each in found if each["arm"] != BASE]
-    better = sorted((each for each in arms if each["verdict"] == BETTER), key=lambda each: -each["difference"]["value"])
-    worse = [each["arm"] for each in arms if each["verdict"] == WORSE]
-    ending = f" Do not choose pairs by: {', '.join(worse)} (worse than random ones)." if worse else ""
-    if not learnt:
-        return (
-            f"Do not act on the comparison: trained on so few pairs, the model is no better on {title} than the "
-            "most frequent label. Add pairs, or train longer (--epochs)."
-        )
-    if not better:
-        nothing = [each["arm"] for each in arms if each["verdict"] == UNLEARNT]
-        alike = f" Trained on so few pairs, models learnt nothing with: {', '.join(nothing)}." if nothing else ""
-        return (
-            f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than "
-            f"the same number of random pairs. A difference of {distance(limit)} would have been found in four of five "
-            f"cases.{alike}{ending}"
-        )
-    best = better[0]
-    do = best["do"][:1].upper() + best["do"][1:]
-    gap = Estimate(*(best["difference"][end] for end in ("value", "low", "high")), n=0)
-    also = f" The same holds for: {', '.join(each['arm'] for each in better[1:])}." if better[1:] else ""
-    return (
-        f"{do}: the resulting model is better on {title} than one trained on the same number of random pairs, by "
-        f"{distance(gap.value)} {ends(gap, audit.points)}. Its accuracy is {percent(best['accuracy']['value'])}; that "
-        f"of a model trained on all candidates is {percent(whole.value)} {ends(whole)}.{also}{ending}"
-    )
-
-
 def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
     """The arms for a user's corpus by name: some of `select.arms`, then each of the user's sources, added and swapped
     in."""
@@ -280,7 +235,6 @@ def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
 
 
 FORMAT = 1  # of compare.json
-WIDTH = 100  # width of the strip in which differences are drawn
 
 
 def page(content: Mapping) -> str:
@@ -290,26 +244,9 @@ def page(content: Mapping) -> str:
 
 def shown(content: Mapping) -> dict[str, object]:
     """The values for the page's templates, also for a comparison within another page."""
-    found = [as_estimate(each["difference"]) for each in content["arms"]]
+    ends = [each["difference"][end] for each in content["arms"] for end in ("value", "low", "high")]
     # the largest end of any difference: the strips of all arms have the same scale
-    reach = max((abs(end) for each in found for end in each[:3] if end == end), default=0.0) or 1.0
-    rows = []
-    for each, gap in zip(content["arms"], found, strict=True):
-        own, twin = (as_estimate(each[name]) for name in ("accuracy", "accuracy of the twin"))
-        strip = (round(WIDTH / 2 + 0.46 * WIDTH * end / reach, 1) if end == end else None for end in gap[:3])
-        rank, holm = each["rank"], each["difference"]["p, Holm"]
-        rows.append({
-            "arm": each["arm"],
-            "distinct": int(each["distinct"]["value"]),
-            "own": f"{percent(own.value)} {ends(own)}",
-            "twin": percent(twin.value),
-            "gap": f"{short_points(gap.value)} {ends(gap, short_points)}",
-            "p": "–" if holm is None else f"{holm:.3f}",
-            "rank": f"{rank['value']} [{rank['low']}–{rank['high']}]",
-            "verdict": each["verdict"] or "two draws of one corpus",
-            "strip": dict(zip(("value", "low", "high"), strip, strict=True)),
-        })  # fmt: skip
-    return {"k": content, "arm_rows": rows, "base": BASE}
+    return {"k": content, "reach": max((abs(end) for end in ends if end is not None), default=0.0) or 1.0}
 
 
 def table(content: Mapping) -> pd.DataFrame:

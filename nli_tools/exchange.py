@@ -646,6 +646,7 @@ def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Calla
 # ---------------------------------------------------------------- argilla: a list of suspects
 
 
+SETTINGS = Path(__file__).with_name("argilla.json")  # without the choices and the metadata
 # columns that reveal or suggest which label is wrong
 HIDDEN = ("gold", "predicted", "kind", "gap", "p_gold", "pruned", *PLACED, "fold", "models", *GIVEN)
 KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
@@ -685,19 +686,9 @@ def write_argilla(
     """
     table, names = checked(suspects, classes)
     metadata = _metadata(table, show_labels)
-
-    def asked(name: str, settings: dict, *, required: bool = True) -> dict:
-        about = {"id": None, "name": name, "title": name.capitalize(), "description": None, "dataset_id": None}
-        return {**about, "type": settings["type"], "settings": settings, "required": required}
-
     options = [{"text": name, "value": name} for name in (*names, DISCARD)]
-    choice = {"type": "label_selection", "options": options, "visible_options": max(3, len(options))}
-    text = {"type": "text", "use_markdown": False}
-    guide = "Given the premise, the hypothesis is ... Choose the right label, whatever the corpus says."
-    questions = [asked("label", choice), asked("note", text, required=False)]
-    settings = {"guidelines": guide, "fields": [asked(side, text) for side in SIDES], "questions": questions}
-    settings |= {"vectors": [], "metadata": list(metadata.values()), "allow_extra_metadata": False, "mapping": None}
-    settings["distribution"] = {"strategy": "overlap", "min_submitted": 1}
+    settings = json.loads(SETTINGS.read_text(encoding="utf-8")) | {"metadata": list(metadata.values())}
+    settings["questions"][0]["settings"] |= {"options": options, "visible_options": max(3, len(options))}
     records = []
     for row in table.to_dict("records"):
         known = {name: row[name] for name in metadata if not pd.isna(row[name])}

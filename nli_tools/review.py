@@ -246,10 +246,6 @@ def review_widget(corpus: str, folder: str, annotator: str, seed: int = 0, **whe
 
 REVIEWED = "reviewed.jsonl"
 TOOLS = {"label-studio": write_tasks, "mturk": write_hits}
-WELCOME = """# A review
-
-Run the next cell (Shift+Enter), click on the pair, and answer with the keys named on the buttons. Every answer is
-saved at once. You can close the page at any time; run the cell again to continue."""
 
 
 def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
@@ -259,10 +255,8 @@ def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
     given = {"seed": seed, "data_dir": request.data_dir, **request.form}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
-    code = nbformat.v4.new_code_cell(f"from nli_tools.review import review_widget\n\n{call}", id="review")
-    cells = [nbformat.v4.new_markdown_cell(WELCOME, id="welcome"), code]
-    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    notebook = nbformat.read(HERE / "review.ipynb", as_version=4)
+    notebook.cells[1].source = f"from nli_tools.review import review_widget\n\n{call}"
     path = write_text(folder / f"review.{annotator}.ipynb", nbformat.writes(notebook) + "\n")
     print(f"Answers are written to {folder}.")
     return path
