@@ -165,16 +165,9 @@ def ledger_table(table: pd.DataFrame) -> HTML:
         counts = verdict_counts(rows[own_claims(rows)])
         groups.append({"key": key, "paper": PAPERS[key], "counts": counts, "rows": rows.to_dict("records")})
     found = [verdict for verdict in VERDICTS if verdict in set(table["verdict"])]
-    page = files.get_template("ledger.html").render(
-        groups=groups,
-        choices={"paper": [group["paper"] for group in groups], "verdict": found},
-        titles=("Verdict", "Claim", "The paper", "Ours", "Chapter"),
-        style=files.loader.get_source(files, "ledger.css")[0],
-        script=files.loader.get_source(files, "ledger.js")[0],
-        **{"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region},
-        notes=notes,
-    )
-    return HTML(page)
+    choices = {"paper": [group["paper"] for group in groups], "verdict": found}
+    known = {"marks": MARKS, "colours": COLOURS, "interval": interval, "quantity": quantity, "region": region}
+    return HTML(files.get_template("ledger.html").render(groups=groups, choices=choices, notes=notes, **known))
 
 
 # ---------------------------------------------------------------- lessons
@@ -182,13 +175,8 @@ def ledger_table(table: pd.DataFrame) -> HTML:
 
 LESSONS = BOOK / "lessons.yaml"
 PLACES = ("do", "doubt", "open")
-HELD, NOT_HELD, INCONCLUSIVE, NOT_JUDGED = VERDICTS
-ABSENT = "*not recorded at this scale*"
-NOTHING = {
-    "do": "Nothing yet: there is no advice whose claims all held here.",
-    "doubt": "Nothing yet: no claim that decides a piece of advice was refuted here.",
-    "open": "Nothing: every piece of advice was decided here.",
-}
+HELD, NOT_HELD, INCONCLUSIVE, _ = VERDICTS
+FILES = Environment(loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True)
 
 
 class Lesson(Entry):
@@ -240,33 +228,11 @@ def placed(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> list[tuple[str, L
     return found
 
 
-def ground(row: pd.Series) -> str:
-    """One claim as an item of Markdown: the verdict, linked to its row of the ledger, the claim, our number."""
-    verdict = f'<a href="../chapters/63_claims.html#{row["id"]}">{MARKS[row["verdict"]]} {row["verdict"]}</a>'
-    number = f"{row['unit']}: {' '.join(interval(row)).strip()}"
-    if row["verdict"] == NOT_JUDGED:
-        number = ABSENT if row["reason"] == "not recorded" else row["reason"]
-    where = f"{{doc}}`chapter {row['notebook'][:2]} </chapters/{row['notebook']}>`"
-    return f"- {verdict}: {row['claim']} ({'; '.join([number, *notes(row)])}; {where})"
-
-
-def lesson_text(lesson: Lesson, where: str, rows: pd.DataFrame) -> str:
-    """A lesson as Markdown: the sentence for its place, then the claims behind it."""
-    grounds = [ground(row) for _, row in rows.iterrows()]
-    grounds += [f"- `{id}`: {ABSENT}" for id in lesson.claims if id not in set(rows["id"])]
-    grounds = grounds or [f"- Chapter {lesson.chapter[:2]}: {ABSENT}"]
-    return "\n".join([f"**{lesson.title}.** {getattr(lesson, where)}", "", *grounds])
-
-
 def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
     """Markdown for each of `PLACES`, and under "count" a text with the number of answers in each."""
-    found = placed(lessons, ledger)
-    texts = {each: [lesson_text(lesson, each, rows) for at, lesson, rows in found if at == each] for each in PLACES}
-    n = {each: len(parts) for each, parts in texts.items()}
-    count = (
-        f"{len(lessons)} questions are asked below. By the verdicts, {n['do']} of the answers are advice for today, "
-        f"{n['doubt']} are warnings, and {n['open']} stay open."
-    )
-    if len(found) > len(lessons):
-        count += " A question whose claims are decided one by one can have an answer in more than one of these places."
-    return {each: "\n\n".join(parts) or NOTHING[each] for each, parts in texts.items()} | {"count": count}
+    found, template = placed(lessons, ledger), FILES.get_template("lessons.md")
+    made = template.make_module({"marks": MARKS, "interval": interval, "notes": notes})
+    parts = {each: [(lesson, rows.to_dict("records")) for at, lesson, rows in found if at == each] for each in PLACES}
+    counts = {each: len(part) for each, part in parts.items()}
+    texts = {each: made.section(each, part).strip() for each, part in parts.items()}
+    return texts | {"count": made.count(len(lessons), **counts).strip()}
