@@ -78,6 +78,7 @@ from nli_lib.tables import find_table, read_table
 
 PAGES = Environment(loader=FileSystemLoader(Path(__file__).with_name("pages")), undefined=ChainableUndefined)
 PAGES.trim_blocks = PAGES.keep_trailing_newline = True
+PAGES.filters["as_text"] = as_text
 
 
 def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
@@ -123,11 +124,6 @@ ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
 BOLD = re.compile(r"\*\*(\w+)\.\*\* ")
 INTERACTIVE = Path(__file__).with_name("interactive.html")
-
-
-def _section(heading: str = "") -> SimpleNamespace:
-    """The part between two `##` headings: its first text; prose and outputs; code."""
-    return SimpleNamespace(heading=heading, shown=[], code=[])
 
 
 def caption_of(cell: NotebookNode) -> str:
@@ -185,26 +181,6 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
     return cells
 
 
-def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[SimpleNamespace], list[NotebookNode], list[str]]:
-    """(sections in order, the answer's outputs, the measuring code)."""
-    outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
-    sections, answers, measuring = [_section()], [], []
-    for cell in source.cells:
-        if cell.cell_type == "markdown":
-            for text in filter(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
-                if text.startswith("## "):
-                    sections.append(_section(text.strip()))
-                sections[-1].shown.append(new_markdown_cell(text.strip()))
-        elif tagged(cell) & MACHINERY:
-            measuring.append(cell.source)
-        elif cell.cell_type == "code":
-            heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
-            place = answers if "answer" in tagged(cell) else sections[-1].shown
-            place += _shown(cell, outputs.get(cell.id, []), heading)
-            sections[-1].code.append(cell.source)
-    return sections, answers, measuring
-
-
 def chapter_page(
     source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "", number: str = ""
 ) -> NotebookNode:
@@ -213,16 +189,30 @@ def chapter_page(
     source: the notebook, for its prose and code. drawn: its executed copy, for the outputs; cells are matched by id.
     boxes: Markdown below the title. foot: Markdown at the end. number: before the title.
     """
-    sections, answers, measuring = _sections(source, drawn)
+    outputs = {cell.id: cell.outputs for cell in drawn.cells if cell.cell_type == "code"}
+    # a section begins at each heading; text and outputs below "The answer" join the outputs of the answer
+    sections, answers, measuring = [], [], []
+    for cell in source.cells:
+        if cell.cell_type == "markdown":
+            for text in map(str.strip, re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)):
+                if text.startswith("## ") or not sections:
+                    sections.append(SimpleNamespace(heading=text, shown=[], code=[]))
+                place, rest = sections[-1].shown, ANSWER.sub("", text).strip()
+                place = answers if ANSWER.match(sections[-1].heading) else place
+                place += [new_markdown_cell(rest)] * bool(rest)
+        elif tagged(cell) & MACHINERY:
+            measuring.append(cell.source)
+        elif cell.cell_type == "code":
+            above = "answer" in tagged(cell) or ANSWER.match(sections[-1].heading)
+            heading = sections[-1].heading.partition("\n")[0].lstrip("# ")
+            place = answers if above else sections[-1].shown
+            place += _shown(cell, outputs.get(cell.id, []), heading)
+            sections[-1].code.append(cell.source)
     first, *sections[0].shown = sections[0].shown
-    for section in sections:
-        if ANSWER.match(section.heading):
-            rest = ANSWER.sub("", section.shown.pop(0).source).strip()
-            answers += [new_markdown_cell(rest)] * bool(rest) + section.shown
-            section.shown = []
     title, _, question = first.source.partition("\n")
     title = title.replace("# ", f"# {number} ".replace("  ", " "), 1)
-    answers.sort(key=lambda cell: not answer(new_notebook(cells=[cell])))  # sentences first, then figures
+    # sentences first, then figures, then what else is below "The answer"
+    answers.sort(key=lambda cell: (not answer(new_notebook(cells=[cell])), "answer" not in tagged(cell)))
     asked = f"{question.strip()} {badge(verdict_of(new_notebook(cells=answers)))}".strip()
     cells = [new_markdown_cell("\n\n".join([title, *boxes, asked])), *answers]
     home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
@@ -250,8 +240,8 @@ def chapter_page(
 # ---------------------------------------------------------------- status
 
 
-def used(record: Mapping) -> list[str]:
-    """Sentences about a chapter's run: its parameters, the dial, the tables it read, the changes since."""
+def used(record: Mapping) -> dict[str, str]:
+    """What a chapter's run used, as text: its parameters, the dial, the corpora that it read, the machine."""
     # "planted train, 2,000 rows, 2eb0" is one of several draws; its size is left out here
     rows = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
     corpora = {re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): said for name, said in rows.items()}
@@ -260,21 +250,9 @@ def used(record: Mapping) -> list[str]:
     versions = record.get("environment", {})
     machine = {"device": record.get("device")} | {name: versions.get(name) for name in ("python", "torch")}
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
-    lines = []
     for what, values in said.items():
-        if words := ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None):
-            lines.append(f"{what}: {as_text(words)}.")
-    entries = record.get("confirmed", [])
-    # older entries name modules
-    if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
-        revision = versions.get("revision", "unknown")
-        count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
-        note = f"Recorded at revision {revision}; {count} changed in the code since, and the smoke tables are equal."
-        names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
-        lines += [as_text(note), names]
-    if files := ", ".join(record.get("uncommitted", ())):
-        lines.append(as_text(f"Run with uncommitted changes in {files}; to be run again from a commit."))
-    return lines
+        said[what] = ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None)
+    return {what: words for what, words in said.items() if words}
 
 
 def status_page(names: Collection[str], request: Request) -> str:
@@ -284,7 +262,9 @@ def status_page(names: Collection[str], request: Request) -> str:
         record = standing.read(name, request.study)
         state = standing.end_state(record)[0]
         aged = ", stale" if state == standing.FINISHED and stamps(record) else ""
-        rows.append((name, state + aged, record, used(record)))
+        # older entries name modules
+        changed = {n for each in record.get("confirmed", ()) for n in each.get("definitions", each.get("modules", ()))}
+        rows.append((name, state + aged, record, used(record), sorted(changed)))
     smoke = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
     return PAGES.get_template("status.md").render(rows=rows, study=as_text(request.study), smoke=smoke)
 
