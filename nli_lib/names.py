@@ -2,6 +2,9 @@
 `snli-own-split`, and shown with these."""
 
 import re
+from pathlib import Path
+
+import yaml
 
 from nli_lib.corpora.corpus import TWO_WAY
 from nli_lib.corpora.sources import SOURCES
@@ -26,24 +29,7 @@ NAMES = CORPORA | MODELS | WORDS
 VERSION = re.compile("disco(?=, )")  # in a prompt's name: "disco, 2022 code"
 SPLIT = re.compile(r"(\w+) ((?:train|validation|test)\w*)")  # "snli validation"
 
-# Parts of the names of a paper's rows and columns; other parts are shown unchanged.
-PRINTED = {
-    **{part: part.upper() for part in ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st")},
-    "human-cad": "Human-CAD",
-    "snli-hard": "SNLI-hard",
-    "out-of-domain": "out of domain",
-    "multinli": "MultiNLI",
-    "fever": "FEVER",
-    "z-snli": "Z(SNLI)",
-    "z-aug": "Z-Aug",
-    "par-z": "Par-Z",
-    "seq-z": "Seq-Z",
-    "add": "+",
-    "arrow": "→",
-    "m": "matched",
-    "mm": "mismatched",
-    "sd": "standard deviation",
-}
+PRINTED = yaml.safe_load(Path(__file__).with_name("printed.yaml").read_text(encoding="utf-8"))
 PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), reverse=True), "[^-]+"]))
 
 

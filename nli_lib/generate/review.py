@@ -275,13 +275,9 @@ def pairs(corpus: Corpus) -> pd.DataFrame:
 
     Without an intended label, the pair's label is used; without an origin, the pair is its own origin.
     """
-    table = corpus.table[["uid", *SIDES]].rename(columns={"uid": "item"})
-    for name in ORIGINS:
-        given = corpus.table[name] if name in corpus.table else pd.Series(index=table.index, dtype=object)
-        table[name] = given.astype(object).where(given.notna(), None)
-    label = pd.Series(np.array(corpus.classes, dtype=object)[corpus.labels])
+    table = corpus.table.reindex(columns=["uid", *SIDES, *ORIGINS]).rename(columns={"uid": "item"})
+    table = table.astype(object).where(table.notna(), None)
     itself = table["origin_uid"].isna() & table["origin_corpus"].isna()
-    table["origin_uid"] = table["origin_uid"].mask(itself, table["item"])
-    table["origin_corpus"] = table["origin_corpus"].mask(itself, corpus.name)
-    table["intended_label"] = table["intended_label"].where(table["intended_label"].notna(), label)
-    return table
+    table.loc[itself, "origin_uid"], table.loc[itself, "origin_corpus"] = table["item"], corpus.name
+    label = pd.Series(np.array(corpus.classes, dtype=object)[corpus.labels])
+    return table.assign(intended_label=table["intended_label"].where(table["intended_label"].notna(), label))

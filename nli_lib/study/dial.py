@@ -36,16 +36,7 @@ FOLDER = Path(__file__).parent / "scales"
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
 # keys that are null at some scale and not a number elsewhere
 NULL = dict.fromkeys(["arms", "sets", "subsets", "teacher"], "list") | {"development": "text"}
-# keys with values between two numbers (exclusive), or among a few
-RANGES = {
-    "mixing.share": (0, 1), "debiased.tau": (-0.001, 1), "experts.parts": (2, 1000), "disco.ambiguous": (0, 1.001),
-    "budgets.share": (0, 0.5), "agreement.resamples": (19, 1e6), "zfilter.k": (0, 1e5), "zfilter.batch": (0, 1e7),
-    "generator.unlikelihood": (0, 100.001), "generator.alpha": (-0.001, 100.001), "generator.wrong": ["one", "both"],
-    "wanli.contexts": (0, 1e7), "disco.originals": (2, 1e7), "consensus.folds": (1, 101), "planted.folds": (1, 101),
-    "consensus.threshold": (-0.001, 20.001), "consensus.ways_pairs": (-1, 1e7), "consensus.other_ways": (-1, 21),
-    "planted.pairs": (199, 1e6), "planted.start": (299, 1e6), "counterfactual.compared": (1, 1e6),
-    "difficulty.parts": (9, 1e5), "difficulty.stress": (19, 1e5),
-}  # fmt: skip
+LIMITS = yaml.safe_load(Path(__file__).with_name("limits.yaml").read_text(encoding="utf-8"))
 
 
 def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "") -> dict[str, Any]:
@@ -64,11 +55,10 @@ def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "
         kind = KINDS.get(type(value), type(value).__name__)
         if value is not None and kind != needed:
             raise StudyError(f"{path}: {key}: a {needed} is needed, and {value!r} is a {kind}")
-        allowed = RANGES.get(key)
-        if isinstance(allowed, list) and value not in allowed:
-            raise StudyError(f"{path}: {key}: {value!r} is none of {', '.join(allowed)}{close(value, allowed)}")
-        if isinstance(allowed, tuple) and value is not None and not allowed[0] < value < allowed[1]:
-            raise StudyError(f"{path}: {key}: {value!r} does not lie between {allowed[0]} and {allowed[1]}")
+        if (words := LIMITS["among"].get(key)) and value not in words:
+            raise StudyError(f"{path}: {key}: {value!r} is none of {', '.join(words)}{close(value, words)}")
+        if (ends := LIMITS["between"].get(key)) and value is not None and not ends[0] < value < ends[1]:
+            raise StudyError(f"{path}: {key}: {value!r} does not lie between {ends[0]} and {ends[1]}")
         merged[name] = _fixed(value)
     return merged
 
