@@ -166,14 +166,11 @@ def next_steps(found: Audit, compared: pd.DataFrame, own: Mapping[str, Figure], 
         mine = own["gain"].estimate
         names = more if mine.low > row.high else less if mine.high < row.low else same
         names.append(f"{WORDS['titles'][row.corpus]} ({audit.points(row.value)})")
-    said = {word: ", ".join([*names[:-2], " and ".join(names[-2:])]) for word, names in placed.items() if names}
-    parts = ", ".join(f"{word} in {names}" for word, names in said.items())
-    at = f"; at {int(compared['at'].max()):,} pairs that is {parts}" if parts else ""
-    most = {"same": f["one answer"].value, "most": audit.ONE_ANSWER}
+    most = {"same": f["one answer"].value, "most": audit.ONE_ANSWER, "placed": placed, "at": compared["at"].max()}
     best = found.top.loc[found.top["z"].idxmax()] if len(found.top) and f["detectable"].value else None
     return [
         sentence("rows", f=f, test=test, many=MANY, often=0.01),  # from this share on, repeated pairs are mentioned
-        sentence("alone", gain=f["gain"], right=f["hypothesis only"], area=f["area"], beside=at, **most),
+        sentence("alone", gain=f["gain"], right=f["hypothesis only"], area=f["area"], **most),
         sentence("features", dropped=f["dropped"], best=best, unit=audit.unit(f["without blanks"].value)),
     ]
 

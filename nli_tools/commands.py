@@ -13,8 +13,7 @@ from nli_lib.study.dial import read_scale
 from nli_tools.own_corpus import look_at, refuse_unspaced, run_chapters, warn_of_smoke
 
 YourFile = Annotated[str, typer.Argument(help="your file (csv, tsv, txt, json, jsonl, parquet), or a corpus by name")]
-TESTED = "a test file, or a corpus by name (its test split), to check for leakage"
-TestFile = option(str | None, TESTED, "--test")
+TestFile = option(str | None, "a test file, or a corpus by name (its test split), to check for leakage")
 Epochs = option(int | None, "epochs of each training; default: those of the recipe", min=1, max=100)
 Encoder = option(str | None, "encoder: an offline name, a hub id or a local folder; default: that of the scale")
 Folds = option(int | None, "models, each scoring pairs that it did not see; default: 10; --fast: 5", min=2, max=100)
@@ -22,8 +21,7 @@ Embeddings = option(bool, "with --fast: linear models on frozen sentence embeddi
 Probs = option(Path | None, "your own out-of-sample probabilities (a table, npz, npy): trains nothing")
 Decided = option(Path | None, "a csv with your decisions: the list itself, or the export of its page")
 Levels = option(int, "the most pairs for which levels are measured; a larger corpus is sampled", min=100)
-ADDED = "NAME=FILE of pairs that could be added, such as generated ones; may be repeated"
-Added = option(list[str] | None, ADDED, "--added")
+Added = option(list[str] | None, "NAME=FILE of pairs that could be added, such as generated ones; may be repeated")
 Budget = option(int | None, "rows of each training set; default: a third of the pairs", min=24)
 Share = option(float, "the share of them that is added or swapped in", min=0.01, max=0.49)
 Worth = option(float, "the smallest relevant difference, in points of accuracy", min=0.5, max=100)

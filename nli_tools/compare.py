@@ -251,19 +251,14 @@ def shown(content: Mapping) -> dict[str, object]:
 
 def table(content: Mapping) -> pd.DataFrame:
     """One row for each arm: the numbers of the page as columns, differences in accuracy (0-1) with their intervals."""
-    rows = []
-    for each in content["arms"]:
-        row = {"arm": each["arm"], "different pairs": int(each["distinct"]["value"])}
-        for name in ("accuracy", "accuracy of the twin", "difference", "above the base"):
-            found = each.get(name, {})
-            row |= {name: found.get("value"), f"{name}, low": found.get("low"), f"{name}, high": found.get("high")}
-        row |= {"p": each["difference"]["p"], "p, Holm": each["difference"]["p, Holm"]}
-        row |= {"trainings": each["difference"]["trainings"], "over": each["difference"]["over"]}
-        places = {"place": "value", "place, best": "low", "place, worst": "high"}
-        row |= {name: each["rank"][end] for name, end in places.items()}
-        rows.append(row | {"verdict": each["verdict"]})
+    names = {"arm": "arm", "distinct.value": "different pairs"}
+    for name in ("accuracy", "accuracy of the twin", "difference", "above the base"):
+        names |= {f"{name}.value": name, f"{name}.low": f"{name}, low", f"{name}.high": f"{name}, high"}
+    names |= {f"difference.{name}": name for name in ("p", "p, Holm", "trainings", "over")}
+    names |= {"rank.value": "place", "rank.low": "place, best", "rank.high": "place, worst", "verdict": "verdict"}
     absent = [{"arm": name, "verdict": f"left out: {reason}"} for name, reason in content["absent"].items()]
-    return pd.DataFrame(rows + absent).round(5)
+    found = pd.json_normalize([*content["arms"], *absent]).reindex(columns=list(names)).rename(columns=names)
+    return found.assign(**{"different pairs": pd.to_numeric(found["different pairs"], downcast="integer")}).round(5)
 
 
 # ---------------------------------------------------------------- compare work
@@ -302,8 +297,7 @@ class Work(Budget):
         self.whole, self.test, self.title, self.added, self.plan = corpus, test, title, dict(added), plan
         self.dial = read_scale(request.scale)
         self.place = {"corpus": request.corpus, "split": corpus.split, "limit": None}
-        if content := corpus_file(request.corpus, request.data_dir):
-            self.place["content"] = content
+        self.place["content"] = corpus_file(request.corpus, request.data_dir)
         self._begun, self._rows, self._total = time.monotonic(), 0, 0
         try:
             self.right(np.zeros((len(test), len(corpus.classes))), test)
@@ -403,11 +397,8 @@ class Work(Budget):
         """Raise `ToolError` if the base has learnt nothing, or its trainings show that nothing would be found."""
         accuracy, most = float(right[BASE, ARM][self.title].mean()), self.majority.value
         if accuracy <= most:
-            said = (
-                f"Trained on {self.budget:,} pairs, the model predicts {accuracy:.1%} of {self.title}; always giving "
-                f"the most frequent label would predict {most:.1%}. It has not learnt the task, and comparing "
-                "such models only compares noise."
-            )
+            told = {"title": self.title, "budget": self.budget, "accuracy": accuracy, "most": most}
+            said = sentence("unlearnt", **told)
             if not self.plan.anyway:
                 raise ToolError(f"{said} Add pairs, train longer (--epochs), or continue with --anyway.")
             print(said, flush=True)

@@ -181,9 +181,8 @@ class Explorer:
         """Put pairs into the lasso, by positions or by a boolean mask (N,)."""
         given = np.asarray(positions)
         given = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
-        if given.size and (given[0] < 0 or given[-1] >= len(self.table)):
-            wrong = given[(given < 0) | (given >= len(self.table))][0]
-            raise ToolError(f"position {wrong} is outside 0..{len(self.table) - 1}")
+        if (wrong := given[(given < 0) | (given >= len(self.table))]).size:
+            raise ToolError(f"position {wrong[0]} is outside 0..{len(self.table) - 1}")
         self.selected = given
         self._tell()
 

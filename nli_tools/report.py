@@ -36,7 +36,7 @@ from nli_lib.measure.giveaways import out_of_fold, pair_ngrams
 from nli_lib.plots import COLOURS, TWIN
 from nli_lib.stats import Estimate, clustered_share, mean_and_range, means_of
 from nli_lib.study import standing
-from nli_lib.study.dial import is_own_file, read_scale, run_spec
+from nli_lib.study.dial import read_scale, run_spec
 from nli_lib.study.runner import Request, version
 from nli_tools import audit_page, compare, own_corpus, suspects
 from nli_tools.audit import Figure, bounded, ends, percent, sample_premises
@@ -292,8 +292,7 @@ def measure_levels(
     rows = sample_premises(corpus, most)
     part = corpus[rows] if len(rows) < len(corpus) else corpus
     place = {"corpus": request.corpus, "split": part.split, "limit": None}
-    if is_own_file(request.corpus):
-        place["content"] = standing.corpus_file(request.corpus, request.data_dir)
+    place["content"] = standing.corpus_file(request.corpus, request.data_dir)
     if len(part) < len(corpus):
         place["subset"] = f"{len(part)} pairs, {part.digest[:8]}"
     spec = run_spec("difficulty", read_scale(request.scale), **place, **changes)

@@ -41,7 +41,6 @@ from typing import Any
 import anywidget
 import jinja2
 import nbformat
-import numpy as np
 import pandas as pd
 import traitlets
 
@@ -326,16 +325,8 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
     own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
     corpus = corpus.join(own.set_axis(before.uid), on="uid")
     write_jsonl(path, corpus)
-    said = [f"{rules.sum():,} of {len(before):,} pairs have two annotations; {len(corpus):,} of them are kept."]
-    said += [f"{rule}: {count:,}" for rule, count in rules.items()]
     of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
-    if differ := int((of_item.nunique() > 1).sum()):
-        drawn = "where the rule does not choose, one was drawn at random"
-        said.append(f"In {differ:,} of those kept the annotators' labels differ; {drawn}.")
-    if more := int((of_item.size() > 2).sum()):
-        said.append(f"{more:,} of those kept have more than two annotations, of which two were drawn at random.")
-    agreed = kappa(twice)
-    if np.isfinite(agreed.value):
-        found = f"Cohen's kappa {agreed.value:.2f} [{agreed.low:.2f}, {agreed.high:.2f}]"
-        said.append(f"{found} over the {agreed.n:,} pairs that both annotators left unchanged.")
-    return said
+    told = {"pairs": len(before), "kept": len(corpus), "rules": rules.to_dict(), "agreed": kappa(twice)}
+    told |= {"differ": int((of_item.nunique() > 1).sum()), "more": int((of_item.size() > 2).sum())}
+    template = jinja2.Template((HERE / "reviewed.md").read_text(encoding="utf-8"), trim_blocks=True)
+    return template.render(told).splitlines()
