@@ -106,20 +106,15 @@ def fragile(row: pd.Series) -> str:
     return "inconclusive after Benjamini-Hochberg" if row["verdict"] != row.get("corrected", row["verdict"]) else ""
 
 
-def findable(row: pd.Series) -> str:
-    """A remark on the distance from the border at which an inconclusive claim would have been decided; "" for
-    others."""
-    size = quantity(row.get("detectable", math.nan), row["unit"]).lstrip("+")
-    return f"found with a probability of 80% from {size} beyond the border" if row["verdict"] == VERDICTS[2] else ""
-
-
 def notes(row: pd.Series) -> list[str]:
     """Remarks on a verdict: why the claim is counted separately, whether it survives the correction, what could have
     been detected, and whether its record is stale (column `stale`, if the table has it)."""
     apart = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
     stale = "from a stale record" if row.get("stale", False) and row["verdict"] != VERDICTS[3] else ""
     apart = ", ".join(why for why, true in apart.items() if true)
-    return [note for note in (apart, fragile(row), findable(row), stale) if note]
+    size = quantity(row.get("detectable", math.nan), row["unit"]).lstrip("+")
+    found = f"found with a probability of 80% from {size} beyond the border" if row["verdict"] == VERDICTS[2] else ""
+    return [note for note in (apart, fragile(row), found, stale) if note]
 
 
 def own_claims(table: pd.DataFrame) -> pd.Series:

@@ -386,12 +386,7 @@ def boxes(
 
 MOST = 5_000  # points that a browser can handle without delay
 WRAP = 70  # characters in a line of hover text
-HOVER_WORDS = {
-    "position": "pair",
-    "predicted": "the model says",
-    "votes": "seeds that prune it",
-    "wrong": "wrong by people",
-}
+HOUSE = yaml.safe_load(Path(__file__).with_name("house_plotly.yaml").read_text(encoding="utf-8"))
 SAMPLE = ("label", "premise", "hypothesis")
 
 
@@ -414,20 +409,15 @@ def interactive_map(
     drawn = table.sample(min(MOST, len(table)), random_state=0).sort_index()
     if len(drawn) < len(table):
         title = f"{title} ({len(drawn):,} of {len(table):,} points)".strip()
-    lines = [_line(drawn[column], HOVER_WORDS.get(column, column)) for column in hover if column in drawn]
+    lines = [_line(drawn[column], HOUSE["hover"].get(column, column)) for column in hover if column in drawn]
     text = sum(lines[1:], lines[0]).str.removeprefix("<br>") if lines else ""
     shown = express.scatter(
         drawn.assign(hover=text), x=x, y=y, color=color, custom_data=["hover"], render_mode="webgl", title=title,
         color_continuous_scale="cividis", color_discrete_map=palette(drawn[color].unique()), template="plotly_white",
-        height=520, **options,
+        **options,
     )  # fmt: skip
     shown.update_traces(marker={"size": 6, "opacity": 0.7}, hovertemplate="%{customdata[0]}<extra></extra>")
-    return shown.update_layout(
-        hoverlabel={"align": "left", "bgcolor": "white", "font": {"color": INK}},
-        coloraxis_colorbar={"orientation": "h", "y": 1, "yanchor": "bottom", "thickness": 10, "title": {"side": "top"}},
-        legend={"orientation": "h", "y": -0.2, "title": ""},
-        margin={"l": 50, "r": 10, "t": 80 if title else 60, "b": 40},
-    )
+    return shown.update_layout(HOUSE["layout"], hoverlabel_font_color=INK, margin_t=80 if title else 60)
 
 
 def _line(column: pd.Series, name: str) -> pd.Series:

@@ -191,22 +191,6 @@ def stars(p: float) -> str:
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
-def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000) -> Estimate:
-    """Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
-
-    x, y (N,). It is the correlation of the average ranks, which are computed again in every resample. A constant x or y
-    is an error.
-    """
-    x, y = _sample(x, "x"), _sample(y, "y")
-    if len(x) != len(y):
-        raise ValueError(f"x has {len(x)} values, y {len(y)}")
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        raise ValueError("a constant has no correlation with anything")
-
-    draws = _resampled(np.random.default_rng(0), spearman, resamples, x, y)
-    return percentile_interval(spearman(x, y), draws[np.isfinite(draws)], n=len(x))
-
-
 def pearson(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
     """Pearson correlations of x (..., N) with y (..., N) along ``axis``; NaN for a constant."""
     x, y = (np.asarray(each, dtype=float) for each in (x, y))
@@ -227,19 +211,6 @@ def _sample(values: np.ndarray, name: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError(f"{name} holds {int((~np.isfinite(values)).sum())} values that are not finite")
     return values
-
-
-def _resampled(generator: np.random.Generator, statistic: Callable, resamples: int, *samples: np.ndarray) -> np.ndarray:
-    """``statistic`` of ``resamples`` draws with replacement, the samples (N,) drawn together by position: (resamples,).
-
-    Computed in blocks that fit in memory, which do not change the draws. scipy.stats.bootstrap draws the same, but
-    refuses a sample of one and warns of every resample without a correlation.
-    """
-    n = len(samples[0])
-    block = max(1, CELLS // n)
-    sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
-    drawn = (generator.integers(n, size=(size, n)) for size in sizes)
-    return np.concatenate([statistic(*(sample[rows] for sample in samples), axis=1) for rows in drawn])
 
 
 # ---------------------------------------------------------------- premises

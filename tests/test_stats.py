@@ -100,14 +100,7 @@ def test_the_middle_of_draws_and_the_range_of_a_few_values():
 
 
 def test_correlations_are_scipys_and_a_constant_has_none():
-    generator = np.random.default_rng(4)
-    x = generator.integers(0, 8, 120).astype(float)
-    y = x + generator.normal(scale=3, size=120)
-    spearman, order = stats.correlation(x, y, resamples=300), generator.permutation(120)
-    assert spearman.value == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
-    assert -1 <= spearman.low < spearman.value < spearman.high <= 1
-    assert stats.correlation(x[order], y[order], resamples=10).value == pytest.approx(spearman.value)
-    x, y = generator.normal(size=(2, 4, 30))
+    x, y = np.random.default_rng(4).normal(size=(2, 4, 30))
     wanted = [scipy.stats.pearsonr(*each).statistic for each in zip(x, y, strict=True)]
     assert stats.pearson(x, y) == pytest.approx(wanted) == stats.pearson(x.T, y.T, axis=0)
     assert np.isnan(stats.pearson(np.ones((1, 3)), x[:1, :3])).all()
@@ -231,7 +224,7 @@ def test_one_group_has_no_spread_and_nothing_no_mean():
 REFUSED = [
     (mann_whitney, [([np.nan], [2])], "not finite"),
     (OF_52.effect_interval, [([], [1]), ([1], []), ([np.nan], [1])], "on both sides"),
-    (stats.t_interval, [([],)], "N > 0"), (stats.correlation, [(np.ones(5), np.arange(5))], "constant"),
+    (stats.t_interval, [([],)], "N > 0"),
     (lambda n, groups: next(stats.resample_counts(n, groups=groups)), [(3, np.array([1, 2]))], "2 entries for 3"),
     (wilson, [(3, 0), (3, 2), (-1, 2)], "0 <= correct <= n"),
     (stats.with_wilson, [(pd.DataFrame({"wrong": [4, 0, 2.4], "n": 1}), "wrong")], "0 <= wrong <= n"),

@@ -84,10 +84,8 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
     if other.any():
         item = own.loc[other, "item"].iloc[0]
         raise CorpusError(f"pair {item!r} is not there, or its text is not the one that was annotated")
-    kept = aggregate(annotations, seed=seed)
-    kept = kept[kept["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
-    origin = pairs.set_index("item")[list(ORIGINS)].reindex(kept["uid"]).reset_index(drop=True)
-    table = kept.join(origin)
+    table = aggregate(annotations, seed=seed).merge(pairs[["item", *ORIGINS]], on="item", how="left")
+    table = table[table["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
     both = table["maker"].map(lambda maker: ", ".join(filter(None, (maker, REVISER))))
     table["maker"] = table["maker"].where(table["genre"] == "generated", both)
     return table[["uid", *SIDES, "label", *ORIGINS, "genre", "rule"]]

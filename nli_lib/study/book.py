@@ -317,16 +317,11 @@ LEDGER = "63_claims.ledger"
 def exhibits() -> dict[str, str]:
     """For each paper, a Markdown table of its tables and figures and the chapters with their counterparts, from
     exhibits.yaml (its head describes the fields)."""
-    found, file = {}, paths.BOOK / "exhibits.yaml"
+    file, page = paths.BOOK / "exhibits.yaml", PAGES.get_template("exhibits.md")
+    known = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
     titles = {path.stem: title_of(path.stem) for path in paths.NOTEBOOKS.glob("*.ipynb")}
-    for paper, rows in yaml.safe_load(file.read_text(encoding="utf-8")).items() if file.is_file() else ():
-        lines = [f"| {PAPERS[paper]} | shows | here |", "|---|---|---|"]
-        for name, row in rows.items():
-            links = [f"[{titles[each]}](chapters/{each})" for each in row.get("chapters", ()) if each in titles]
-            told = [", ".join(links), row.get("note"), f"None: {row['without']}" if "without" in row else None]
-            lines.append(f"| {name} | {row['shows']} | {'; '.join(filter(None, told))} |")
-        found[f"exhibits {paper}"] = "\n".join(lines)
-    return found
+    made = {key: page.render(paper=PAPERS[key], rows=rows, titles=titles) for key, rows in known.items()}
+    return {f"exhibits {key}": text.strip() for key, text in made.items()}
 
 
 def words(chapters: Path, study: str) -> dict[str, str]:
@@ -420,16 +415,12 @@ def gather_pages(site: Site) -> None:
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
     names = [name for name in order() if standing.end_state(standing.read(name, request.study))[0] != standing.NEVER]
     reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
-    parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
-    toc = {"format": "jb-book", "root": "index", "parts": []}
-    for title, files in parts.items():
-        toc["parts"] += [{"caption": title, "chapters": [{"file": file} for file in files]}] if files else []
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
     # pages may link to chapters that were not run on this corpus
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     write_text(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
-    write_text(site.source / "_toc.yml", yaml.safe_dump(toc))
+    write_text(site.source / "_toc.yml", PAGES.get_template("toc.yml").render(names=names, reference=reference))
     said = f"Recorded at scale {request.scale}. {worth(request)}" if names else "No chapter was run on this corpus."
     titles = {name: title_of(name) for name in names}
     index = PAGES.get_template("index.md").render(corpus=as_text(corpus), said=said, chapters=titles)
