@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -343,22 +344,17 @@ class RecordLogits(TrainerCallback):
     def _gather(self) -> None:
         """Collect what the processes recorded since the last gathering; the first logits of a row in the epoch
         count."""
-        told = []
-        if self._parts:
-            steps = np.repeat(np.arange(len(self._parts)), [len(part[0]) for part in self._parts])
-            columns = zip(*self._parts, strict=True)
-            told = [[*(torch.cat([part.cpu() for part in each]).numpy() for each in columns), steps]]
-            self._parts = []
-        told = gather_object(told)  # of all processes
+        told = gather_object([(step, *(each.cpu().numpy() for each in part)) for step, part in enumerate(self._parts)])
+        self._parts = []
         if not told:
             return
-        positions, logits, steps = map(np.concatenate, zip(*told, strict=True))
-        order = np.argsort(steps, kind="stable")  # processes in turn within a step
-        rows, first = np.unique(self._row[positions[order]], return_index=True)
+        # processes in turn within a step
+        _, positions, logits = zip(*sorted(told, key=itemgetter(0)), strict=True)
+        rows, first = np.unique(self._row[np.concatenate(positions)], return_index=True)
         if self._now is None:
-            self._now = np.full((len(self.uid), logits.shape[1]), np.nan, np.float32)
+            self._now = np.full((len(self.uid), logits[0].shape[1]), np.nan, np.float32)
         new = np.isnan(self._now[rows]).all(axis=1)
-        self._now[rows[new]] = logits[order[first[new]]]
+        self._now[rows[new]] = np.concatenate(logits)[first[new]]
 
     # ---------------------------------------------------------------- files
 

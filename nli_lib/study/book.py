@@ -241,7 +241,7 @@ def chapter_page(
 
 
 def used(record: Mapping) -> dict[str, str]:
-    """What a chapter's run used, as text: its parameters, the dial, the corpora that it read, the machine."""
+    """Things that a run of a chapter used, as text: parameters, the dial, corpora, the machine."""
     # "planted train, 2,000 rows, 2eb0" is one of several draws; its size is left out here
     rows = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
     corpora = {re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): said for name, said in rows.items()}
