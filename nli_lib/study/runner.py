@@ -8,6 +8,9 @@ ended. papermill writes a notebook with a dead kernel as if it had completed, so
 the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
 "finished", the record written by the last cell of this run (its token) and an execution count on every code cell.
 
+Workers, and the kernels that they start, are forked from one process (`serve`) that has imported what most notebooks
+need. Each is killed without harm to the others; if that process is killed, the next notebook gets another one.
+
 Kernels talk over IPC below a fresh absolute path (`socket_folder`): the default path clashes between parallel runs.
 
 Notebooks, book and recorded tables are in the folder of NLI_HOME. An installed library, with a wheel to which
