@@ -1,9 +1,8 @@
 """Agreement of scores with each other, with a truth and with people, and the quality of suspicions about labels.
 
-Scores of the same pairs: `rank_correlations` of each two, predictions by regressions on them,
-`out_of_fold`. Two annotators: `kappa`. Labels that models contradict: the share that people call wrong
-(`error_shares`), how well a score finds these (`average_precision`, `precision_at`), and the same with intervals over
-trainings and premises::
+Scores of the same pairs: `rank_correlations` of each two, and predictions by regressions on them, `out_of_fold`. Two
+annotators: `kappa`. Labels that models contradict: the share that people call wrong (`error_shares`), how well a score
+finds these (`average_precision`, `precision_at`), and the same with intervals over trainings and premises::
 
     found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
     share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)  # Estimate, or None

@@ -10,7 +10,7 @@ label, and `random_companions`, their control::
 Neighbours are exact. A matrix product in single precision selects a few candidates, and their cosines are computed
 again in double precision, so that ties are found and broken in the same way on every machine.
 
-Transport, exact or regularised, is POT's.
+Transport, exact or regularised, is computed by POT.
 """
 
 from collections.abc import Sequence
@@ -413,9 +413,9 @@ def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, ND
 # ---------------------------------------------------------------- transport
 
 
-TOLERANCE = 1e-5  # of the marginals, as POT measures their errors; the value of the dual has the square of it
+TOLERANCE = 1e-5  # largest error of the marginals, as POT measures it; the dual value has its square
 STEPS = 20_000
-SHARP = 500.0  # largest cost by the regularisation; beyond, POT has to work with logarithms, which is far slower
+SHARP = 500.0  # largest ratio of cost and regularisation at which POT can do without logarithms, which are far slower
 
 
 def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
@@ -443,7 +443,7 @@ def exact_cost(cost: NDArray) -> float:
 
 
 def sinkhorn(cost: NDArray, regularisation: float) -> float:
-    """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, by POT.
+    """The minimum of <P, cost> + e KL(P | uniform) over couplings P of points of equal weight, by POT.
 
     Parameters
     ----------
@@ -453,7 +453,7 @@ def sinkhorn(cost: NDArray, regularisation: float) -> float:
     Raises
     ------
     UserError
-        Where `STEPS` steps are not enough.
+        If `STEPS` steps are not enough.
     """
     with packages("distances of data sets"):
         import ot
